@@ -89,6 +89,12 @@ def positions(mask: BoolArray) -> IntArray:
     return np.append(np.where(mask, np.cumsum(mask) - 1, count), count)
 
 
+def first_of(mask: BoolArray) -> list[int]:
+    """The first position of those marked, for a message about it; none where none is."""
+    positions: list[int] = np.flatnonzero(mask)[:1].tolist()
+    return positions
+
+
 class Distances(NamedTuple):
     """The cheapest way outside from every node, of n.
 

@@ -5,13 +5,15 @@ the number at fault.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tailpath.errors import ModelError, TailpathWarning
-from tailpath.graph import FloatArray
+from tailpath.graph import BoolArray, FloatArray, first_of
 from tailpath.model.cost_units import MOST_UNITS, as_multiples
 
 if TYPE_CHECKING:
@@ -47,15 +49,10 @@ def check_structure(ssp: SSP) -> None:
         ssp.actions
     ):
         raise ModelError("choice_action points outside the list of actions")
-    if not isinstance(ssp.states, range) and len(set(ssp.states)) < n:
-        number = {name: index for index, name in enumerate(ssp.states)}
-        repeated = next(name for index, name in enumerate(ssp.states) if number[name] != index)
-        raise ModelError(f"two states are named {repeated!r}")
-    if not isinstance(ssp.actions, range) and len(set(ssp.actions)) < len(ssp.actions):
-        repeated = next(
-            name for index, name in enumerate(ssp.actions) if name in ssp.actions[:index]
-        )
-        raise ModelError(f"two actions are named {repeated!r}")
+    for names, what in ((ssp.states, "states"), (ssp.actions, "actions")):
+        if not isinstance(names, range) and len(set(names)) < len(names):
+            repeated = next(name for name, often in Counter(names).items() if often > 1)
+            raise ModelError(f"two {what} are named {repeated!r}")
     if isinstance(ssp.start_index, bool) or not isinstance(ssp.start_index, (int, np.integer)):
         raise ModelError(f"the start index must be a whole number, not {ssp.start_index!r}")
     if not 0 <= ssp.start_index < n:
@@ -68,45 +65,53 @@ def check_structure(ssp: SSP) -> None:
     ):
         raise ModelError("the geometry needs a row, a column and a kind per state")
     choices_of = np.diff(offsets)
-    for state in np.flatnonzero((choices_of == 0) & ~ssp.is_goal)[:1].tolist():
+    for state in first_of((choices_of == 0) & ~ssp.is_goal):
         raise ModelError(f"state {ssp.states[state]!r} has no choices and is not a goal")
-    for state in np.flatnonzero((choices_of > 0) & ssp.is_goal)[:1].tolist():
+    for state in first_of((choices_of > 0) & ssp.is_goal):
         raise ModelError(
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
         )
-    for choice in np.flatnonzero(np.diff(rows) == 0)[:1].tolist():
-        raise ModelError(f"{_where(ssp, choice)} has no outcomes")
+    for choice in first_of(np.diff(rows) == 0):
+        raise ModelError(f"{where_choice(ssp, choice)} has no outcomes")
     _check_repeated_actions(ssp)
 
 
 def _check_repeated_actions(ssp: SSP) -> None:
     key = ssp.choice_state.astype(np.int64) * len(ssp.actions) + ssp.choice_action
-    rising = np.diff(key) > 0
-    if rising.all():
+    if (np.diff(key) > 0).all():
         return
     order = np.argsort(key, kind="stable")
-    for position in np.flatnonzero(np.diff(key[order]) == 0)[:1].tolist():
-        raise ModelError(f"{_where(ssp, int(order[position]))} is given twice")
+    for position in first_of(np.diff(key[order]) == 0):
+        raise ModelError(f"{where_choice(ssp, int(order[position]))} is given twice")
+
+
+def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> None:
+    """Refuse the first of some outcomes by its name and what is wrong with it."""
+    for outcome in first_of(wrong):
+        choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
+        target = int(ssp.outcome_target[outcome])
+        to = f" -> {ssp.states[target]!r}" if 0 <= target < ssp.n_states else ""
+        raise ModelError(f"{where_choice(ssp, choice)}{to} {why(outcome)}")
 
 
 def check_outcomes(ssp: SSP) -> None:
     target, cost = ssp.outcome_target, ssp.outcome_cost
-    for outcome in np.flatnonzero((target < 0) | (target >= ssp.n_states))[:1].tolist():
-        raise ModelError(
-            f"{_where_outcome(ssp, outcome)} leads to state index {target[outcome]}, outside"
-            f" 0..{ssp.n_states - 1}"
-        )
-    for outcome in np.flatnonzero(~np.isfinite(cost))[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {cost[outcome]}")
+    last = ssp.n_states - 1
+    refuse_outcome(
+        ssp,
+        (target < 0) | (target > last),
+        lambda o: f"leads to state index {target[o]}, outside 0..{last}",
+    )
+    refuse_outcome(ssp, ~np.isfinite(cost), lambda o: f"costs {cost[o]}")
     size = np.abs(cost)
-    for outcome in np.flatnonzero((size > LARGEST_COST) | ((size > 0) & (size < 1 / LARGEST_COST)))[
-        :1
-    ].tolist():
-        what = "large" if size[outcome] > 1 else "small"
-        raise ModelError(
-            f"{_where_outcome(ssp, outcome)} costs {cost[outcome]:g}, too {what} to compute with;"
-            " choose another unit of cost"
-        )
+    refuse_outcome(
+        ssp,
+        (size > LARGEST_COST) | ((size > 0) & (size < 1 / LARGEST_COST)),
+        lambda o: (
+            f"costs {cost[o]:g}, too {'large' if size[o] > 1 else 'small'} to compute with; choose"
+            " another unit of cost"
+        ),
+    )
     if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
         object.__setattr__(ssp, "outcome_cost", cost + 0.0)
 
@@ -130,57 +135,49 @@ def check_unit(ssp: SSP) -> None:
     if np.array_equal(exact, cost):
         return
     # A reader of decimals may have added some up, each sum with half a unit of its last digit.
-    for outcome in np.flatnonzero(
-        np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * np.abs(cost)
-    )[:1].tolist():
-        raise ModelError(
-            f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, not a whole multiple"
-            f" of {_short(unit)}, the cost unit"
-        )
+    refuse_outcome(
+        ssp,
+        np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * np.abs(cost),
+        lambda o: (
+            f"costs {float(cost[o])!r}, not a whole multiple of {_short(unit)}, the cost unit"
+        ),
+    )
     object.__setattr__(ssp, "outcome_cost", exact)
 
 
 def checked_probabilities(ssp: SSP) -> FloatArray:
     probability = ssp.outcome_probability
     # NaN fails every comparison, so ask for what is wanted rather than for what is not.
-    for outcome in np.flatnonzero(~((probability >= 0) & (probability < np.inf)))[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} has probability {probability[outcome]}")
-    for outcome in np.flatnonzero(probability == 0)[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} has probability 0: leave it out")
+    possible = (probability >= 0) & (probability < np.inf)
+    refuse_outcome(ssp, ~possible, lambda o: f"has probability {probability[o]}")
+    refuse_outcome(ssp, probability == 0, lambda o: "has probability 0: leave it out")
     if ssp.n_choices == 0:
         return probability
     length = np.diff(ssp.choice_outcomes)
     total = np.add.reduceat(probability, ssp.choice_outcomes[:-1])
     gap = np.abs(total - 1.0)
-    for choice in np.flatnonzero(gap > ROW_TOLERANCE * length)[:1].tolist():
+    for choice in first_of(gap > ROW_TOLERANCE * length):
         raise ModelError(
-            f"the probabilities of {_where(ssp, choice)} sum to {total[choice]:.12g}, not 1"
+            f"the probabilities of {where_choice(ssp, choice)} sum to {total[choice]:.12g}, not 1"
         )
-    noise = 4 * np.finfo(np.float64).eps * np.maximum(length, 4)
-    rough = np.flatnonzero(gap > noise)
-    if not np.any(gap > np.finfo(np.float64).eps * length):
+    eps = np.finfo(np.float64).eps
+    off = gap > eps * length
+    if not off.any():
         return probability
+    rough = np.flatnonzero(gap > 4 * eps * np.maximum(length, 4))
     if rough.size:
         first = int(rough[0])
         warnings.warn(
             f"the probabilities of {rough.size} choices were scaled to sum to 1;"
-            f" the first is {_where(ssp, first)}, off by {gap[first]:.3g}",
+            f" the first is {where_choice(ssp, first)}, off by {gap[first]:.3g}",
             TailpathWarning,
             stacklevel=4,
         )
     # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where
     # nobody needs to know.
-    scale = np.where(gap > np.finfo(np.float64).eps * length, total, 1.0)
-    return np.asarray(probability / np.repeat(scale, length))
+    return np.asarray(probability / np.repeat(np.where(off, total, 1.0), length))
 
 
-def _where(ssp: SSP, choice: int) -> str:
+def where_choice(ssp: SSP, choice: int) -> str:
     state = int(np.searchsorted(ssp.state_choices, choice, side="right")) - 1
     return f"state {ssp.states[state]!r}, action {ssp.choice_name(choice)!r}"
-
-
-def _where_outcome(ssp: SSP, outcome: int) -> str:
-    choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
-    target = int(ssp.outcome_target[outcome])
-    to = f" -> {ssp.states[target]!r}" if 0 <= target < ssp.n_states else ""
-    return f"{_where(ssp, choice)}{to}"

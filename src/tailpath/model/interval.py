@@ -22,7 +22,8 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.checks import ROW_TOLERANCE
+from tailpath.graph import first_of
+from tailpath.model.checks import ROW_TOLERANCE, refuse_outcome, where_choice
 from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -97,48 +98,34 @@ class IntervalSSP(IntervalBuilder):
 
     def _check(self) -> None:
         ssp, low, high = self.inside, self.low, self.high
-        for o in np.flatnonzero(ssp.outcome_cost < 0)[:1].tolist():
-            what = "a model with intervals needs costs of 0 or more"
-            raise ModelError(
-                f"{self._where(o)} has the negative cost {ssp.outcome_cost[o]:g}; {what}"
-            )
-        for o in np.flatnonzero(
-            ~((low >= 0) & (low <= high) & (high <= 1 + ROW_TOLERANCE) & (high > 0))
-        )[:1].tolist():
-            raise ModelError(
-                f"{self._where(o)} has the interval [{low[o]:g}, {high[o]:g}], which is not"
-                " one of probabilities"
-            )
+        refuse_outcome(
+            ssp,
+            ssp.outcome_cost < 0,
+            lambda o: (
+                f"has the negative cost {ssp.outcome_cost[o]:g}; a model with intervals needs costs"
+                " of 0 or more"
+            ),
+        )
+        refuse_outcome(
+            ssp,
+            ~((low >= 0) & (low <= high) & (high <= 1 + ROW_TOLERANCE) & (high > 0)),
+            lambda o: (
+                f"has the interval [{low[o]:g}, {high[o]:g}], which is not one of probabilities"
+            ),
+        )
         count = np.diff(ssp.choice_outcomes)
         least, most = self._sums(low), self._sums(high)
-        for k in np.flatnonzero(
-            (least > 1 + ROW_TOLERANCE * count) | (most < 1 - ROW_TOLERANCE * count)
-        )[:1].tolist():
+        for k in first_of((least > 1 + ROW_TOLERANCE * count) | (most < 1 - ROW_TOLERANCE * count)):
             what = f"at least {least[k]:.12g}" if least[k] > 1 else f"at most {most[k]:.12g}"
             raise ModelError(
-                f"the intervals of {self._choice(k)} admit no distribution: probabilities sum to"
-                f" {what}, not 1"
+                f"the intervals of {where_choice(ssp, k)} admit no distribution: probabilities sum"
+                f" to {what}, not 1"
             )
 
     def _sums(self, terms: FloatArray) -> FloatArray:
         return self.inside.transitions.sums(terms)
 
-    def _choice(self, choice: int) -> str:
-        ssp = self.inside
-        return (
-            f"state {ssp.states[int(ssp.choice_state[choice])]!r}, action"
-            f" {ssp.choice_name(choice)!r}"
-        )
-
-    def _where(self, outcome: int) -> str:
-        ssp = self.inside
-        return (
-            f"{self._choice(int(ssp.outcome_choice[outcome]))} ->"
-            f" {ssp.states[int(ssp.outcome_target[outcome])]!r}"
-        )
-
-    # ------------------------------------------------------------------ sizes and names, as in an
-    # SSP
+    # ------------------------------------------------------------------ sizes and names
 
     @property
     def n_states(self) -> int:
@@ -270,12 +257,12 @@ class IntervalSSP(IntervalBuilder):
         >>> (model.high - model.low).round(6)
         array([0.275, 0.05 , 0.   ])
         """
-        place = check_integer(choice, "the choice")
-        if place >= self.n_choices:
-            raise OptionError(f"the choice must be less than {self.n_choices}, not {place}")
+        index = check_integer(choice, "the choice")
+        if index >= self.n_choices:
+            raise OptionError(f"the choice must be less than {self.n_choices}, not {index}")
         if not 0 <= check_amount(share, "a share") <= 1:
             raise OptionError(f"the share must lie in [0, 1], not {share!r}")
-        rows = slice(*self.inside.choice_outcomes[place : place + 2].tolist())
+        rows = slice(*self.inside.choice_outcomes[index : index + 2].tolist())
         low, high, p = self.low.copy(), self.high.copy(), self.inside.outcome_probability
         if self.estimate is not None and self.estimate[rows].any():
             p = self.estimate

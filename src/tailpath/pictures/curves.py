@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.pictures.style import COLOURS, MARKERS, own_axes, without_mathematics
+from tailpath.pictures.style import COLOURS, look, own_axes, without_mathematics
 
 
 class MethodCurve(NamedTuple):
@@ -31,20 +31,20 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
     ax = own_axes(ax, 7.0, 4.5)
     methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
     for curve in curves:
-        look: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
+        drawn: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
         if curve.kind != "optimum":
-            position = methods.index(curve.method)
-            colour, marker = COLOURS[position % len(COLOURS)], MARKERS[position % len(MARKERS)]
-            look = {"color": colour, "linewidth": 1.4}
+            own = look(methods.index(curve.method))
+            drawn = {"color": own.colour, "linewidth": 1.4}
             if curve.kind == "deployed":
-                look |= {
-                    "marker": marker,
-                    "markersize": 4,
-                    "markevery": max(1, len(curve.alphas) // 12),
-                }
+                every = max(1, len(curve.alphas) // 12)
+                drawn |= {"marker": own.marker, "markersize": 4, "markevery": every}
         label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
         ax.plot(
-            curve.alphas, curve.values, STYLES[curve.kind], label=without_mathematics(label), **look
+            curve.alphas,
+            curve.values,
+            STYLES[curve.kind],
+            label=without_mathematics(label),
+            **drawn,
         )
     ax.set_xscale("log")
     ax.set_xlabel("alpha, the mass of the worst tail")
@@ -59,23 +59,12 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     ax = own_axes(ax)
     risk, mean = frontier.risk, frontier.mean
     single = [len(corner.parts) == 1 for corner in frontier]
-    before, apart = (
-        np.array([corner.before for corner in frontier]),
-        np.full(len(risk) - 1, np.nan),
-    )  # a gap between two lines
-    ax.plot(
-        _in_turn(risk[:-1], risk[1:], apart),
-        _in_turn(mean[:-1], before[1:], apart),
-        color=COLOURS[0],
-        linewidth=1.6,
-    )
-    ax.plot(
-        _in_turn(risk[1:], risk[1:], apart),
-        _in_turn(before[1:], mean[1:], apart),
-        color=COLOURS[0],
-        linewidth=1.0,
-        linestyle=":",
-    )
+    before = np.array([corner.before for corner in frontier])
+    for x, y, style, width in (
+        ((risk[:-1], risk[1:]), (mean[:-1], before[1:]), "-", 1.6),
+        ((risk[1:], risk[1:]), (before[1:], mean[1:]), ":", 1.0),
+    ):
+        ax.plot(_in_pieces(*x), _in_pieces(*y), style, color=COLOURS[0], linewidth=width)
     ax.plot(
         risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
     )
@@ -92,6 +81,6 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     return ax
 
 
-def _in_turn(*arrays: Any) -> Any:
-    """The first entry of each array, then the second of each, and so on."""
-    return np.stack(arrays, axis=1).ravel()
+def _in_pieces(begin: Any, end: Any) -> Any:
+    """Where lines begin and end, one after the other, with a gap between two."""
+    return np.stack((begin, end, np.full(len(begin), np.nan)), axis=1).ravel()

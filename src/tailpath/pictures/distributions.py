@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes, without_mathematics
+from tailpath.pictures.style import look, own_axes, without_mathematics
 
 
 class Distribution(Protocol):
@@ -52,7 +52,7 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     """
     var, cvar = distribution.var(alpha), distribution.cvar(alpha)
     ax = own_axes(ax)
-    before = ax.get_xlim() if ax.has_data() else None
+    others = ax.get_xlim() if ax.has_data() else ()
     marks = [("mean", distribution.mean, ":"), ("VaR", var, "--"), ("CVaR", cvar, "-")]
     finite = [value for _, value, _ in marks if math.isfinite(value)]
     costs = distribution.costs[: _shown(distribution, finite)]
@@ -70,11 +70,8 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
         )
     if distribution.tail_mass > 0:
         _note_tail(distribution, len(costs), right, ax)
-    # Beside another distribution both have room.
-    ax.set_xlim(
-        left if before is None else min(left, before[0]),
-        right if before is None else max(right, before[1]),
-    )
+    # Both are seen beside another distribution.
+    ax.set_xlim(min([left, *others[:1]]), max([right, *others[1:]]))
     ax.autoscale(axis="y")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("total cost")
@@ -103,27 +100,24 @@ def _shown(distribution: Distribution, marked: list[float]) -> int:
 
 def _span(costs: NDArray[np.float64], marked: list[float]) -> tuple[float, float]:
     """The costs to show: from 0, unless everything lies far from it, or some lie below."""
-    least, most = (
-        min([*marked, *costs[:1].tolist()], default=0.0),
-        max([*marked, *costs[-1:].tolist()], default=0.0),
-    )
+    least = min([*marked, *costs[:1].tolist()], default=0.0)
+    most = max([*marked, *costs[-1:].tolist()], default=0.0)
     if least < 0:
         margin = 0.05 * (most - least) or 0.05 * abs(least)
         return least - margin, most + margin
-    highest = max([*marked, *costs[-1:].tolist(), 0.0]) or 1.0
+    highest = max(most, 0.0) or 1.0
     lowest = float(costs[0]) if len(costs) > 1 else 0.0
     if lowest < 0.3 * highest:
         return 0.0, 1.05 * highest
-    return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
+    margin = 0.05 * (highest - lowest)
+    return lowest - margin, highest + margin
 
 
 def _left(distributions: Iterable[Distribution]) -> float:
     """Where the costs to show begin: at 0, or a little below the least of them."""
     heads = [costs for each in distributions if (costs := each.costs).size]
-    least, most = (
-        min((float(costs[0]) for costs in heads), default=0.0),
-        max((float(costs[-1]) for costs in heads), default=0.0),
-    )
+    least = min((float(costs[0]) for costs in heads), default=0.0)
+    most = max((float(costs[-1]) for costs in heads), default=0.0)
     return least - 0.05 * (most - least) if least < 0 else 0.0
 
 
@@ -141,14 +135,8 @@ def _draw_head(
         ax.set_ylabel(f"probability of each {0.8 * gap:.3g}")
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
         if part.any() and gap * MOST_BARS >= width:
-            ax.bar(
-                costs[part],
-                probabilities[part],
-                0.8 * gap,
-                color=colour,
-                edgecolor="black",
-                linewidth=0.4,
-            )
+            edge = {"edgecolor": "black", "linewidth": 0.4}
+            ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, **edge)
         elif part.any():
             ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
 
@@ -159,16 +147,8 @@ def _note_tail(distribution: Distribution, shown: int, right: float, ax: Any) ->
     beyond = distribution.tail_mass + float(distribution.probabilities[shown:].sum())
     missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""
     label = f"beyond {last:g}: probability {beyond:.3g}{missed}"
-    ax.axvspan(
-        last,
-        right,
-        facecolor="none",
-        edgecolor="0.7",
-        hatch="//",
-        linewidth=0,
-        zorder=0,
-        label=label,
-    )
+    drawn = {"facecolor": "none", "edgecolor": "0.7", "hatch": "//", "linewidth": 0}
+    ax.axvspan(last, right, zorder=0, label=label, **drawn)
 
 
 def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
@@ -199,12 +179,9 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
     ax = own_axes(ax, 7.0, 4.5)
     floor, left = 1.0, _left(distributions.values())
     for k, (name, distribution) in enumerate(distributions.items()):
-        colour, line, marker = (
-            COLOURS[k % len(COLOURS)],
-            LINES[k % len(LINES)],
-            MARKERS[k % len(MARKERS)],
-        )
-        costs, var, cvar = distribution.costs, distribution.var(alpha), distribution.cvar(alpha)
+        colour, marker, line = look(k)
+        costs = distribution.costs
+        var, cvar = distribution.var(alpha), distribution.cvar(alpha)
         tails = (
             np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1]
             if costs.size
@@ -221,26 +198,13 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
             label=label,
             linewidth=1.6,
         )
+        drawn = {"color": colour, "markersize": 7}
         if math.isfinite(var):
-            ax.plot(
-                var,
-                max(float(tails[np.searchsorted(costs, var)]), floor),
-                marker,
-                color=colour,
-                markersize=7,
-                markeredgecolor="white",
-            )
+            height = max(float(tails[np.searchsorted(costs, var)]), floor)
+            ax.plot(var, height, marker, markeredgecolor="white", **drawn)
         if math.isfinite(cvar):
-            ax.plot(
-                cvar,
-                0,
-                marker,
-                color=colour,
-                markersize=7,
-                clip_on=False,
-                transform=ax.get_xaxis_transform(),
-                zorder=5,
-            )
+            below = ax.get_xaxis_transform()
+            ax.plot(cvar, 0, marker, clip_on=False, transform=below, zorder=5, **drawn)
     ax.axhline(alpha, color="0.4", linewidth=0.8, linestyle=(0, (1, 3)))
     ax.annotate(
         f"alpha = {alpha:g}",

@@ -1,5 +1,5 @@
-"""Places for the states of a model without a map: a column for each number of steps
-from the start.
+"""Where the states of a model without a map are drawn: a column for each number of steps from the
+start.
 """
 
 from __future__ import annotations

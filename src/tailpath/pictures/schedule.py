@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes
+from tailpath.pictures.style import look, own_axes
 from tailpath.texts import name
 
 #: Chances below which a line is not drawn.
@@ -36,13 +36,14 @@ def plot_schedule(
     ax = own_axes(ax, 8.0, 1.2 + 0.75 * len(rows))
     for number, action in enumerate(np.unique(ssp.choice_action[choices[met]]).tolist()):
         own = [s for s in met if ssp.choice_action[choices[s]] == action]
-        look = {"color": COLOURS[number % len(COLOURS)]}
+        colour, marker, _ = look(number)
         for state in own:
             _lines(ssp, state, int(choices[state]), float(visits[state]), rows, ax, number)
         at = ([ssp.states[s].time for s in own], [rows[ssp.states[s].place] for s in own])
-        size, marker = 14 + 90 * np.minimum(visits[own], 1.0), MARKERS[number % len(MARKERS)]
+        size = 14 + 90 * np.minimum(visits[own], 1.0)
         edge = {"edgecolors": "white", "linewidths": 0.6, "zorder": 2}
-        ax.scatter(*at, s=size, marker=marker, label=name(ssp.actions[action]), **look, **edge)
+        named = name(ssp.actions[action])
+        ax.scatter(*at, s=size, marker=marker, color=colour, label=named, **edge)
     ax.set_yticks(list(rows.values()), [name(place) for place in rows])
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.set_xlabel("time")
@@ -65,21 +66,12 @@ def _lines(
 ) -> None:
     """From a state to wherever its choice may lead, the bolder the more probable."""
     here = ssp.states[state]
-    for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
+    for outcome in range(*ssp.choice_outcomes[choice : choice + 2].tolist()):
         chance = min(visits * float(ssp.outcome_probability[outcome]), 1.0)
         target = ssp.states[ssp.outcome_target[outcome]]
         if chance > FAINT:
             times = [here.time, here.time + ssp.outcome_cost[outcome]]
             lines = [rows[here.place], rows[getattr(target, "place", target)]]
-            look = {
-                "color": COLOURS[number % len(COLOURS)],
-                "linestyle": LINES[number % len(LINES)],
-            }
-            ax.plot(
-                times,
-                lines,
-                alpha=0.35 + 0.65 * chance,
-                linewidth=0.6 + 3 * chance,
-                zorder=1,
-                **look,
-            )
+            colour, _, line = look(number)
+            drawn = {"color": colour, "linestyle": line, "alpha": 0.35 + 0.65 * chance}
+            ax.plot(times, lines, linewidth=0.6 + 3 * chance, zorder=1, **drawn)

@@ -44,6 +44,7 @@ HATCHES = {
     "cliff": "xx",
 }
 PLAIN = "#eef0f4"
+CENTRED = {"ha": "center", "va": "center"}
 #: States of a graph whose names can still be read.
 NAMED = 60
 #: Inches of a cell, and the least and the most of a picture.
@@ -101,27 +102,23 @@ def plot_run(
         shrink, bend = 9, 0.14
     steps = Counter((a, b) for a, b in pairwise(visited) if a != b and a in drawn and b in drawn)
     for (a, b), times in steps.items():
-        look = {
-            "arrowstyle": "-|>",
-            "color": COLOURS[1],
-            "connectionstyle": f"arc3,rad={bend}",
-            "shrinkA": shrink,
-            "shrinkB": shrink,
-        }
-        look |= {"linewidth": 1.2 + min(np.log2(times), 4.0) / 2, "mutation_scale": 11}
-        ax.annotate("", (x[b], y[b]), (x[a], y[a]), arrowprops=look, zorder=5)
+        look = {"color": COLOURS[1], "linewidth": 1.2 + min(np.log2(times), 4.0) / 2}
+        ends = (x[a], y[a]), (x[b], y[b])
+        _arrow(ax, *ends, bend, shrink, zorder=5, mutation_scale=11, **look)
     for state, mark in ((visited[0], "o"), (visited[-1], "s")):
         if state in drawn:
-            ax.plot(
-                x[state],
-                y[state],
-                mark,
-                color=COLOURS[1],
-                markersize=6,
-                markeredgecolor="white",
-                zorder=6,
-            )
+            edge = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}
+            ax.plot(x[state], y[state], mark, color=COLOURS[1], **edge)
     return ax
+
+
+def _arrow(
+    ax: Any, begin: Any, end: Any, bend: float, shrink: int, zorder: int, **look: Any
+) -> None:
+    """An arrow that is bent, and ends a little before the middle of a node."""
+    shape = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bend}"}
+    ends = {"shrinkA": shrink, "shrinkB": shrink}
+    ax.annotate("", end, begin, arrowprops={**shape, **ends, **look}, zorder=zorder)
 
 
 def _colour_bar(ax: Any, drawn: Any, label: str) -> None:
@@ -152,27 +149,11 @@ def _draw_map(
             edge["hatch"] = HATCHES[kind]
         ax.add_patch(shapes.Rectangle((column, row), 1, 1, facecolor=fill, **edge))
         if ssp.is_goal[state]:
-            ax.text(
-                column + 0.5,
-                row + 0.5,
-                "G",
-                ha="center",
-                va="center",
-                fontsize=9,
-                fontweight="bold",
-            )
+            ax.text(column + 0.5, row + 0.5, "G", fontsize=9, fontweight="bold", **CENTRED)
         if state == ssp.start_index:
-            ax.add_patch(
-                shapes.Rectangle(
-                    (column + 0.05, row + 0.05),
-                    0.9,
-                    0.9,
-                    fill=False,
-                    edgecolor="black",
-                    linewidth=1.8,
-                    zorder=4,
-                )
-            )
+            frame = shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, fill=False, zorder=4)
+            frame.set(edgecolor="black", linewidth=1.8)
+            ax.add_patch(frame)
     if choices is not None:
         _arrows(ssp, choices, strength, ax)
     ax.set_xlim(0, geometry.columns)
@@ -191,10 +172,8 @@ def _arrows(ssp: Any, choices: NDArray[Any], strength: NDArray[Any], ax: Any) ->
     for state in np.flatnonzero(choices >= 0).tolist():
         if geometry.row[state] < 0 or _no_choice(ssp, state):
             continue
-        at, move = (
-            (geometry.column[state] + 0.5, geometry.row[state] + 0.5),
-            _likeliest_move(ssp, state, int(choices[state])),
-        )
+        at = geometry.column[state] + 0.5, geometry.row[state] + 0.5
+        move = _likeliest_move(ssp, state, int(choices[state]))
         if move is None:
             continue
         length = float(np.hypot(*move))
@@ -204,39 +183,19 @@ def _arrows(ssp: Any, choices: NDArray[Any], strength: NDArray[Any], ax: Any) ->
             bold.append(float(strength[state]))
         else:
             named = _short(ssp.choice_name(int(choices[state])))
-            ax.text(
-                *at,
-                named,
-                ha="center",
-                va="center",
-                fontsize=7,
-                alpha=0.12 + 0.88 * float(strength[state]),
-            )
+            ax.text(*at, named, fontsize=7, alpha=0.12 + 0.88 * float(strength[state]), **CENTRED)
     if from_:
         box, moves = np.array(from_), np.array(by)
         shade = [(0.0, 0.0, 0.0, 0.12 + 0.88 * each) for each in bold]
-        ax.quiver(
-            *box.T,
-            *moves.T,
-            color=shade,
-            pivot="mid",
-            angles="xy",
-            scale_units="xy",
-            scale=1.5,
-            units="xy",
-            width=0.09,
-            zorder=3,
-        )
+        size = {"angles": "xy", "scale_units": "xy", "scale": 1.5, "units": "xy", "width": 0.09}
+        ax.quiver(*box.T, *moves.T, color=shade, pivot="mid", zorder=3, **size)
 
 
 def _likeliest_move(ssp: Any, state: int, choice: int) -> tuple[float, float] | None:
     """Columns to the right and rows down, of the most probable move; the middle of those that are
     equally probable: ice slips to either side.
     """
-    geometry, span = (
-        ssp.geometry,
-        slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])),
-    )
+    geometry, span = ssp.geometry, slice(*ssp.choice_outcomes[choice : choice + 2].tolist())
     target, probability = ssp.outcome_target[span], ssp.outcome_probability[span]
     moves = np.bincount(target[target != state], weights=probability[target != state])
     likeliest = [
@@ -253,17 +212,15 @@ def _likeliest_move(ssp: Any, state: int, choice: int) -> tuple[float, float] | 
 
 def _no_choice(ssp: Any, state: int) -> bool:
     """Whether all choices of a state do the same."""
-    seen = set()
-    for choice in range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])):
-        span = slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        seen.add(
-            (
-                tuple(ssp.outcome_target[span]),
-                tuple(ssp.outcome_probability[span]),
-                tuple(ssp.outcome_cost[span]),
-            )
-        )
-    return len(seen) == 1 and ssp.state_choices[state + 1] - ssp.state_choices[state] > 1
+    choices = _choices(ssp, state)
+    outcomes = [slice(*ssp.choice_outcomes[choice : choice + 2].tolist()) for choice in choices]
+    columns = ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
+    seen = {tuple(tuple(column[span]) for column in columns) for span in outcomes}
+    return len(seen) == 1 and len(choices) > 1
+
+
+def _choices(ssp: Any, state: int) -> range:
+    return range(*ssp.state_choices[state : state + 2].tolist())
 
 
 def _draw_graph(
@@ -277,14 +234,10 @@ def _draw_graph(
     """The edges between the states shown; those of the choices taken bold, by their probability."""
     x, y = box
     inside = set(shown)
-    for choice in [
-        k for s in shown for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
-    ]:
+    for choice in (choice for state in shown for choice in _choices(ssp, state)):
         source = int(ssp.choice_state[choice])
         chosen = choices is not None and choices[source] == choice
-        for outcome in range(
-            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
-        ):
+        for outcome in range(*ssp.choice_outcomes[choice : choice + 2].tolist()):
             target = int(ssp.outcome_target[outcome])
             if target != source and target in inside:
                 look = (
@@ -294,21 +247,8 @@ def _draw_graph(
                 )
                 thick = 0.6 + 2.4 * float(ssp.outcome_probability[outcome]) if chosen else 0.7
                 bend = 0.14 + 0.07 * (choice - int(ssp.state_choices[source]))
-                arrow = {
-                    "arrowstyle": "-|>",
-                    "linewidth": thick,
-                    "connectionstyle": f"arc3,rad={bend}",
-                    "shrinkA": 9,
-                    "shrinkB": 9,
-                    **look,
-                }
-                ax.annotate(
-                    "",
-                    (x[target], y[target]),
-                    (x[source], y[source]),
-                    arrowprops=arrow,
-                    zorder=2 if chosen else 1,
-                )
+                ends = (x[source], y[source]), (x[target], y[target])
+                _arrow(ax, *ends, bend, 9, zorder=2 if chosen else 1, linewidth=thick, **look)
 
 
 def _draw_nodes(

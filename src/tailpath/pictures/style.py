@@ -8,12 +8,26 @@ hatching or brightness. Without `ax` a figure of its own is made that belongs to
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Colours, markers and line styles of series that stand beside each other.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d0b", "#555555")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
+
+
+class Look(NamedTuple):
+    """How one of several series is told from the others, with and without colours."""
+
+    colour: str
+    marker: str
+    line: Any
+
+
+def look(number: int) -> Look:
+    """The look of the series of a number, from 0 on."""
+    k = number % len(COLOURS)  # there are as many of each
+    return Look(COLOURS[k], MARKERS[k], LINES[k])
 
 
 def without_mathematics(text: str) -> str:
@@ -33,9 +47,8 @@ def sheet(rows: int, columns: int, width: float, height: float) -> list[Any]:
     figure = Figure(figsize=(width, height), layout="constrained")
     axes: list[Any] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for each in axes:
-        each._repr_png_ = lambda: as_png(
-            figure
-        )  # what IPython asks an object for; an Axes of no window has none
+        # What IPython asks an object for; an Axes of no window has none.
+        each._repr_png_ = lambda: as_png(figure)
     return axes
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError
-from tailpath.graph import BoolArray, FloatArray, IntArray
+from tailpath.graph import BoolArray, FloatArray, IntArray, first_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha
@@ -83,7 +83,7 @@ def checked_atoms(atoms: ArrayLike) -> FloatArray:
     for value in array[~((array > 0) & (array <= 1))][:1].tolist():
         raise OptionError(f"atoms must lie in (0, 1], not {value!r}")
     check_invertible_alpha(array.min(), "the first atom")
-    for index in np.flatnonzero(np.diff(array) <= 0)[:1].tolist():
+    for index in first_of(np.diff(array) <= 0):
         raise OptionError(
             f"atoms must increase: {array[index]:g} is followed by {array[index + 1]:g}"
         )

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError, PolicyError
-from tailpath.graph import Array, FloatArray, IntArray
+from tailpath.graph import Array, FloatArray, IntArray, first_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.atoms import Grids, checked_atoms
 
@@ -62,7 +62,7 @@ def own_choices(choice: Array, ssp: SSP, what: str) -> None:
     by_state = choice.reshape(ssp.n_states, -1)
     low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
     wrong = (by_state != -1) & ((by_state < low) | (by_state >= high))
-    for state in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+    for state in first_of(wrong.any(axis=1)):
         raise PolicyError(f"{what} has a choice that state {ssp.states[state]!r} does not have")
 
 

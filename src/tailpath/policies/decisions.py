@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import PolicyError
+from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.policy import Decision, Policy
 
@@ -24,48 +24,49 @@ def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int,
 
 def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
     """A decision, an action or a distribution over actions, as pairs (choice, probability)."""
-    if isinstance(decision, Mapping):
-        weights: Mapping[Name, float] = decision
-    else:
-        weights = {decision: 1.0}
-        choice = ssp.choice_index(state, decision)
-        if choice >= 0:
-            return [(choice, 1.0)]
-    name = ssp.states[state]
+    if not isinstance(decision, Mapping):
+        decision = {decision: 1.0}
     pairs = []
-    for action, weight in weights.items():
+    for action, weight in decision.items():
         choice = ssp.choice_index(state, action)
         if choice < 0:
-            raise PolicyError(
-                f"the policy takes action {action!r} in state {name!r}, which only has"
-                f" {known_actions(ssp, state)}"
-            )
+            raise unknown_action(ssp, state, action)
+        taken = f"the policy takes action {action!r} in state {ssp.states[state]!r}"
         if not 0 <= weight <= 1 + TOLERANCE:
-            raise PolicyError(
-                f"the policy takes action {action!r} in state {name!r} with probability {weight!r}"
-            )
-        outcomes = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
-        least = float(ssp.outcome_probability[outcomes].min())
-        if 0 < weight < 1 and weight * least < sys.float_info.min:
-            taken = f"the policy takes action {action!r} in state {name!r}"
-            raise PolicyError(f"{taken} with probability {weight!r}, too small to compute with")
+            raise PolicyError(f"{taken} with probability {weight!r}")
+        if 0 < weight < 1:
+            least = min(ssp.outcome_probability[o] for o in members(ssp.choice_outcomes, choice))
+            if weight * float(least) < sys.float_info.min:
+                raise PolicyError(f"{taken} with probability {weight!r}, too small to compute with")
         if weight > 0:
             pairs.append((choice, float(weight)))
     total = sum(weight for _, weight in pairs)
     if abs(total - 1) > TOLERANCE * max(len(pairs), 1):
         raise PolicyError(
-            f"the action probabilities of the policy in state {name!r} sum to {total:.12g}, not 1"
+            f"the action probabilities of the policy in state {ssp.states[state]!r} sum to"
+            f" {total:.12g}, not 1"
         )
     return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
 
 
 def known_actions(ssp: SSP, state: int) -> str:
     """The actions of a state, for a message."""
-    names = [
-        repr(ssp.choice_name(k))
-        for k in range(ssp.state_choices[state], ssp.state_choices[state + 1])
-    ]
+    names = [repr(ssp.choice_name(k)) for k in members(ssp.state_choices, state)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+def unknown_action(ssp: SSP, state: int, action: Any) -> PolicyError:
+    """What to raise where a policy takes an action that the state does not have."""
+    return PolicyError(
+        f"the policy takes action {action!r} in state {ssp.states[state]!r}, which only has"
+        f" {known_actions(ssp, state)}"
+    )
+
+
+def only_action(ssp: SSP, state: int) -> Name | None:
+    """The action of a state that has one; None where there is something to decide."""
+    choices = members(ssp.state_choices, state)
+    return ssp.choice_name(choices[0]) if len(choices) == 1 else None
 
 
 class Actions:
@@ -110,11 +111,7 @@ class Actions:
 
     def name(self, state: int, answer: Any) -> Name:
         """The action that a name or a number stands for in a state."""
-        plain: Any = (
-            answer.item()
-            if isinstance(answer, (np.generic, np.ndarray)) and np.size(answer) == 1
-            else answer
-        )
+        plain = _plain(answer)
         if isinstance(plain, float) and plain.is_integer():
             plain = int(plain)
         try:
@@ -122,19 +119,12 @@ class Actions:
             hash(plain)
         except (TypeError, ValueError):
             known, plain = False, repr(plain)
-        if (
-            not known
-            and not self.numbered
-            and _is_number(plain)
-            and 0 <= plain < len(self.ssp.actions)
-        ):
+        by_number = not known and not self.numbered and _is_number(plain)
+        if by_number and 0 <= plain < len(self.ssp.actions):
             plain = self.ssp.actions[int(plain)]
             known = self.ssp.choice_index(state, plain) >= 0
         if not known:
-            raise PolicyError(
-                f"the policy takes action {plain!r} in state {self.ssp.states[state]!r}, which only"
-                f" has {known_actions(self.ssp, state)}"
-            )
+            raise unknown_action(self.ssp, state, plain)
         name: Name = plain
         return name
 
@@ -146,11 +136,9 @@ class Actions:
                 f"the row of state {ssp.states[state]!r} has {len(values)} numbers; expected one"
                 f" for each of {self.width} actions"
             )
-        choices = range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1]))
+        choices = list(members(ssp.state_choices, state))
         names: list[Any] = [ssp.choice_name(choice) for choice in choices]
-        positions = (
-            names if self.numbered else [int(ssp.choice_action[choice]) for choice in choices]
-        )
+        positions = names if self.numbered else ssp.choice_action[choices].tolist()
         return {name: values[position] for name, position in zip(names, positions)}
 
 
@@ -158,16 +146,17 @@ def _is_number(name: Any) -> bool:
     return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
 
 
+def _plain(answer: Any) -> Any:
+    """A single number of numpy as a plain one; anything else as it is."""
+    single = isinstance(answer, (np.ndarray, np.generic)) and np.size(answer) == 1
+    return answer.item() if single else answer
+
+
 def _is_nothing(answer: Any) -> bool:
     if answer is None or answer is np.ma.masked:
         return True
-    if isinstance(answer, (np.ndarray, np.generic)) and np.size(answer) == 1:
-        answer = answer.item()
-    return (
-        isinstance(answer, (int, float))
-        and not isinstance(answer, bool)
-        and (answer == -1 or (isinstance(answer, float) and math.isnan(answer)))
-    )
+    answer = _plain(answer)
+    return isinstance(answer, (int, float)) and (answer == -1 or answer != answer)
 
 
 def own_name(ssp: SSP, state: int) -> Name | None:
@@ -193,9 +182,8 @@ def decisions_met(ssp: SSP, ask: Callable[[int, Name], Decision | None]) -> dict
             raise PolicyError(missing_decision(ssp, state))
         decisions[ssp.states[state]] = decision
         for choice, _ in checked_decision(ssp, state, decision):
-            for target in ssp.outcome_target[
-                ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]
-            ].tolist():
+            for outcome in members(ssp.choice_outcomes, choice):
+                target = int(ssp.outcome_target[outcome])
                 if target not in seen:
                     seen.add(target)
                     waiting.append(target)

@@ -15,7 +15,7 @@ from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.decisions import decisions_met, own_name
+from tailpath.policies.decisions import decisions_met, only_action, own_name
 from tailpath.policies.given_functions import (
     FunctionOfHistory,
     policy_of_callable,
@@ -25,9 +25,7 @@ from tailpath.policies.given_functions import (
 from tailpath.policies.given_tables import as_table, by_position, greedy_policy, policy_of_entries
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.policies.mixed import MixedPolicy
-from tailpath.policies.policy import AT_START, Decision, Kind, Policy
-
-KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
+from tailpath.policies.policy import AT_START, Kind, Policy
 
 
 def policy(
@@ -107,7 +105,7 @@ def as_policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:
     """As `policy`, for verbs that will meet what is missing themselves."""
-    if isinstance(anything, (*KINDS, Policy)):
+    if isinstance(anything, Policy):
         return anything if ssp.origin is None else _on_pairs(ssp, anything)
     if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
         return policy_of_function(ssp, predictor(anything))
@@ -143,22 +141,20 @@ def policy_of(solution: Any, alpha: float | None = None) -> Policy:
     A solution for one question has a property `policy`; one that answers many, for every alpha or
     every deadline, a method `policy(...)`.
     """
-    if isinstance(solution, (*KINDS, Policy)) or not hasattr(solution, "policy"):
-        given: Policy = solution
-        return given
-    found = solution.policy
-    if isinstance(found, Policy):
-        return found
-    if hasattr(solution, "deadline"):  # a policy for every deadline: the one it was asked for
-        on_time: Policy = found(solution.deadline)
-        return on_time
-    level = alpha if alpha is not None else getattr(solution, "alpha", None)
-    if level is None:
-        raise PolicyError(
-            f"this {type(solution).__name__} has a policy for every alpha; give alpha=, or its"
-            " .policy(alpha)"
-        )
-    chosen: Policy = found(level)
+    found: Any = solution
+    if not isinstance(found, Policy) and hasattr(found, "policy"):
+        found = solution.policy
+        if not isinstance(found, Policy):
+            alpha = getattr(solution, "alpha", None) if alpha is None else alpha
+            # Of a policy for every deadline, the one it was asked for.
+            asked = getattr(solution, "deadline", alpha)
+            if asked is None:
+                raise PolicyError(
+                    f"this {type(solution).__name__} has a policy for every alpha; give alpha=, or"
+                    " its .policy(alpha)"
+                )
+            found = found(asked)
+    chosen: Policy = found
     return chosen
 
 
@@ -185,23 +181,19 @@ class _OnPairs(Kind):
     def start(self, state: Name) -> Any:
         return self.policy.start(self._own(state))
 
-    def action(self, state: Name, memory: Any = AT_START) -> Decision:
+    def action(self, state: Name, memory: Any = AT_START) -> Any:
         own = self._own(state)
-        memory = self.start(state) if memory is AT_START and own is not None else memory
-        if own is None:  # out of time: there is one choice
-            return self.ssp.choice_name(int(self.ssp.state_choices[self.ssp.state_index(state)]))
-        decision: Decision = self.policy.action(own, memory)
-        return decision
+        if own is None:  # out of time
+            return only_action(self.ssp, self.ssp.state_index(state))
+        return self.policy.action(own, self.start(state) if memory is AT_START else memory)
 
     def remember(
         self, memory: Any, state: Name, action: Name, cost: float, next_state: Name
     ) -> Any:
         after = self._own(next_state)
-        return (
-            memory
-            if after is None
-            else self.policy.remember(memory, self._own(state), action, cost, after)
-        )
+        if after is None:
+            return memory
+        return self.policy.remember(memory, self._own(state), action, cost, after)
 
 
 def _on_pairs(ssp: SSP, policy: Any) -> Policy:

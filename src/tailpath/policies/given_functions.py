@@ -8,7 +8,13 @@ from typing import Any
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.decisions import Actions, decisions_met, missing_decision, own_name
+from tailpath.policies.decisions import (
+    Actions,
+    decisions_met,
+    missing_decision,
+    only_action,
+    own_name,
+)
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy
 from tailpath.policies.policy import Decision, Policy
 
@@ -47,8 +53,8 @@ class FunctionOfHistory:
     def __call__(self, history: tuple[Any, ...]) -> Decision:
         ssp, state = self.ssp, self.ssp.state_index(history[-1])
         if ssp.origin is not None:
-            if own_name(ssp, state) is None:  # out of time: there is one choice
-                return ssp.choice_name(int(ssp.state_choices[state]))
+            if own_name(ssp, state) is None:  # out of time
+                return only_action(ssp, state)
             history = tuple(
                 part if i % 3 else own_name(ssp, ssp.state_index(part))
                 for i, part in enumerate(history)
@@ -65,9 +71,9 @@ def policy_of_function(ssp: SSP, function: Callable[[Any], Any]) -> MarkovPolicy
     actions = Actions(ssp)
 
     def ask(state: int, name: Name) -> Decision | None:
-        if ssp.state_choices[state + 1] - ssp.state_choices[state] == 1:
-            return ssp.choice_name(int(ssp.state_choices[state]))
-        own = own_name(ssp, state)
+        only, own = only_action(ssp, state), own_name(ssp, state)
+        if only is not None:
+            return only
         return actions.understood(state, function(name if own is None else own))
 
     return MarkovPolicy(decisions_met(ssp, ask))

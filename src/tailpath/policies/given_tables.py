@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import PolicyError
+from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.decisions import Actions, checked_decision, decisions_met
+from tailpath.policies.decisions import Actions, checked_decision, decisions_met, only_action
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Decision
 
@@ -78,10 +79,10 @@ def _stuck(ssp: SSP, state: int) -> bool:
     """Whether a state is a dead end that only leads to itself: tables of agents have an entry
     there, and it does not matter.
     """
-    first, last = int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])
-    if last - first != 1:
+    if only_action(ssp, state) is None:
         return False
-    after = ssp.outcome_target[ssp.choice_outcomes[first] : ssp.choice_outcomes[last]]
+    outcomes = members(ssp.choice_outcomes, int(ssp.state_choices[state]))
+    after = ssp.outcome_target[outcomes.start : outcomes.stop]
     if ssp.origin is None:
         return bool((after == state).all())
     own = ssp.origin.index[after]  # -1 where time is up
@@ -92,8 +93,8 @@ def _decision(ssp: SSP, actions: Actions, asked: _Asked, answer: Any) -> Decisio
     decision = None if answer is None else actions.understood(asked.index, answer)
     if decision is not None:
         checked_decision(ssp, asked.index, decision)
-    elif ssp.state_choices[asked.index + 1] - ssp.state_choices[asked.index] == 1:
-        decision = ssp.choice_name(int(ssp.state_choices[asked.index]))
+    else:
+        decision = only_action(ssp, asked.index)
     return decision
 
 

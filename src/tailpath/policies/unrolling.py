@@ -20,6 +20,8 @@ from tailpath.graph import (
     FloatArray,
     IntArray,
     Transitions,
+    first_of,
+    members,
     offsets_of,
     positions,
 )
@@ -110,7 +112,7 @@ class _Nodes(NamedTuple):
         reaches and does not know.
         """
         ssp = self.ssp
-        for node in np.flatnonzero(mask & (np.diff(self.rows.row_start) == 0))[:1].tolist():
+        for node in first_of(mask & (np.diff(self.rows.row_start) == 0)):
             raise no_action(ssp, int(self.state[node]))
         number, outcome = positions(mask), self.outcome[self.rows.edges(mask)]
         part = self.rows.restrict(mask).renumber(number)
@@ -313,9 +315,7 @@ def successors(
     name = ssp.states[state]
     for choice, weight in decide(ssp, policy, state, memory):
         action = ssp.choice_name(choice)
-        for outcome in range(
-            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
-        ):
+        for outcome in members(ssp.choice_outcomes, choice):
             target = int(ssp.outcome_target[outcome])
             cost = float(ssp.observed[outcome])
             after = (
@@ -332,7 +332,10 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
         pairs: dict[tuple[int, Any], int] = {}
     else:
         pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
-    row_start, target, probability, outcomes = [0], [], [], []
+    row_start = [0]
+    target: list[int] = []
+    probability: list[float] = []
+    outcomes: list[int] = []
     queue = list(pairs)
     for state, memory in queue:
         for next_state, after, outcome, p in successors(ssp, policy, state, memory):

@@ -30,7 +30,15 @@ from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import almost_sure_states, dead_ends
 from tailpath.dp.optimum import least_total
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import BoolArray, FloatArray, IntArray, members_of, offsets_of, positions
+from tailpath.graph import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    first_of,
+    members_of,
+    offsets_of,
+    positions,
+)
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
@@ -255,7 +263,7 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
 
 
 def _refuse(ssp: SSP, states: BoolArray, why: str) -> None:
-    for state in np.flatnonzero(states)[:1].tolist():
+    for state in first_of(states):
         raise ModelError(
             f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a"
             " price (give_up, --give-up C)"
