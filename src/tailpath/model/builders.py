@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import ModelError
-from tailpath.graph import SMALL, Array, IntArray, grouped, offsets_of
+from tailpath.graph import SMALL, Array, IntArray, Transitions, grouped, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction, common_unit
@@ -21,6 +21,8 @@ from tailpath.model.ownership import hand_over
 from tailpath.texts import did_you_mean
 
 Name = Hashable
+#: The choice, the target, the probability and the cost of every outcome.
+Outcomes = tuple[Array, Array, Array, Array]
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take
 #: longer.
 FEW = 64
@@ -85,19 +87,14 @@ class Numbering:
         self.probability.append(probability)
         self.cost.append(cost)
 
-    def columns(
-        self,
-    ) -> tuple[Array, Array, Array, Array, Array]:
+    def columns(self) -> tuple[Array, Array, Array, Array, Array]:
         """State, action, target, probability and cost of every row."""
-        source, action, target = (
-            np.array(column, dtype=np.int64) for column in (self.source, self.action, self.target)
-        )
         return (
-            source,
-            action,
-            target,
-            np.array(self.probability, dtype=np.float64),
-            np.array(self.cost, dtype=np.float64),
+            np.array(self.source, np.int64),
+            np.array(self.action, np.int64),
+            np.array(self.target, np.int64),
+            np.array(self.probability, np.float64),
+            np.array(self.cost, np.float64),
         )
 
     def unit(self) -> Fraction | None:
@@ -165,12 +162,11 @@ def arrays_from_rows(
     n_actions = int(action.max(initial=0)) + 1
     choices, of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)
     possible = probability != 0
-    rows = (of_row[possible], target[possible], probability[possible], cost[possible])
+    rows: Outcomes = (of_row[possible], target[possible], probability[possible], cost[possible])
     if merge:
         rows = merge_equal_outcomes(*rows)
     elif (np.diff(rows[0]) < 0).any():
-        by_choice = np.argsort(rows[0], kind="stable")
-        rows = (rows[0][by_choice], rows[1][by_choice], rows[2][by_choice], rows[3][by_choice])
+        rows = _picked(rows, np.argsort(rows[0], kind="stable"))
     arrays = {
         "state_choices": offsets_of(choices // n_actions, n_states),
         "choice_outcomes": offsets_of(rows[0], len(choices)),
@@ -180,6 +176,16 @@ def arrays_from_rows(
         "choice_action": choices % n_actions,
     }
     return {name: hand_over(array) for name, array in arrays.items()}
+
+
+def outcomes_of_rows(rows: Transitions) -> dict[str, Any]:
+    """The fields of an SSP about outcomes, from transitions with a row for each choice."""
+    return {
+        "choice_outcomes": rows.row_start,
+        "outcome_target": rows.target,
+        "outcome_probability": rows.probability,
+        "outcome_cost": rows.cost,
+    }
 
 
 def merged_columns(
@@ -213,38 +219,35 @@ def _choices(key: IntArray, n_actions: int) -> tuple[IntArray, Array]:
     return found[order], rank[of_run][run_of_row]
 
 
-def merge_equal_outcomes(
-    choice: Array, target: Array, probability: Array, cost: Array
-) -> tuple[Array, Array, Array, Array]:
+def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost: Array) -> Outcomes:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same
     choice, target and cost.
     """
+    rows: Outcomes = (choice, target, probability, cost)
     if len(choice) > SMALL:
         if (np.diff(choice) < 0).any():
-            order = grouped(choice, int(choice.max()) + 1)[0]
-            choice, target, probability, cost = (
-                choice[order],
-                target[order],
-                probability[order],
-                cost[order],
-            )
+            rows = _picked(rows, grouped(choice, int(choice.max()) + 1)[0])
+            choice, target, probability, cost = rows
         if equal_members(*frozen(choice, target, cost), FEW) == 0:
-            return choice, target, probability, cost
+            return rows
     by_content = np.lexsort((cost, target, choice))
     c, t, k = choice[by_content], target[by_content], cost[by_content]
     first = np.ones(len(c), dtype=np.bool_)
     first[1:] = (np.diff(c) != 0) | (np.diff(t) != 0) | (k[1:] != k[:-1])
     if first.all():
-        order = np.argsort(choice, kind="stable")
-        return choice[order], target[order], probability[order], cost[order]
+        return _picked(rows, np.argsort(choice, kind="stable"))
     group = np.cumsum(first) - 1
     total = np.bincount(group, weights=probability[by_content])
     # lexsort is stable, so the first of a group is its first appearance; sorting those restores the
     # order given.
     seen = by_content[first]
     order = np.lexsort((seen, choice[seen]))
-    mask = seen[order]
-    return choice[mask], target[mask], total[order], cost[mask]
+    return _picked((choice[seen], target[seen], total, cost[seen]), order)
+
+
+def _picked(rows: Outcomes, order: Array) -> Outcomes:
+    choice, target, probability, cost = (column[order] for column in rows)
+    return choice, target, probability, cost
 
 
 def goal_names(goals: Iterable[Name]) -> dict[Name, None]:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.cost_units import as_fraction
+from tailpath.model.cost_units import as_fraction, refused_unless_number
 from tailpath.model.durations import plain_number
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
@@ -106,18 +105,14 @@ def clock(
 
 def _later(state: At, action: Any, duration: Any) -> Any:
     """The time after a duration, exactly: 0.1 and 0.2 hours later it is 0.3."""
-    try:
-        exact = as_fraction(duration)
-    except (TypeError, ValueError, ArithmeticError):
-        exact = Fraction(-1)
+    where = f"place {state.place!r} at {state.time}, action {action!r}"
+    refusal = ModelError(f"{where} has the duration {duration!r}; a duration is 0 or more")
+    exact = refused_unless_number(duration, refusal)
     if exact < 0:
-        where = f"place {state.place!r} at {state.time}, action {action!r}"
-        raise ModelError(f"{where} has the duration {duration!r}; a duration is 0 or more")
+        raise refusal
     return plain_number(as_fraction(state.time) + exact)
 
 
 def _time(value: Any, what: str) -> Any:
-    try:
-        return plain_number(as_fraction(value))
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"{what} must be a time, a number, not {value!r}") from None
+    refusal = OptionError(f"{what} must be a time, a number, not {value!r}")
+    return plain_number(refused_unless_number(value, refusal))

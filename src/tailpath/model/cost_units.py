@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.graph import FloatArray
+from tailpath.graph import FloatArray, IntArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
 MOST_UNITS = 10_000_000
@@ -33,6 +33,14 @@ def as_fraction(number: Any) -> Fraction:
     return Fraction(int(number) if isinstance(number, np.integer) else number)
 
 
+def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
+    """As `as_fraction`; raises the refusal for what is no number."""
+    try:
+        return as_fraction(number)
+    except (TypeError, ValueError, ArithmeticError):
+        raise refusal from None
+
+
 def vanishes(decimal: str, value: float) -> bool:
     """Whether a decimal that is not 0 has become a float that is."""
     mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
@@ -49,10 +57,8 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
     numerator, denominator, largest = 0, 1, Fraction(0)
     for cost in costs:
         value = as_fraction(cost)
-        numerator, denominator = (
-            math.gcd(numerator, value.numerator),
-            math.lcm(denominator, value.denominator),
-        )
+        numerator = math.gcd(numerator, value.numerator)
+        denominator = math.lcm(denominator, value.denominator)
         largest = max(largest, abs(value))
         # The unit only ever gets finer, so the search may stop at the first sign that it is too
         # fine.
@@ -61,24 +67,22 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
+def in_levels(costs: FloatArray, unit: Fraction) -> IntArray:
+    """Costs in units, each the nearest whole number of them."""
+    return np.rint(costs * (unit.denominator / unit.numerator)).astype(np.int64)
+
+
 def as_multiples(costs: FloatArray, unit: Fraction) -> FloatArray:
     """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest
     to the cost.
     """
-    levels = costs * (unit.denominator / unit.numerator)
-    np.rint(levels, out=levels)
-    if unit.numerator * float(np.abs(levels).max(initial=0.0)) < 2**53 and unit.denominator < 2**53:
-        levels *= unit.numerator
-        levels /= unit.denominator  # a whole number divided once: rounded once
-        return levels
-    distinct, at = np.unique(levels, return_inverse=True)
-    return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]
+    return in_costs(in_levels(costs, unit), unit)
 
 
 def in_costs(levels: Any, unit: Fraction) -> FloatArray:
     """Whole numbers of units as costs, each the float nearest to it; infinite beyond all floats."""
     numerator, denominator = unit.numerator, unit.denominator
-    if isinstance(levels, np.ndarray):
+    if isinstance(levels, np.ndarray) and levels.dtype != object:
         integers = levels if levels.dtype.kind == "i" else levels[np.isfinite(levels)]
         if numerator * int(np.abs(integers).max(initial=0)) < 2**53 > denominator:
             costs = levels * float(numerator)
@@ -131,20 +135,16 @@ def fraction_unit(costs: Sequence[float]) -> Fraction | None:
     if common_unit(costs) is not None:
         return None
     fractions = [Fraction(cost).limit_denominator(10_000) for cost in costs]
-    return (
-        common_unit(fractions)
-        if all(float(fraction) == cost for fraction, cost in zip(fractions, costs))
-        else None
-    )
+    meant = all(float(fraction) == cost for fraction, cost in zip(fractions, costs))
+    return common_unit(fractions) if meant else None
 
 
 def in_units(number: Any, unit: Fraction) -> Fraction:
     """A cost in units, exactly; a float that is the nearest one to a whole number of units stands
     for that number.
     """
-    if (
-        isinstance(number, float) and number.is_integer()
-    ):  # most are, and whole numbers need no search for the fraction meant
+    # Most are integers, which need no search for the fraction meant.
+    if isinstance(number, float) and number.is_integer():
         integers, rest = divmod(int(number) * unit.denominator, unit.numerator)
         if rest == 0:
             return Fraction(integers)

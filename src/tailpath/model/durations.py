@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import as_fraction
+from tailpath.model.cost_units import as_fraction, refused_unless_number
 
 #: Points of a grid beyond which a law is refused.
 MOST_POINTS = 200_000
@@ -145,10 +145,7 @@ def _counted(samples: Iterable[Any]) -> tuple[list[Any], list[int]]:
 
 
 def _number(value: Any, what: str) -> Fraction:
-    try:
-        exact = as_fraction(value)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"{what} is a number, not {value!r}") from None
+    exact = refused_unless_number(value, OptionError(f"{what} is a number, not {value!r}"))
     if exact < 0:
         raise OptionError(f"{what} must be 0 or more, not {value!r}")
     return exact

@@ -15,7 +15,9 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from itertools import cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,8 +25,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, offsets_from_lengths
-from tailpath.model.builders import arrays_from_rows
-from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
+from tailpath.model.cost_units import as_fraction, common_unit, refused_unless_number
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
@@ -98,11 +100,7 @@ def _given_up(ssp: SSP, cost: Any) -> SSP:
             *ssp.notes,
             f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}",
         ),
-        origin=(
-            None
-            if ssp.origin is None
-            else Origin(ssp.origin.states, np.append(ssp.origin.index, -1))
-        ),
+        origin=ssp.origin and Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
         probability_error=ssp.probability_error,
     )
 
@@ -170,7 +168,7 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
         return ssp
     layers, goals = _layers(ssp, int(steps), max_pairs), np.flatnonzero(ssp.is_goal)
     first = offsets_from_lengths(np.array([len(layer) for layer in layers]))
-    late, finish = int(first[-1]) + len(goals), 1 if price is not None else 0
+    late, finish = int(first[-1]) + len(goals), int(price is not None)
     is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
     is_goal[first[-1] :] = True
     is_goal[late] = False
@@ -218,23 +216,19 @@ def _rows_by_step(
     position_of_goal[goals] = first[-1] + np.arange(len(goals))
     rows, outcome, step_of = _product(ssp, layers, first)
     position = np.where(ssp.is_goal, position_of_goal, late)[rows.target]
-    columns: tuple[Array, ...] = (
-        rows.source,
-        ssp.choice_action[ssp.outcome_choice[outcome]],
-        _positions(ssp, layers, first, rows.target, step_of, position),
-        rows.probability,
-        rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor),
-    )
-    finish = 1 if price is not None else 0
-    loop = (
-        float(ssp.cost_unit) if ssp.cost_unit is not None else float(np.abs(ssp.outcome_cost).max())
-    )
-    last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
-    source, action, target, probability, cost = (
-        np.append(column, end) for column, end in zip(columns, last)
-    )
+    loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
+    finish = late if price is None else late + 1
     return arrays_from_rows(
-        source, action, target, probability, cost, n_states=late + 1 + finish, merge=False
+        np.append(rows.source, late),
+        np.append(ssp.choice_action[ssp.outcome_choice[outcome]], len(ssp.actions)),
+        np.append(_positions(ssp, layers, first, rows.target, step_of, position), finish),
+        np.append(rows.probability, 1.0),
+        np.append(
+            rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor),
+            float(loop if price is None else price),
+        ),
+        n_states=finish + 1,
+        merge=False,
     )
 
 
@@ -258,11 +252,10 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     while len(layers) < steps and pairs <= max_pairs:
         before = met.setdefault(hashlib.sha256(layers[-1].tobytes()).digest(), len(layers) - 1)
         if before < len(layers) - 1:
-            round_, missing = layers[before + 1 :], steps - len(layers)
-            pairs += missing * min(map(len, round_))
-            layers += (
-                (round_ * (missing // len(round_) + 1))[:missing] if pairs <= max_pairs else []
-            )
+            period, missing = layers[before + 1 :], steps - len(layers)
+            pairs += missing * min(map(len, period))
+            if pairs <= max_pairs:
+                layers += islice(cycle(period), missing)
             break
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
         reached[by_state.restrict(layers[-1]).target] = True
@@ -309,10 +302,7 @@ def _positions(
 
 def _price(cost: Any, what: str, signed: bool) -> Fraction:
     """A price as a fraction; it may be negative where some cost of the model is, too."""
-    try:
-        price = as_fraction(cost)
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        raise OptionError(f"{what} must be a number, not {cost!r}") from None
+    price = refused_unless_number(cost, OptionError(f"{what} must be a number, not {cost!r}"))
     if abs(price) > sys.float_info.max:
         raise OptionError(f"{what} must be a finite number, not {cost!r}")
     if price < 0 and not signed:
@@ -344,19 +334,15 @@ def _discounted(
         as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit
         for cost in found.tolist()
     ]
-    scaled = [
-        [float(cost * power) for cost in exact] for power in (factor**t for t in range(last + 1))
-    ]
+    scaled = [[float(cost * factor**t) for cost in exact] for t in range(last + 1)]
     return np.array(scaled)[step, position]
 
 
 def _discount(gamma: Any) -> Fraction:
-    try:
-        factor = as_fraction(gamma)
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        factor = Fraction(0)
+    refusal = OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+    factor = refused_unless_number(gamma, refusal)
     if not 0 < factor <= 1:
-        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+        raise refusal
     return factor
 
 
@@ -378,10 +364,7 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     )
     return SSP(
         state_choices=np.append(ssp.state_choices, ssp.state_choices[-1]),
-        choice_outcomes=rows.row_start,
-        outcome_target=rows.target,
-        outcome_probability=rows.probability,
-        outcome_cost=rows.cost,
+        **outcomes_of_rows(rows),
         choice_action=ssp.choice_action,
         is_goal=np.append(ssp.is_goal, True),
         start_index=ssp.start_index,
@@ -396,13 +379,8 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
     """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
-    return Geometry(
-        geometry.rows,
-        geometry.columns,
-        (*geometry.row, -1),
-        (*geometry.column, -1),
-        (*geometry.kind, "end"),
-    )
+    row, column, kind = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
+    return replace(geometry, row=row, column=column, kind=kind)
 
 
 def fresh_name(name: str, taken: Iterable[Name] | Sequence[Name]) -> str:

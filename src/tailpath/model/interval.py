@@ -23,6 +23,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import first_of
+from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.checks import ROW_TOLERANCE, refuse_outcome, where_choice
 from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
@@ -219,14 +220,8 @@ class IntervalSSP(IntervalBuilder):
         tried = self._sums(p)[ssp.outcome_choice] > 0
         p = np.where(tried, p, ssp.outcome_probability)
         rows = ssp.transitions.only(p > 0)
-        return replace(
-            ssp,
-            choice_outcomes=rows.row_start,
-            outcome_target=rows.target,
-            outcome_probability=p[p > 0],
-            outcome_cost=rows.cost,
-            exact_unit=ssp.cost_unit,
-        )
+        rows = rows.replaced(probability=p[p > 0])
+        return replace(ssp, **outcomes_of_rows(rows), exact_unit=ssp.cost_unit)
 
     def narrowed(self, choice: int, share: float = 0.5) -> IntervalSSP:
         """The model in which the intervals of one choice have shrunk.

@@ -35,7 +35,14 @@ from tailpath.graph import Array, BoolArray, FloatArray, IntArray, fit, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.cost_units import MOST_UNITS, as_fraction, in_costs, in_units, integer_costs
+from tailpath.model.cost_units import (
+    MOST_UNITS,
+    as_fraction,
+    in_costs,
+    in_levels,
+    in_units,
+    integer_costs,
+)
 
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
@@ -62,28 +69,24 @@ class Reduction(NamedTuple):
     @property
     def values(self) -> FloatArray:
         """phi of every state, to the nearest float."""
-        return in_costs(
-            self.level if self.level.dtype != object else self.level.tolist(), self.unit
-        )
+        return in_costs(self.level, self.unit)
 
 
 def reduction_of(ssp: SSP) -> Reduction:
     """Find phi, and the reduced model; refuse a cycle that costs less than nothing."""
-    level, unit = _whole(ssp)
+    level, unit = _in_integers(ssp)
     least, known = _least_costs(ssp, level)
     source, target = ssp.by_state.source, ssp.outcome_target
     more = np.where(known[target], level + least[target] - least[source], np.abs(level))
     factor = int(np.gcd.reduce(more)) or 1
-    own = factor * unit
     exact = int(more.max(initial=0)) <= MOST_UNITS * factor
-    costs = in_costs(more if more.dtype != object else more.tolist(), unit)
-    reduced = replace(
-        ssp, outcome_cost=costs, exact_unit=own if exact else None, paid=ssp.outcome_cost
-    )
+    costs = in_costs(more, unit)
+    own = factor * unit if exact else None
+    reduced = replace(ssp, outcome_cost=costs, exact_unit=own, paid=ssp.outcome_cost)
     return Reduction(reduced, least, unit, exact)
 
 
-def _whole(ssp: SSP) -> tuple[Array, Fraction]:
+def _in_integers(ssp: SSP) -> tuple[Array, Fraction]:
     """The costs in whole units, however small: of numpy where no sum of them can overflow."""
     if ssp.cost_unit is not None:
         return ssp.outcome_level, ssp.cost_unit
@@ -114,7 +117,7 @@ def _round(ssp: SSP, level: Array, edge: IntArray, met: int) -> str:
     edges = [int(edge[met])]
     while int(ssp.outcome_target[edges[-1]]) != met:
         edges.append(int(edge[ssp.outcome_target[edges[-1]]]))
-    unit = _whole(ssp)[1]
+    unit = _in_integers(ssp)[1]
     gained = -float(sum(int(level[e]) for e in edges) * unit)
     source, choice = ssp.by_state.source[edges].tolist(), ssp.outcome_choice[edges].tolist()
     steps = [f"{ssp.states[s]!r} by {ssp.choice_name(k)!r}" for s, k in zip(source, choice)]
@@ -139,11 +142,8 @@ def refuse_signed(ssp: SSP, who: str) -> None:
 
 def exact_cost(cost: float, ssp: SSP) -> Fraction:
     """A cost as somebody writes it: whole units of the model where it is the float of these."""
-    return (
-        as_fraction(cost)
-        if ssp.cost_unit is None
-        else in_units(cost, ssp.cost_unit) * ssp.cost_unit
-    )
+    unit = ssp.cost_unit
+    return as_fraction(cost) if unit is None else in_units(cost, unit) * unit
 
 
 def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
@@ -175,18 +175,15 @@ def shifted_bounds(
     if by == 0 and exact:
         return bounds
     low, high = bounds if exact else (bounds[0] * (1 - 2 * UNIT), bounds[1] * (1 + 2 * UNIT))
-    moved = shifted(low, by), shifted(high, by)
-    down = (
-        moved[0]
-        if not math.isfinite(low) or Fraction(moved[0]) <= Fraction(low) + by
-        else math.nextafter(moved[0], -math.inf)
-    )
-    up = (
-        moved[1]
-        if not math.isfinite(high) or Fraction(moved[1]) >= Fraction(high) + by
-        else math.nextafter(moved[1], math.inf)
-    )
-    return down, up
+    return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
+
+
+def _rounded_to(side: float, value: float, by: Fraction) -> float:
+    """A cost and so much more, rounded to a side where no float is it."""
+    moved = shifted(value, by)
+    off = Fraction(moved) - Fraction(value) - by if math.isfinite(value) else 0
+    outside = off <= 0 if side < 0 else off >= 0
+    return moved if outside else math.nextafter(moved, side)
 
 
 def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> FloatArray:
@@ -197,12 +194,8 @@ def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> Flo
         return np.array([shifted(cost, by) for cost in costs.tolist()])
     fine = _common(unit, by)
     finite = np.isfinite(costs)
-    level = np.rint(np.where(finite, costs, 0.0) * (unit.denominator / unit.numerator)).astype(
-        np.int64
-    )
+    level: Any = in_levels(np.where(finite, costs, 0.0), unit)
     scale, more = int(unit / fine), int(by / fine)
-    if scale * max(int(level.max()), 1) + abs(more) < 2**62:
-        moved = in_costs(level * scale + more, fine)
-    else:
-        moved = in_costs([each * scale + more for each in level.tolist()], fine)
-    return np.where(finite, moved, costs)
+    if scale * max(int(level.max()), 1) + abs(more) >= 2**62:
+        level = level.astype(object)
+    return np.where(finite, in_costs(level * scale + more, fine), costs)

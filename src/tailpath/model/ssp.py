@@ -35,7 +35,7 @@ from tailpath.graph import IntArray as IntArray
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
-from tailpath.model.cost_units import common_unit
+from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.exploring import Actions, Functions, Outcomes, explore
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
@@ -345,11 +345,7 @@ class SSP(Record):
         if self.cost_unit is None:
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
-        levels = np.rint(
-            self.outcome_cost * (self.cost_unit.denominator / self.cost_unit.numerator)
-        ).astype(np.int64)
-        levels.flags.writeable = False
-        return levels
+        return next(frozen(in_levels(self.outcome_cost, self.cost_unit)))
 
     # ------------------------------------------------------------------ costs of any sign
 

@@ -3,22 +3,24 @@
 `h` is given by points (x, y) in rising x and by its slope after the last one. It is constant before
 the first point and linear between two. Two points with the same x are a jump: h(x) is the first y,
 and just after x it is the second. So a deadline of 35 is (35, 0), (35, 1), and a cost of exactly 35
-is on time. Places are rationals, so that what lies on the model's cost grid is decided exactly.
+is on time. Breakpoints are rationals, so that what lies on the model's cost grid is decided
+exactly.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.cost_units import as_fraction, in_units, refused_unless_number
 from tailpath.model.potential import less
 from tailpath.model.ssp import FloatArray
 
@@ -44,30 +46,33 @@ class Curve:
         """What never arriving is worth."""
         return math.inf if self.slope > 0 else self.after[-1]
 
+    @cached_property
+    def _x(self) -> FloatArray:
+        """The breakpoints as floats."""
+        return np.array([float(breakpoint) for breakpoint in self.breakpoints])
+
     def values(self, costs: Any) -> FloatArray:
         """The loss of each of some costs."""
         z = np.asarray(costs, dtype=np.float64)
-        x = np.array([float(breakpoint) for breakpoint in self.breakpoints])
-        at, after = np.array(self.at), np.array(self.after)
+        x, at, after = self._x, np.array(self.at), np.array(self.after)
         here = np.searchsorted(x, z, side="left")  # the first at or behind z
-        inside = np.clip(here, 1, max(len(x) - 1, 1)) if len(x) > 1 else here
+        last = len(x) - 1
         result = np.where(here == 0, at[0], after[-1] + self.slope * (z - x[-1]))
-        if len(x) > 1:
-            left, right = x[inside - 1], x[np.minimum(inside, len(x) - 1)]
-            share = (z - left) / (right - left)
-            between = after[inside - 1] + share * (
-                at[np.minimum(inside, len(x) - 1)] - after[inside - 1]
-            )
-            result = np.where((here > 0) & (here < len(x)), between, result)
-        exact = (here < len(x)) & (x[np.minimum(here, len(x) - 1)] == z)
-        return np.where(exact, at[np.minimum(here, len(x) - 1)], result)
+        if last > 0:
+            right = np.clip(here, 1, last)
+            left = right - 1
+            share = (z - x[left]) / (x[right] - x[left])
+            between = after[left] + share * (at[right] - after[left])
+            result = np.where((here > 0) & (here <= last), between, result)
+        here = np.minimum(here, last)
+        return np.where(x[here] == z, at[here], result)
 
     def off(self, costs: Any) -> FloatArray:
         """By how much `values` may miss the loss, since it is computed in floats: not at all where
         it is constant, or a point was given.
         """
         z = np.asarray(costs, dtype=np.float64)
-        x = np.array([float(breakpoint) for breakpoint in self.breakpoints])
+        x = self._x
         here = np.searchsorted(x, z, side="left")
         slope = self._steepness[here]
         given = np.isin(z, x)
@@ -83,7 +88,7 @@ class Curve:
         """The steepest slope of the loss between each of some costs and another, and by how much it
         jumps there.
         """
-        x, steep = np.array([float(breakpoint) for breakpoint in self.breakpoints]), self._steepness
+        x, steep = self._x, self._steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
         steepest = np.where(last - first > 1, steep.max(), np.maximum(steep[first], steep[last]))
         jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
@@ -91,12 +96,8 @@ class Curve:
 
     def moved(self, by: Fraction, unit: Fraction | None) -> Curve:
         """The same loss of costs that are so much less, and whole units if there is one."""
-        return Curve(
-            tuple(less(breakpoint, by, unit) for breakpoint in self.breakpoints),
-            self.at,
-            self.after,
-            self.slope,
-        )
+        moved = tuple(less(breakpoint, by, unit) for breakpoint in self.breakpoints)
+        return replace(self, breakpoints=moved)
 
     @property
     def steepest(self) -> float:
@@ -111,9 +112,7 @@ class Curve:
     @property
     def _steepness(self) -> FloatArray:
         """The size of the slope before the first breakpoint, between two, and behind the last."""
-        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(
-            [float(breakpoint) for breakpoint in self.breakpoints]
-        )
+        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(self._x)
         slopes: FloatArray = np.abs(np.concatenate([[0.0], rises, [self.slope]]))
         return slopes
 
@@ -196,7 +195,5 @@ def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
 
 
 def _number(value: Any, what: str) -> Fraction:
-    try:
-        return as_fraction(value)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"the {what} {value!r} of a loss is not a number") from None
+    refusal = OptionError(f"the {what} {value!r} of a loss is not a number")
+    return refused_unless_number(value, refusal)

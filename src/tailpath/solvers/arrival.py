@@ -20,9 +20,10 @@ loses less than these bounds can tell counts as losing nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from tailpath.graph import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
+from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.findings import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
@@ -150,10 +152,7 @@ def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
     rows = ssp.transitions.restrict(choice).renumber(position)
     return SSP(
         state_choices=np.append(state_choices, [state_choices[-1]] * 2),
-        choice_outcomes=rows.row_start,
-        outcome_target=rows.target,
-        outcome_probability=rows.probability,
-        outcome_cost=(rows.target == count + 1).astype(np.float64),
+        **outcomes_of_rows(rows.replaced(cost=rows.target == count + 1)),
         choice_action=ssp.choice_action[choice],
         is_goal=np.arange(count + 2) >= count,
         start_index=0,
@@ -221,10 +220,7 @@ def given_arrival(ssp: SSP) -> SSP:
     rows = rows.only(rows.probability > 0).renumber(position)
     return SSP(
         state_choices=offsets_of(position[ssp.choice_state[choice]], len(state)),
-        choice_outcomes=rows.row_start,
-        outcome_target=rows.target,
-        outcome_probability=rows.probability,
-        outcome_cost=rows.cost,
+        **outcomes_of_rows(rows),
         choice_action=ssp.choice_action[choice],
         is_goal=ssp.is_goal[state],
         start_index=int(position[ssp.start_index]),
@@ -233,7 +229,7 @@ def given_arrival(ssp: SSP) -> SSP:
         exact_unit=ssp.exact_unit,
         geometry=_positions(ssp.geometry, state),
         notes=(*ssp.notes, *_notes(arrival, error_bound)),
-        origin=None if ssp.origin is None else Origin(ssp.origin.states, ssp.origin.index[state]),
+        origin=ssp.origin and Origin(ssp.origin.states, ssp.origin.index[state]),
         probability_error=error_bound,
     )
 
@@ -286,8 +282,8 @@ def _notes(arrival: Arrival, error_bound: float) -> list[str]:
 def _positions(geometry: Geometry | None, state: IntArray) -> Geometry | None:
     if geometry is None:
         return None
-    row, column, kind = (
-        tuple(column[s] for s in state.tolist())
-        for column in (geometry.row, geometry.column, geometry.kind)
-    )
-    return Geometry(geometry.rows, geometry.columns, row, column, kind)
+    cells: dict[str, Any] = {
+        name: tuple(getattr(geometry, name)[s] for s in state.tolist())
+        for name in ("row", "column", "kind")
+    }
+    return replace(geometry, **cells)

@@ -238,14 +238,14 @@ def _followed(rows: list[Row], group: list[int]) -> list[Row]:
         for to, w, cost in edges:
             key = to if cost == 0 and to in members else (to, cost)
             walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, denominator)
-    eliminate(walk)
+    eliminate_exactly(walk)
     result = list(rows)
     for node in group:
         result[node] = integer_row([(to, p, cost) for (to, cost), p in walk[node].items()])
     return result
 
 
-def eliminate(walk: Walk) -> None:
+def eliminate_exactly(walk: Walk) -> None:
     """Take the nodes of a walk out of its rows, one after the other, in rationals: what is left of
     each is what a walker comes to that is no node.
     """

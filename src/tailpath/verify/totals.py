@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.verify.chain import GOAL, Row, Walk, eliminate, leading_to, moves_of
+from tailpath.verify.chain import GOAL, Row, Walk, eliminate_exactly, leading_to, moves_of
 
 BITS = 400
 ONE = 1 << BITS
@@ -128,5 +128,5 @@ def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
         for to, w, _ in edges:
             if to != GOAL:
                 walk[node][to] = walk[node].get(to, Fraction(0)) + Fraction(w, denominator)
-    eliminate(walk)
+    eliminate_exactly(walk)
     return [row[GOAL] for row in walk.values()]
