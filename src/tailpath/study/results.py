@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product, starmap
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +61,10 @@ class Setting:
     problem: Key
     atoms: int
     alpha0: float
+
+    @property
+    def domain(self) -> str:
+        return self.problem[0]
 
 
 class Results:
@@ -145,30 +151,34 @@ class Results:
     def get(self, method: str, problem: Key, atoms: int, alpha0: float) -> Run | None:
         return self._runs.get((method, Setting(problem, atoms, alpha0)))
 
-    def settings(self, *methods: str) -> list[Setting]:
-        """The settings of the design that all these methods have, problem by problem."""
-        design = (
-            Setting(problem, n, low)
-            for problem in self.problems
-            for n in self.atoms
-            for low in self.alpha0
-        )
+    def settings(self, *methods: str, **chosen: Any) -> list[Setting]:
+        """The settings of the design that all these methods have, problem by problem; with the
+        `domain`, `problem`, `atoms` or `alpha0` chosen, only those that have it.
+        """
         return [
             setting
-            for setting in design
+            for setting in starmap(Setting, product(self.problems, self.atoms, self.alpha0))
             if all((method, setting) in self._runs for method in methods)
+            and all(getattr(setting, name) == value for name, value in chosen.items())
         ]
 
     def of(self, method: str, setting: Setting) -> Run:
         return self._runs[method, setting]
 
-    def pairs(
-        self, *methods: str, settings: Iterable[Setting] | None = None
-    ) -> Iterator[tuple[Setting, tuple[AtomPoint, ...]]]:
-        """Every atom of every setting, with the points of all these methods side by side."""
-        for setting in self.settings(*methods) if settings is None else settings:
-            for points in zip(*(self.of(method, setting).points for method in methods)):
-                yield setting, points
+    def points(
+        self, *methods: str, settings: Iterable[Setting] | None = None, **chosen: Any
+    ) -> list[tuple[AtomPoint, ...]]:
+        """Every atom of these settings, with the points of all these methods side by side."""
+        return [
+            points
+            for setting in (self.settings(*methods, **chosen) if settings is None else settings)
+            for points in zip(*(self.of(method, setting).points for method in methods))
+        ]
+
+    def of_variants(self) -> Iterator[tuple[str, Results]]:
+        """Each variant with its results; as they are, where no method has any."""
+        for variant in self.variants or [""]:
+            yield variant, self.of_variant(variant) if variant else self
 
 
 def _order_of_method(method: str) -> tuple[int, str]:
@@ -183,6 +193,16 @@ def _order_of_method(method: str) -> tuple[int, str]:
 
 def array(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
+
+
+def below_deployed(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
+    """By which part of what the first method delivers it predicts less."""
+    return array(1 - point.prediction / point.deployed for point, *_ in points)
+
+
+def above(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
+    """By which part the first method delivers more than the last, the optimum mostly."""
+    return array(point.deployed / best.deployed - 1 for point, *_, best in points)
 
 
 def at(run: Run, alpha: float) -> AtomPoint | None:

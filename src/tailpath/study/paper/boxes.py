@@ -5,6 +5,7 @@ happens to the optimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 from tailpath.study.design import OWN
@@ -22,16 +23,9 @@ def predicted_by_deployed(
     """Predicted by deployed values of CVaRVIQ, all problems of a domain, at the atoms from `least`
     up.
     """
-    settings = [
-        s
-        for s in results.settings("quantile")
-        if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)
-    ]
-    pairs = results.pairs("quantile", settings=settings)
+    points = results.points("quantile", domain=domain, atoms=atoms, alpha0=alpha0)
     return array(
-        point.prediction / point.deployed
-        for _, (point,) in pairs
-        if point.alpha >= least * ROUNDING
+        point.prediction / point.deployed for (point,) in points if point.alpha >= least * ROUNDING
     )
 
 
@@ -39,16 +33,9 @@ def deployed_by_optimum(
     results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0
 ) -> FloatArray:
     """Deployed values of CVaRVIQ's policies by the optimum."""
-    settings = [
-        s
-        for s in results.settings("quantile", "optimum")
-        if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)
-    ]
-    pairs = results.pairs("quantile", "optimum", settings=settings)
+    points = results.points("quantile", "optimum", domain=domain, atoms=atoms, alpha0=alpha0)
     return array(
-        point.deployed / best.deployed
-        for _, (point, best) in pairs
-        if point.alpha >= least * ROUNDING
+        point.deployed / best.deployed for point, best in points if point.alpha >= least * ROUNDING
     )
 
 
@@ -78,24 +65,14 @@ def _boxes(
 ) -> Any:
     if not results.settings("quantile"):
         return None
-    kinds: list[tuple[Callable[..., FloatArray], str]] = [
-        (predicted_by_deployed, "predicted / deployed"),
-    ]
+    kinds: dict[str, Callable[..., FloatArray]] = {"predicted / deployed": predicted_by_deployed}
     if results.settings("quantile", "optimum"):
-        kinds.append((deployed_by_optimum, "deployed / optimum"))
-    domains = results.domains
-    figure, axes = panels(
-        [
-            domain.capitalize() if domain != OWN else "own models"
-            for _ in kinds
-            for domain in domains
-        ],
-        len(domains),
-    )
-    for ax, (ratio, what, domain) in zip(
-        axes, [(ratio, what, domain) for ratio, what in kinds for domain in domains]
-    ):
-        data = [ratio(results, domain, atoms, low, least) for atoms, low in groups]
+        kinds["deployed / optimum"] = deployed_by_optimum
+    every = list(product(kinds, results.domains))
+    titles = [domain.capitalize() if domain != OWN else "own models" for _, domain in every]
+    figure, axes = panels(titles, len(results.domains))
+    for ax, (what, domain) in zip(axes, every):
+        data = [kinds[what](results, domain, atoms, low, least) for atoms, low in groups]
         black = {"color": "black"}
         ax.boxplot(
             data,

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tailpath.formats.files import write_bytes
+from tailpath.pictures.style import without_mathematics
+from tailpath.study.results import Key, title
 
 COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -40,6 +42,12 @@ def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:
     for ax in axes[len(titles) :]:
         ax.remove()
     return figure, axes[: len(titles)]
+
+
+def problem_panels(problems: Sequence[Key], columns: int = 2, rows: int = 1) -> Any:
+    """The same with a panel for each problem; for several rows of them, a row for all problems."""
+    titles = [without_mathematics(title(problem)) for problem in problems] * rows
+    return panels(titles, columns if rows == 1 else len(problems))
 
 
 def style(k: int) -> dict[str, Any]:

@@ -11,7 +11,8 @@ optimum, which needs no atoms. Figures of times, evaluations and simulations are
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 from tailpath.pictures.style import without_mathematics
@@ -22,6 +23,7 @@ from tailpath.study.paper.canvas import (
     PERCENT,
     legend_below,
     panels,
+    problem_panels,
     save,
     style,
     tens,
@@ -31,7 +33,7 @@ from tailpath.study.paper.timing_figures import (
     draw_monte_carlo,
     planning_time,
 )
-from tailpath.study.results import Key, Results, planner, title
+from tailpath.study.results import Key, Results, above, planner, title
 from tailpath.study.store import Run
 
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
@@ -67,15 +69,14 @@ def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
 
 # ---------------------------------------------------------------------- values against alpha
 
+HOLLOW = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none"}
+
 
 def curve(axes: Any, run: Run | None, field: str, **look: Any) -> None:
     """One series over the atoms of a run, as initial alpha."""
     if run is not None:
-        axes.plot(
-            [point.alpha for point in run.points],
-            [getattr(point, field) for point in run.points],
-            **look,
-        )
+        values = [getattr(point, field) for point in run.points]
+        axes.plot([point.alpha for point in run.points], values, **look)
 
 
 def draw_predicted_and_deployed(
@@ -84,45 +85,27 @@ def draw_predicted_and_deployed(
     """The two series of a planner, in the k-th marker and colour: solid and filled, dashed and
     open.
     """
-    curve(
-        axes,
-        run,
-        "prediction",
-        linestyle="-",
-        markersize=size,
-        label=f"{name}, predicted",
-        **style(k),
-    )
-    curve(
-        axes,
-        run,
-        "deployed",
-        linestyle="--",
-        markersize=size,
-        markerfacecolor="none",
-        label=f"{name}, deployed",
-        **style(k),
-    )
+    look = {**style(k), "markersize": size}
+    curve(axes, run, "prediction", **{**look, "linestyle": "-", "label": f"{name}, predicted"})
+    curve(axes, run, "deployed", **{**HOLLOW, **look, "label": f"{name}, deployed"})
+
+
+def finest(results: Results) -> tuple[int, float]:
+    """The grid with the most atoms and the smallest alpha0."""
+    return max(results.atoms), min(results.alpha0)
 
 
 def finest_optimum(axes: Any, results: Results, problem: Key) -> None:
-    curve(
-        axes,
-        results.get("optimum", problem, max(results.atoms), min(results.alpha0)),
-        "deployed",
-        **OPTIMUM,
-    )
+    curve(axes, results.get("optimum", problem, *finest(results)), "deployed", **OPTIMUM)
 
 
 def both_planners(results: Results, problems: Sequence[Key], columns: int = 2) -> Any:
     """Predicted and deployed values of both planners, and the optimum, with the finest grid."""
-    atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([without_mathematics(title(problem)) for problem in problems], columns)
+    figure, axes = problem_panels(problems, columns)
     for ax, problem in zip(axes, problems):
         for k, (method, size) in enumerate((("interpolation", 8.0), ("quantile", 3.5))):
-            draw_predicted_and_deployed(
-                ax, results.get(method, problem, atoms, low), planner(method), 1 - k, size
-            )
+            run = results.get(method, problem, *finest(results))
+            draw_predicted_and_deployed(ax, run, planner(method), 1 - k, size)
         finest_optimum(ax, results, problem)
     against_alpha(axes)
     legend_below(figure, axes, 3)
@@ -143,43 +126,42 @@ def values(results: Results) -> Any:
 
 
 def values_all(results: Results) -> Any:
-    return (
-        both_planners(results, results.problems, 3)
-        if _has_plans(results, results.problems) and len(results.problems) > 2
-        else None
-    )
+    several = _has_plans(results, results.problems) and len(results.problems) > 2
+    return both_planners(results, results.problems, 3) if several else None
 
 
-def varying(
-    results: Results, series: Sequence[tuple[int, float]], name: Callable[[int, float], str]
-) -> Any:
-    """Predicted and deployed values of CVaRVIQ for several grids, and the optimum."""
+def varying(results: Results, series: Mapping[tuple[int, float], str]) -> Any:
+    """Predicted and deployed values of CVaRVIQ for several grids, each with its name, and the
+    optimum.
+    """
     if not _has_plans(results, results.shown) or len(series) < 2:
         return None
-    figure, axes = panels([without_mathematics(title(problem)) for problem in results.shown])
+    figure, axes = problem_panels(results.shown)
     for ax, problem in zip(axes, results.shown):
-        for k, (atoms, low) in enumerate(series):
-            draw_predicted_and_deployed(
-                ax, results.get("quantile", problem, atoms, low), name(atoms, low), k
-            )
+        for k, (grid, name) in enumerate(series.items()):
+            draw_predicted_and_deployed(ax, results.get("quantile", problem, *grid), name, k)
         finest_optimum(ax, results, problem)
     against_alpha(axes)
     legend_below(figure, axes, 4)
     return figure
 
 
+def by_atoms(results: Results) -> dict[tuple[int, float], str]:
+    """The grids with the smallest alpha0, by their numbers of atoms."""
+    return {(n, min(results.alpha0)): f"|Y| = {n}" for n in results.atoms}
+
+
+def by_alpha0(results: Results) -> dict[tuple[int, float], str]:
+    """The grids with the most atoms, by alpha0."""
+    return {(max(results.atoms), low): rf"$\alpha_0$ = {tens(low)}" for low in results.alpha0}
+
+
 def varying_atoms(results: Results) -> Any:
-    return varying(
-        results, [(n, min(results.alpha0)) for n in results.atoms], lambda n, low: f"|Y| = {n}"
-    )
+    return varying(results, by_atoms(results))
 
 
 def varying_alpha0(results: Results) -> Any:
-    return varying(
-        results,
-        [(max(results.atoms), low) for low in results.alpha0],
-        lambda n, low: rf"$\alpha_0$ = {tens(low)}",
-    )
+    return varying(results, by_alpha0(results))
 
 
 def beyond_optimum(results: Results) -> Any:
@@ -188,34 +170,17 @@ def beyond_optimum(results: Results) -> Any:
     """
     if not results.settings("quantile", "optimum"):
         return None
-    fewest, most = min(results.alpha0), max(results.atoms)
-    rows = [([(n, fewest, f"|Y| = {n}") for n in results.atoms], rf"$\alpha_0$ = {tens(fewest)}")]
+    most, least = finest(results)
+    rows = {rf"$\alpha_0$ = {tens(least)}": by_atoms(results)}
     if len(results.alpha0) > 1:
-        rows.append(
-            ([(most, low, rf"$\alpha_0$ = {tens(low)}") for low in results.alpha0], f"|Y| = {most}")
-        )
-    figure, axes = panels(
-        [
-            f"{without_mathematics(title(problem))}, {fixed}"
-            for _, fixed in rows
-            for problem in results.shown
-        ],
-        len(results.shown),
-    )
-    for ax, (series, problem) in zip(
-        axes, [(series, problem) for series, _ in rows for problem in results.shown]
-    ):
-        for k, (atoms, low, name) in enumerate(series):
-            excess(
-                ax,
-                results,
-                problem,
-                atoms,
-                low,
-                linestyle=ORDINAL[k % len(ORDINAL)],
-                label=name,
-                **style(k),
-            )
+        rows[f"|Y| = {most}"] = by_alpha0(results)
+    every = list(product(rows, results.shown))
+    titles = [f"{without_mathematics(title(problem))}, {fixed}" for fixed, problem in every]
+    figure, axes = panels(titles, len(results.shown))
+    for ax, (fixed, problem) in zip(axes, every):
+        for k, (grid, name) in enumerate(rows[fixed].items()):
+            look = {"linestyle": ORDINAL[k % len(ORDINAL)], "label": name, **style(k)}
+            excess(ax, results, problem, *grid, **look)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=8)
     against_alpha(axes, PERCENT)
@@ -224,19 +189,11 @@ def beyond_optimum(results: Results) -> Any:
 
 def excess(axes: Any, results: Results, problem: Key, atoms: int, low: float, **look: Any) -> None:
     """How far, in percent, CVaRVIQ's policies lie above the optimum."""
-    run, best = (
-        results.get("quantile", problem, atoms, low),
-        results.get("optimum", problem, atoms, low),
-    )
+    run, best = (results.get(of, problem, atoms, low) for of in ("quantile", "optimum"))
     if run is not None and best is not None:
-        ratio = [
-            point.deployed / other.deployed - 1 for point, other in zip(run.points, best.points)
-        ]
-        axes.plot(
-            [point.alpha for point in run.points],
-            [100 * part if abs(part) > ROUNDING else 0.0 for part in ratio],
-            **look,
-        )
+        parts = above(zip(run.points, best.points)).tolist()
+        percents = [100 * part if abs(part) > ROUNDING else 0.0 for part in parts]
+        axes.plot([point.alpha for point in run.points], percents, **look)
 
 
 def _has_plans(results: Results, problems: Iterable[Key]) -> bool:
@@ -250,35 +207,18 @@ def draw_variants(results: Results) -> Any:
     """CVaRVIQ in all its variants beside the optimum: values, and by how much they exceed it."""
     if len(results.variants) < 2 or not results.settings("quantile", "optimum"):
         return None
-    atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels(
-        [without_mathematics(title(problem)) for _ in range(2) for problem in results.shown],
-        len(results.shown),
-    )
-    half = len(results.shown)
-    for position, problem in enumerate(results.shown):
-        for k, variant in enumerate(results.variants):
-            these = results.of_variant(variant)
-            run = these.get("quantile", problem, atoms, low)
+    grid, half = finest(results), len(results.shown)
+    figure, axes = problem_panels(results.shown, rows=2)
+    grey = {"linestyle": "-", "color": "0.5", "linewidth": 1, "label": "predicted, all variants"}
+    for ax, below, problem in zip(axes, axes[half:], results.shown):
+        for k, (variant, these) in enumerate(results.of_variants()):
+            run = these.get("quantile", problem, *grid)
             if k == 0:
-                curve(
-                    axes[position],
-                    run,
-                    "prediction",
-                    linestyle="-",
-                    color="0.5",
-                    linewidth=1,
-                    label="predicted, all variants",
-                )
-            look = {
-                "linestyle": ORDINAL[1 + k],
-                "markersize": 4.5,
-                "markerfacecolor": "none",
-                **style(k),
-            }
-            curve(axes[position], run, "deployed", label=f"{variant}, deployed", **look)
-            excess(axes[half + position], these, problem, atoms, low, **look)
-        finest_optimum(axes[position], results, problem)
+                curve(ax, run, "prediction", **grey)
+            look = {**HOLLOW, "linestyle": ORDINAL[1 + k], **style(k)}
+            curve(ax, run, "deployed", label=f"{variant}, deployed", **look)
+            excess(below, these, problem, *grid, **look)
+        finest_optimum(ax, results, problem)
     against_alpha(axes[:half])
     against_alpha(axes[half:], PERCENT)
     legend_below(figure, axes, 4)
@@ -289,18 +229,11 @@ def draw_methods(results: Results) -> Any:
     """The deployed values of all methods, where there are others than the paper's."""
     if set(results.methods) <= {"quantile", "interpolation", "optimum"}:
         return None
-    atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([without_mathematics(title(problem)) for problem in results.shown])
+    figure, axes = problem_panels(results.shown)
     for ax, problem in zip(axes, results.shown):
         for k, method in enumerate(method for method in results.methods if method != "optimum"):
-            look = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none", **style(k)}
-            curve(
-                ax,
-                results.get(method, problem, atoms, low),
-                "deployed",
-                label=planner(method),
-                **look,
-            )
+            run = results.get(method, problem, *finest(results))
+            curve(ax, run, "deployed", label=planner(method), **HOLLOW, **style(k))
         finest_optimum(ax, results, problem)
     against_alpha(axes, "CVaR, deployed")
     legend_below(figure, axes, 3)

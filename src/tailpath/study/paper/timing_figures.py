@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
-from tailpath.pictures.style import without_mathematics
+import numpy as np
+
 from tailpath.study.paper.canvas import (
     COLOURS,
     MARKERS,
     integer_ticks,
     legend_below,
-    panels,
+    problem_panels,
     style,
     tens,
 )
-from tailpath.study.results import Key, Results, planner, title
+from tailpath.study.results import Key, Results, planner
 from tailpath.study.store import Run
 
 COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
@@ -67,13 +69,8 @@ def against_atoms(
     """
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
-    figure, axes = panels(
-        [without_mathematics(title(problem)) for _ in rows for problem in results.shown],
-        len(results.shown),
-    )
-    for ax, (quantity, label, problem) in zip(
-        axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]
-    ):
+    figure, axes = problem_panels(results.shown, len(results.shown), len(rows))
+    for ax, ((quantity, label), problem) in zip(axes, product(rows, results.shown)):
         for method in methods:
             for k, low in enumerate(results.alpha0):
                 _series(ax, results, method, problem, low, k, quantity)
@@ -94,46 +91,26 @@ def against_atoms(
 def _series(
     ax: Any, results: Results, method: str, problem: Key, low: float, k: int, quantity: Quantity
 ) -> None:
-    found = [
-        (run, quantity(run))
-        for n in results.atoms
-        if (run := results.get(method, problem, n, low)) is not None
-    ]
-    runs = [(run, value) for run, value in found if value is not None]
+    every = (results.get(method, problem, n, low) for n in results.atoms)
+    runs = [(run, value) for run in every if run is not None and (value := quantity(run))]
     if not runs:
         return
-    colour = COLOUR_OF.get(method, COLOURS[3])
-    atoms, middle = [run.task.atoms for run, _ in runs], [value.value for _, value in runs]
-    spread = [
-        [value.value - value.least for _, value in runs],
-        [value.most - value.value for _, value in runs],
-    ]
+    atoms = [run.task.atoms for run, _ in runs]
+    middle, least, most = np.array([value for _, value in runs]).T
     name = rf"{planner(method)}, $\alpha_0$ = {tens(low)}"
-    look = {
-        "marker": MARKERS[k % len(MARKERS)],
-        "color": colour,
-        "markersize": 6,
-        "capsize": 2,
-        "elinewidth": 0.8,
-    }
-    ax.errorbar(
-        atoms, middle, yerr=spread, linestyle=STYLE_OF.get(method, "-."), label=name, **look
-    )
+    look = {"marker": MARKERS[k % len(MARKERS)], "color": COLOUR_OF.get(method, COLOURS[3])}
+    line = {"linestyle": STYLE_OF.get(method, "-."), "label": name, "markersize": 6}
+    spread = [middle - least, most - middle]
+    ax.errorbar(atoms, middle, yerr=spread, capsize=2, elinewidth=0.8, **look, **line)
     hollow = [
         (run.task.atoms, value.value)
         for run, value in runs
         if run.answer.estimated and quantity is planning_seconds
     ]
     if hollow:
-        empty = {
-            "marker": look["marker"],
-            "color": colour,
-            "linestyle": "none",
-            "markerfacecolor": "white",
-            "zorder": 3,
-        }
-        ax.plot(*zip(*hollow), **empty)
-        ax.plot([], [], "o", color=colour, markerfacecolor="white", label="hollow: estimated")
+        empty = {"color": look["color"], "markerfacecolor": "white"}
+        ax.plot(*zip(*hollow), marker=look["marker"], linestyle="none", zorder=3, **empty)
+        ax.plot([], [], "o", label="hollow: estimated", **empty)
 
 
 def _optimum(ax: Any, results: Results, problem: Key) -> None:
@@ -172,29 +149,20 @@ def draw_monte_carlo(results: Results) -> Any:
     settings = results.settings("simulation")
     if not settings:
         return None
-    shown = [
-        problem
-        for problem in results.problems
-        if any(setting.problem == problem for setting in settings)
-    ]
-    figure, axes = panels([without_mathematics(title(problem)) for problem in shown])
+    shown = list(dict.fromkeys(setting.problem for setting in settings))
+    figure, axes = problem_panels(shown)
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
         for k, low in enumerate(results.alpha0):
-            x, errors = [], []
-            for setting in settings:
-                if (setting.problem, setting.alpha0) == (problem, low):
-                    first = [
-                        row
-                        for row in results.of("simulation", setting).simulations
-                        if row.alpha == low
-                    ]
-                    x += [
-                        atoms.index(setting.atoms) + 0.22 * (k - (len(results.alpha0) - 1) / 2)
-                    ] * len(first)
-                    errors += [abs(row.simulated - row.deployed) for row in first]
+            aside = 0.22 * (k - (len(results.alpha0) - 1) / 2)
+            dots = [
+                (atoms.index(setting.atoms) + aside, abs(row.simulated - row.deployed))
+                for setting in results.settings("simulation", problem=problem, alpha0=low)
+                for row in results.of("simulation", setting).simulations
+                if row.alpha == low
+            ]
             look = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
-            ax.plot(x, errors, label=rf"$\alpha_0$ = {tens(low)}", **look)
+            ax.plot(*np.reshape(dots, (-1, 2)).T, label=rf"$\alpha_0$ = {tens(low)}", **look)
         ax.set_yscale("log")
         ax.set_xticks(range(len(atoms)), [str(n) for n in atoms])
         ax.set_xlim(-0.6, len(atoms) - 0.4)

@@ -18,7 +18,7 @@ from tailpath.study.paper.claims.claim import (
     percents,
     share,
 )
-from tailpath.study.results import Results, Setting, array, at
+from tailpath.study.results import Results, Setting, at, below_deployed
 from tailpath.study.store import AtomPoint
 
 
@@ -85,10 +85,7 @@ def more_atoms(results: Results) -> Claim | None:
 def worse_near_alpha0(results: Results) -> Claim | None:
     hits, gaps = [], []
     for setting in results.settings("quantile"):
-        gap = array(
-            1 - point.prediction / point.deployed
-            for point in results.of("quantile", setting).points
-        )
+        gap = below_deployed(results.points("quantile", settings=[setting]))
         half = len(gap) // 2
         if gap.max() > TOLERANCE:
             hits.append(bool(gap[:half].mean() > gap[half + 1 :].mean()))
@@ -149,25 +146,15 @@ def boxes_narrow(results: Results) -> Claim | None:
 
 def outliers_near_alpha0(results: Results) -> Claim | None:
     low, hits, boxes = min(results.alpha0, default=0.0), [], 0
-    for domain in results.domains:
-        for n in results.atoms:
-            settings = [
-                s
-                for s in results.settings("quantile")
-                if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)
-            ]
-            points = [point for _, (point,) in results.pairs("quantile", settings=settings)]
-            ratio = array(point.prediction / point.deployed for point in points)
-            if not ratio.size:
-                continue
-            boxes += 1
-            first, third = np.percentile(ratio, [25, 75])
-            outside = [
-                point
-                for point, value in zip(points, ratio)
-                if value < first - 1.5 * (third - first)
-            ]
-            hits += [point.alpha < low ** (2 / 3) for point in outside]
+    for domain, n in itertools.product(results.domains, results.atoms):
+        points = results.points("quantile", domain=domain, atoms=n, alpha0=low)
+        ratio = predicted_by_deployed(results, domain, n, low)
+        if not ratio.size:
+            continue
+        boxes += 1
+        first, third = np.percentile(ratio, [25, 75])
+        outside = ratio < first - 1.5 * (third - first)
+        hits += [point.alpha < low ** (2 / 3) for (point,) in itertools.compress(points, outside)]
     if not boxes or not hits:  # none of none is no verdict
         return None
     text, part = share(hits)

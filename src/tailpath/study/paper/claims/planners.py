@@ -28,22 +28,21 @@ def points_counted(results: Results) -> Claim | None:
     )
 
 
-def by_programs(results: Results, setting: Setting) -> bool:
-    """Whether CVaRVILI solved its linear programs to convergence here."""
-    return results.of("interpolation", setting).task.inner == "lp"
-
-
 def absolute_differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
     """|CVaRVILI - CVaRVIQ| at all points, and at those where CVaRVILI solved linear programs to
     convergence.
     """
-    everywhere, programs = [], []
-    for setting, (one, other) in results.pairs("interpolation", "quantile"):
-        difference = abs(getattr(one, field) - getattr(other, field))
-        everywhere.append(difference)
-        if by_programs(results, setting):
-            programs.append(difference)
-    return array(everywhere), array(programs)
+    both = "interpolation", "quantile"
+    everywhere = results.settings(*both)
+    programs = [s for s in everywhere if results.of("interpolation", s).task.inner == "lp"]
+    found, of_programs = (
+        array(
+            abs(getattr(one, field) - getattr(other, field))
+            for one, other in results.points(*both, settings=settings)
+        )
+        for settings in (everywhere, programs)
+    )
+    return found, of_programs
 
 
 def equal_predictions(results: Results) -> Claim | None:
