@@ -22,6 +22,7 @@ import pathlib
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
+from itertools import product
 from typing import Any
 
 from tailpath.domains.register import schemes
@@ -168,26 +169,22 @@ def _made(kind: Any, entry: Any, where: str) -> Any:
     if not isinstance(entry, dict):
         raise OptionError(f"{where} is not a table")
     known = {known.name: str(known.type) for known in fields(kind)}
+    made = {}
     for key, value in entry.items():
         if key not in known:
             raise OptionError(f"{where}: unknown key {key!r}; there are {', '.join(known)}")
-        several = known[key].startswith("tuple[")
-        of = known[key].removeprefix("tuple[").removesuffix(", ...]") if several else known[key]
-        if (several and not isinstance(value, (list, tuple))) or not all(
-            KINDS[of](one) for one in (value if several else [value])
-        ):
+        of = known[key].removeprefix("tuple[").removesuffix(", ...]")
+        several = of != known[key]
+        values = value if several else [value]
+        if not isinstance(values, (list, tuple)) or not all(map(KINDS[of], values)):
             raise OptionError(
                 f"{where}: {key} = {value!r} is not {'a list of' if several else 'of type'} {of}"
             )
+        made[key] = tuple(value) if several else value
     for needed in ("name", "model") if kind is StudyProblem else ():
         if needed not in entry:
             raise OptionError(f"{where} has no {needed}")
-    return kind(
-        **{
-            key: tuple(value) if known[key].startswith("tuple[") else value
-            for key, value in entry.items()
-        }
-    )
+    return kind(**made)
 
 
 def _beside(folder: pathlib.Path, model: str) -> str:
@@ -231,42 +228,31 @@ def restricted(
         ]
         finer = {n for problem in problems for n in problem.finer}
         atoms = tuple(n for n in atoms if n not in finer or n in design.atoms) or tuple(atoms)
-    changes: dict[str, Any] = {"problems": tuple(problems)}
-    for name, value in (
-        ("atoms", atoms),
-        ("alpha0", alpha0),
-        ("methods", methods),
-        ("variants", variants),
-    ):
-        if value:
-            changes[name] = tuple(value)
-    if (
-        methods and not variants
-    ):  # those of the design that nobody named are not asked of methods that have none
+    if methods and not variants:
+        # Those of the design that nobody named are not asked of methods that have none.
         known = {variant for name in methods for variant in find_method(name).variants}
-        changes["variants"] = tuple(
-            variant for variant in design.variants if variant in (IMPROVED, *known)
-        ) or (IMPROVED,)
+        variants = [variant for variant in design.variants if variant in (IMPROVED, *known)]
+        variants = variants or [IMPROVED]
+    given = {"atoms": atoms, "alpha0": alpha0, "methods": methods, "variants": variants}
+    changes: dict[str, Any] = {name: tuple(value) for name, value in given.items() if value}
     if gamma is not None:
         changes["gamma"] = gamma
-    return replace(design, **changes)
+    return replace(design, problems=tuple(problems), **changes)
 
 
 def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
     """The problems wanted, in the order of the design, and then those it does not have."""
-    wanted = {
-        problem.name
+    known = {problem.name: (problem.name, problem.key[0]) for problem in design.problems}
+    found = [
+        problem
         for problem in design.problems
-        for text in only
-        if text in (problem.name, problem.key[0])
-    }
-    found = [problem for problem in design.problems if not only or problem.name in wanted]
+        if not only or not {*known[problem.name]}.isdisjoint(only)
+    ]
     for text in only:
-        if not any(text in (problem.name, problem.key[0]) for problem in design.problems):
+        if not any(text in names for names in known.values()):
             scheme, slash, rest = text.partition("/")
             if not slash or scheme not in schemes():
-                there = ", ".join(problem.name for problem in design.problems)
-                raise OptionError(f"the study has no problem {text!r}; it has {there}")
+                raise OptionError(f"the study has no problem {text!r}; it has {', '.join(known)}")
             found.append(StudyProblem(text, f"{scheme}:{rest}"))
     return found
 
@@ -280,20 +266,15 @@ def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> li
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
     found = []
     for problem in design.problems:
-        for n in (*design.atoms, *problem.finer):
-            for low in design.alpha0:
-                found += _tasks_at(design, problem, n, low, lp)
-                if (
-                    problem.simulate
-                    and simulation
-                    and n in design.atoms
-                    and simulated_method(design) in design.methods
-                ):
-                    found += [
-                        _task(design, problem, SIMULATION, variant, "", n, low)
-                        for variant in design.variants
-                        if variant not in CONTRAST
-                    ]
+        simulated = problem.simulate and simulation and simulated_method(design) in design.methods
+        for n, low in product((*design.atoms, *problem.finer), design.alpha0):
+            found += _tasks_at(design, problem, n, low, lp)
+            if simulated and n in design.atoms:
+                found += [
+                    _task(design, problem, SIMULATION, variant, "", n, low)
+                    for variant in design.variants
+                    if variant not in CONTRAST
+                ]
     return sorted(found, key=effort, reverse=True)
 
 

@@ -163,20 +163,30 @@ def _definition(kind: Any) -> str:
 
 
 KEY = [*columns(StudyTask), "program", "fingerprint"]
+#: The kinds of rows of each table, beside the number of the run, which is `id` in the first.
+ROWS: dict[str, tuple[Any, ...]] = {
+    "runs": (StudyTask, Answer),
+    "points": (AtomPoint,),
+    "simulations": (Simulation,),
+}
+_OF_RUN = "run INTEGER NOT NULL REFERENCES runs"
 TABLES = (
     (
         f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(StudyTask)},"
         f" {_definition(Answer)}, UNIQUE ({', '.join(KEY)}))"
     ),
+    f"CREATE TABLE points ({_OF_RUN}, {_definition(AtomPoint)}, PRIMARY KEY (run, alpha))",
     (
-        f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(AtomPoint)},"
-        " PRIMARY KEY (run, alpha))"
-    ),
-    (
-        "CREATE TABLE simulations (run INTEGER NOT NULL REFERENCES runs,"
-        f" {_definition(Simulation)}, PRIMARY KEY (run, repetition, alpha))"
+        f"CREATE TABLE simulations ({_OF_RUN}, {_definition(Simulation)},"
+        " PRIMARY KEY (run, repetition, alpha))"
     ),
 )
+
+
+def table_columns(table: str) -> list[str]:
+    """The columns of a table, the number of the run first."""
+    of_rows = (name for kind in ROWS[table] for name in columns(kind))
+    return ["id" if table == "runs" else "run", *of_rows]
 
 
 @dataclass(frozen=True)
@@ -231,44 +241,38 @@ class Store:
         """Write a finished run, all of it or nothing. A run that another process has written
         meanwhile stays as it is.
         """
-        names = [*columns(StudyTask), *columns(Answer)]
         with self._explained(), self._base:
-            cursor = self._base.execute(
-                _insert("runs", names, "OR IGNORE"), [*_values(run.task), *_values(run.answer)]
-            )
+            names = table_columns("runs")[1:]
+            row = [*_values(run.task), *_values(run.answer)]
+            cursor = self._base.execute(_insert("runs", names, "OR IGNORE"), row)
             if cursor.rowcount == 0:
                 return
-            for table, rows, kind in (
-                ("points", run.points, AtomPoint),
-                ("simulations", run.simulations, Simulation),
-            ):
+            for table, rows in (("points", run.points), ("simulations", run.simulations)):
                 self._base.executemany(
-                    _insert(table, ["run", *columns(kind)]),
+                    _insert(table, table_columns(table)),
                     [[cursor.lastrowid, *_values(row)] for row in rows],
                 )
 
     def runs(self, edition: Edition | None = None) -> list[Run]:
         """The finished runs of an edition, or of all, in the order in which they were finished."""
+        of_run: dict[str, dict[int, list[Any]]] = {"points": {}, "simulations": {}}
         with self._explained():
-            points, simulations = (
-                self._rows_of("points", AtomPoint),
-                self._rows_of("simulations", Simulation),
-            )
-            names = ", ".join(["id", *columns(StudyTask), *columns(Answer)])
-            stored = self._base.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
+            for table, found in of_run.items():
+                for number, *values in self._rows(table):
+                    found.setdefault(number, []).append(ROWS[table][0](*values))
+            stored = self._rows("runs")
         split = 1 + len(columns(StudyTask))
-        found = (
+        runs = (
             Run(
                 StudyTask(*row[1:split]),
                 Answer(*row[split:]),
-                tuple(points.get(row[0], ())),
-                tuple(simulations.get(row[0], ())),
+                *(tuple(found.get(row[0], ())) for found in of_run.values()),
             )
             for row in stored
         )
         return [
             run
-            for run in found
+            for run in runs
             if edition is None
             or edition.holds(run.task, run.answer.program, run.answer.fingerprint)
         ]
@@ -330,30 +334,19 @@ class Store:
         """
         if kind not in ("csv", "parquet"):
             raise OptionError(f"cannot export {kind!r}; use 'csv' or 'parquet'")
+        written = []
         with self._explained():
             stored = self._base.execute(f"SELECT id, {', '.join(KEY)} FROM runs").fetchall()
             chosen = {
                 row[0] for row in stored if edition.holds(StudyTask(*row[1:-2]), row[-2], row[-1])
             }
-            written = []
-            for table, kinds in (
-                ("runs", (StudyTask, Answer)),
-                ("points", (AtomPoint,)),
-                ("simulations", (Simulation,)),
-            ):
-                names = [
-                    "id" if table == "runs" else "run",
-                    *(name for kind_of_row in kinds for name in columns(kind_of_row)),
-                ]
-                rows = self._base.execute(
-                    f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"
-                ).fetchall()
+            for table in ROWS:
                 path = self.folder / f"{table}.{kind}"
-                of_edition = [row for row in rows if row[0] in chosen]
+                rows = [row for row in self._rows(table) if row[0] in chosen]
                 if kind == "csv":
-                    write_rows(path, [names, *of_edition])
+                    write_rows(path, [table_columns(table), *rows])
                 else:
-                    _write_parquet(path, names, of_edition, kinds)
+                    _write_parquet(path, table, rows)
                 written.append(path)
         return written
 
@@ -388,13 +381,10 @@ class Store:
             rows = self._base.execute(f"SELECT {', '.join(KEY)} FROM runs ORDER BY id").fetchall()
         return [(StudyTask(*row[:-2]), row[-2], row[-1]) for row in rows]
 
-    def _rows_of(self, table: str, kind: Any) -> dict[int, list[Any]]:
-        found: dict[int, list[Any]] = {}
-        for run, *values in self._base.execute(
-            f"SELECT run, {', '.join(columns(kind))} FROM {table} ORDER BY rowid"
-        ):
-            found.setdefault(run, []).append(kind(*values))
-        return found
+    def _rows(self, table: str) -> list[tuple[Any, ...]]:
+        """All rows of a table, in the order in which they were written."""
+        names = ", ".join(table_columns(table))
+        return self._base.execute(f"SELECT {names} FROM {table} ORDER BY rowid").fetchall()
 
 
 def _insert(table: str, names: Sequence[str], conflict: str = "") -> str:
@@ -419,21 +409,19 @@ def write_rows(path: pathlib.Path, rows: Iterable[Sequence[Any]]) -> None:
 NEEDS_PYARROW = "parquet files need pyarrow: pip install 'tailpath[parquet]'"
 
 
-def _write_parquet(
-    path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]
-) -> None:
+def _write_parquet(path: pathlib.Path, table: str, rows: Sequence[Sequence[Any]]) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise OptionError(NEEDS_PYARROW) from None
     arrow = {"TEXT": pyarrow.string(), "INTEGER": pyarrow.int64(), "REAL": pyarrow.float64()}
-    types = [
-        pyarrow.int64(),
-        *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind)),
-    ]
+    kinds = [SQL_TYPE[str(field.type)].split()[0] for kind in ROWS[table] for field in fields(kind)]
     # Columns keep their types where all their values are missing, or where there are no rows.
-    arrays = [pyarrow.array([row[k] for row in rows], kind) for k, kind in enumerate(types)]
+    arrays = [
+        pyarrow.array([row[k] for row in rows], arrow[kind])
+        for k, kind in enumerate(["INTEGER", *kinds])
+    ]
     content = io.BytesIO()
-    pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), content)
+    pyarrow.parquet.write_table(pyarrow.table(arrays, names=table_columns(table)), content)
     write_bytes(str(path), content.getvalue())

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import statistics
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from time import perf_counter, thread_time
@@ -39,6 +39,8 @@ Result = TypeVar("Result")
 CALLS, ENOUGH = 15, 0.25
 #: Whole sweeps of linear programs that are timed where they do not run to convergence.
 LP_SWEEPS = 2
+#: The columns of an answer that hold `Times`.
+PLAN_TIMES = ("plan_seconds", "plan_least", "plan_most", "plan_calls")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,19 +109,10 @@ def _planner(job: WorkItem) -> Computed:
     task, ssp = job.task, job.model
     plan, times = timed(lambda: _plan(task, replace(ssp)))
     facts = plan.facts
-    columns: dict[str, Any] = {
-        "plan_seconds": times.median,
-        "plan_least": times.least,
-        "plan_most": times.most,
-        "plan_calls": times.calls,
-    }
+    columns: dict[str, Any] = dict(zip(PLAN_TIMES, times))
     columns |= {name: facts.get(name) for name in ("sweeps", "residual", "factor_sum")}
     if facts.get("linear_programs"):
-        columns |= {
-            "lps": facts["linear_programs"],
-            "lp_sweeps": facts["sweeps"],
-            "lp_seconds": facts["lp_seconds"],
-        }
+        columns |= _programs(facts)
     elif task.inner == "sampled":
         columns |= _estimated(task, ssp, facts["sweeps"])
     return columns, _points(task, ssp, plan), []
@@ -158,16 +151,13 @@ def _estimated(task: StudyTask, ssp: SSP, sweeps: int) -> dict[str, Any]:
     ).facts
     rest = thread_time() - ends[-1]
     seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
-    return {
-        "plan_seconds": seconds * sweeps + rest,
-        "plan_least": None,
-        "plan_most": None,
-        "plan_calls": None,
-        "estimated": 1,
-        "lps": part["linear_programs"],
-        "lp_sweeps": part["sweeps"],
-        "lp_seconds": part["lp_seconds"],
-    }
+    unknown = dict.fromkeys(PLAN_TIMES)
+    return {**unknown, "plan_seconds": seconds * sweeps + rest, "estimated": 1, **_programs(part)}
+
+
+def _programs(facts: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"lps": "linear_programs", "lp_sweeps": "sweeps", "lp_seconds": "lp_seconds"}
+    return {column: facts[name] for column, name in names.items()}
 
 
 def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
@@ -181,17 +171,8 @@ def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
             partial(evaluate, ssp, policy, alpha, gamma=task.gamma), 1 if found else CALLS
         )
         deployed = (costs.cvar(alpha), costs.var(alpha), costs.mean)
-        found.append(
-            AtomPoint(
-                alpha,
-                plan.predict(alpha),
-                *deployed,
-                times.median,
-                times.least,
-                times.most,
-                costs.expanded,
-            )
-        )
+        predicted = plan.predict(alpha)
+        found.append(AtomPoint(alpha, predicted, *deployed, *times[:3], costs.expanded))
     return found
 
 
@@ -219,17 +200,8 @@ def _simulation(job: WorkItem) -> Computed:
         costs = simulate(ssp, policy, samples, seed, threads=1)
         seconds = thread_time() - began - set_up
         for alpha in atoms.tolist():
-            rows.append(
-                Simulation(
-                    repetition,
-                    seed,
-                    alpha,
-                    estimate(costs, alpha).cvar,
-                    deployed.cvar(alpha),
-                    samples,
-                    seconds,
-                )
-            )
+            values = estimate(costs, alpha).cvar, deployed.cvar(alpha)
+            rows.append(Simulation(repetition, seed, alpha, *values, samples, seconds))
     return {}, [], rows
 
 
