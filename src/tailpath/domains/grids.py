@@ -17,7 +17,6 @@ from itertools import chain, product, repeat
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 try:
     import resource
@@ -25,7 +24,7 @@ except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
 from tailpath.errors import OptionError
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import Array, FloatArray, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ownership import hand_over
 from tailpath.model.ssp import SSP, Geometry
@@ -40,7 +39,7 @@ BLOCK = 50_000
 #: What a cell takes while a model is built, at most, measured on grids of 10^6 cells.
 BYTES_PER_CELL = 1_100
 
-Targets = Callable[[NDArray[Any]], NDArray[Any]]
+Targets = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Moves:
     slot, the cost of each action.
     """
 
-    cells: NDArray[Any]
+    cells: Array
     target: Targets
     slot_probability: Sequence[Fraction]
     action_cost: Sequence[Any]
@@ -61,7 +60,7 @@ def shifted_cells(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, i
     """
     step = np.array(moves, dtype=np.int64)
 
-    def target(cells: NDArray[Any]) -> NDArray[Any]:
+    def target(cells: Array) -> Array:
         row = np.clip(cells[:, None, None] // columns + step[..., 0], 0, rows - 1)
         column = np.clip(cells[:, None, None] % columns + step[..., 1], 0, columns - 1)
         return np.asarray(row * columns + column)
@@ -108,10 +107,10 @@ def available_bytes() -> int | None:
 class _Outcomes(NamedTuple):
     """The outcomes of some cells in a row, and how many each of their choices has."""
 
-    length: NDArray[Any]
-    target: NDArray[Any]
-    probability: NDArray[Any]
-    cost: NDArray[Any]
+    length: Array
+    target: Array
+    probability: Array
+    cost: Array
 
 
 def grid_model(
@@ -159,7 +158,7 @@ def grid_model(
 
 def outcomes_between(
     parts: Sequence[Moves], first: int, last: int, block: int = BLOCK
-) -> list[NDArray[Any]]:
+) -> list[Array]:
     """Of the cells from `first` to before `last`: how many outcomes each choice has; their targets,
     probabilities and costs.
     """
@@ -195,9 +194,7 @@ def _outcomes(parts: Sequence[Moves], first: int, last: int) -> _Outcomes:
     return _Outcomes(length.astype(np.int8), target[mask].astype(np.int32), probability[mask], cost)
 
 
-def _merged_probability(
-    target: NDArray[Any], slot_probability: Sequence[Fraction]
-) -> NDArray[np.float64]:
+def _merged_probability(target: Array, slot_probability: Sequence[Fraction]) -> FloatArray:
     """The probability of each slot, with that of equal targets gathered in the first of them and 0
     in the others.
     """

@@ -16,7 +16,6 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.domains.grids import (
     CERTAIN,
@@ -29,6 +28,7 @@ from tailpath.domains.grids import (
 )
 from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
+from tailpath.graph import Array
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
 
@@ -103,8 +103,8 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
 def gridworld_moves(
     height: int,
     width: int,
-    floor: NDArray[Any],
-    obstacles: NDArray[Any],
+    floor: Array,
+    obstacles: Array,
     goal: int,
     chance: Any,
     crash: Any,

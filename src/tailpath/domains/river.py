@@ -19,7 +19,6 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.domains.grids import (
     CERTAIN,
@@ -32,6 +31,7 @@ from tailpath.domains.grids import (
 )
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
+from tailpath.graph import Array
 from tailpath.model.ssp import SSP
 
 SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
@@ -79,7 +79,7 @@ def river(*, rows: int, columns: int) -> SSP:
     )
 
 
-def kinds(rows: int, columns: int, cells: NDArray[Any]) -> NDArray[Any]:
+def kinds(rows: int, columns: int, cells: Array) -> Array:
     """What each of some cells is."""
     row, column = np.divmod(cells, columns)
     kind = np.full(len(cells), "river", dtype=object)
@@ -90,7 +90,7 @@ def kinds(rows: int, columns: int, cells: NDArray[Any]) -> NDArray[Any]:
     return kind
 
 
-def river_moves(rows: int, columns: int, cells: NDArray[Any]) -> list[Moves]:
+def river_moves(rows: int, columns: int, cells: Array) -> list[Moves]:
     """How each of some cells of a River behaves, the goal left out."""
     kind, start = kinds(rows, columns, cells), (rows - 2) * columns
     firm, wet, falls = (

@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
+from tailpath.graph import BoolArray, FloatArray
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
@@ -34,10 +34,10 @@ class _Data(NamedTuple):
     """What the package knows: admissible (713, 25), moves (713, 25, 716), start (716,),
     clinicians (713, 25)."""
 
-    admissible: NDArray[np.bool_]
-    moves: NDArray[np.float64]
-    start: NDArray[np.float64]
-    clinicians: NDArray[np.float64]
+    admissible: BoolArray
+    moves: FloatArray
+    start: FloatArray
+    clinicians: FloatArray
 
 
 @lru_cache(maxsize=1)

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array
 from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
+from tailpath.graph import Array
 
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"

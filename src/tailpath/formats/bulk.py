@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array, BoolArray
 from tailpath.formats.text import Words
+from tailpath.graph import Array, BoolArray
 from tailpath.options import Progress
 
 #: From this many bytes on a file is worth loading pyarrow; below, the careful readers are done.

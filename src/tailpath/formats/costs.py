@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.arrays import FloatArray
 from tailpath.formats.reading import Reading
+from tailpath.graph import FloatArray
 from tailpath.model.cost_units import as_fraction
 
 

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
@@ -42,6 +41,7 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
+from tailpath.graph import Array
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress

@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward
 from tailpath.formats.text import as_they_appear, lines_of
-from tailpath.graph import owners
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, owners
 
 UNNAMED = "__NOLABEL__"
 STATE, ACTION, TRANSITION = range(3)

@@ -15,7 +15,6 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.arrays import Array, FloatArray
 from tailpath.formats.drn_header import Header
 from tailpath.formats.drn_model import (
     ACTION,
@@ -29,6 +28,7 @@ from tailpath.formats.drn_model import (
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.text import TextFile, Words, after
+from tailpath.graph import Array, FloatArray
 from tailpath.options import Progress
 
 _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")

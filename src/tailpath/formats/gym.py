@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import FloatArray
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome, fresh
 from tailpath.formats.gym_map import cells_of
 from tailpath.formats.reading import Reading
+from tailpath.graph import FloatArray
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS

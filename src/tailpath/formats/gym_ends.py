@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array, BoolArray
+from tailpath.graph import Array, BoolArray
 from tailpath.model.ssp import Name
 
 #: State, action, next state, probability, reward, and whether the episode ends.

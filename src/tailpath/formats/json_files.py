@@ -33,7 +33,6 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.arrays import Array
 from tailpath.formats.files import (
     load_json,
     parse_number,
@@ -54,6 +53,7 @@ from tailpath.formats.names import (
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
+from tailpath.graph import Array
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP

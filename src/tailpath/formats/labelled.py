@@ -10,9 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from tailpath.formats.arrays import Array, BoolArray, FloatArray
 from tailpath.formats.extras import Extras
-from tailpath.graph import owners
+from tailpath.graph import Array, BoolArray, FloatArray, owners
 from tailpath.model.ssp import Name
 
 T = TypeVar("T")

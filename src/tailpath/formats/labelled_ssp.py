@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.costs import (
     CostRule,
     exact_sum,
@@ -27,7 +26,7 @@ from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.reading import Reading
-from tailpath.graph import offsets_of
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, offsets_of
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.cost_units import fraction_unit

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.arrays import Array, BoolArray
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
@@ -43,6 +42,7 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
+from tailpath.graph import Array, BoolArray
 from tailpath.model.builders import arrays_from_rows, merged_columns
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP

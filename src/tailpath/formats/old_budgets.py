@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import PolicyError
-from tailpath.formats.arrays import Array
 from tailpath.formats.policy_transfer import Skeleton
-from tailpath.graph import members_of
+from tailpath.graph import Array, members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 

@@ -38,10 +38,10 @@ import numpy as np
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.arrays import Array
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack, unpack
+from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP

@@ -14,10 +14,10 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats import old_budgets
-from tailpath.formats.arrays import Array
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
 from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
+from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import PolicyError
-from tailpath.formats.arrays import Array, FloatArray, IntArray
+from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy

@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import FloatArray
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
@@ -38,7 +37,7 @@ from tailpath.formats.prism_transitions import (
     with_choice,
 )
 from tailpath.formats.reading import Reading
-from tailpath.graph import offsets_of
+from tailpath.graph import FloatArray, offsets_of
 from tailpath.model.ssp import Name
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import TextFile, after
-from tailpath.graph import offsets_of
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, offsets_of
 
 
 class ExplicitRows(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.arrays import Array
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.names import all_integers
@@ -25,6 +24,7 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
+from tailpath.graph import Array
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress

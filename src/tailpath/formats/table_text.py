@@ -18,7 +18,6 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk, parquet
-from tailpath.formats.arrays import Array, BoolArray, FloatArray
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
     Numbered,
@@ -29,6 +28,7 @@ from tailpath.formats.names import (
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, TextFile, Words, after, as_they_appear
+from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of

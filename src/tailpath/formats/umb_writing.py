@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.formats.arrays import BoolArray
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.tar import write_tar
 from tailpath.formats.umb import writable_action
 from tailpath.formats.writing import known_part
+from tailpath.graph import BoolArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.formats.arrays import Array
+from tailpath.graph import Array
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
