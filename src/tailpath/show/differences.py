@@ -18,7 +18,7 @@ import numpy as np
 
 from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import Transitions
+from tailpath.graph import Transitions, members
 from tailpath.model.records import Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -114,21 +114,12 @@ class Differences(Shown, Series[Parting]):
 
     def _rows(self, part: Parting) -> list[list[Any]]:
         """Two lines: what the first does, and what the second does."""
-        one = [
-            decision_in_words(part.first_action),
-            part.first_memory,
-            part.first_mean,
-            part.first_cvar,
-        ]
-        other = [
-            decision_in_words(part.second_action),
-            part.second_memory,
-            part.second_mean,
-            part.second_cvar,
-        ]
+        one, other = decision_in_words(part.first_action), decision_in_words(part.second_action)
+        first = [one, part.first_memory, part.first_mean, part.first_cvar]
+        second = [other, part.second_memory, part.second_mean, part.second_cvar]
         return [
-            [part.state, number(part.probability), self.names[0], *one],
-            ["", "", self.names[1], *other],
+            [part.state, number(part.probability), self.names[0], *first],
+            ["", "", self.names[1], *second],
         ]
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -303,17 +294,13 @@ def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple
     """The pairs after one step of two nodes that decide alike."""
     assert one.outcome is not None
     assert other.outcome is not None
-    edges = {
-        int(other.outcome[edge]): edge
-        for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))
+    after = {
+        int(other.outcome[edge]): int(other.target[edge]) for edge in members(other.row_start, y)
     }
-    found = []
-    for edge in range(int(one.row_start[x]), int(one.row_start[x + 1])):
-        twin = edges[int(one.outcome[edge])]
-        found.append(
-            ((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge]))
-        )
-    return found
+    return [
+        ((int(one.target[edge]), after[int(one.outcome[edge])]), float(one.probability[edge]))
+        for edge in members(one.row_start, x)
+    ]
 
 
 def _visits(edges: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:

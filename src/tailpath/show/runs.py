@@ -19,6 +19,7 @@ import numpy as np
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import members
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
@@ -86,12 +87,12 @@ def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
             )
         way = list(successors(ssp, policy, state, memory))
         chances = np.array([chance for *_, chance in way])
-        target, after, outcome, chance = way[
-            int(random.choice(len(way), p=chances / chances.sum()))
-        ]
+        drawn = int(random.choice(len(way), p=chances / chances.sum()))
+        target, after, outcome, chance = way[drawn]
         steps.append(_step(ssp, policy, state, memory, outcome))
         outcomes.append(outcome)
-        state, memory, probability = target, after, probability * chance
+        state, memory = target, after
+        probability *= chance
     return Trace(
         tuple(steps), _total(ssp, outcomes) if ssp.is_goal[state] else math.inf, probability
     )
@@ -148,14 +149,10 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     costs = evaluate(ssp, policy, alpha)
     var = costs.var(alpha)
     chain = unroll(ssp, policy, max_nodes=MOST_PAIRS).reduced
-    beyond = Beyond(
-        chain,
-        (
-            round(shifted(var, -ssp.shift) / float(chain.unit))
-            if math.isfinite(var) and chain.unit
-            else None
-        ),
-    )
+    threshold = None
+    if math.isfinite(var) and chain.unit:
+        threshold = round(shifted(var, -ssp.shift) / float(chain.unit))
+    beyond = Beyond(chain, threshold)
     start = min(chain.start, chain.n)
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
@@ -181,18 +178,16 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
 
     waiting: list[tuple[float, int, int, int, int, float, Any]] = []
     count = 0
-    if chain.start < chain.n and finish(chain.start, beyond.threshold) > 0:
-        waiting.append(
-            (
-                rank(1.0, chain.start, beyond.threshold),
-                0,
-                count,
-                chain.start,
-                beyond.threshold,
-                1.0,
-                None,
-            )
-        )
+
+    def wait(node: int, remaining: int, probability: float, steps: int, path: Any) -> None:
+        nonlocal count
+        if probability * finish(node, remaining) > 0:
+            first = rank(probability, node, remaining)
+            heapq.heappush(waiting, (first, -steps, count, node, remaining, probability, path))
+            count += 1
+
+    if chain.start < chain.n:
+        wait(chain.start, beyond.threshold, 1.0, 0, None)
     stored = found = 0
     while waiting and found < k:
         if max(stored, len(waiting)) > MOST_STORED:
@@ -206,23 +201,10 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
             stored, found = stored + len(edges), found + 1
             yield edges
             continue
-        for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
-            target, after = int(chain.target[edge]), remaining - int(level[edge])
+        for edge in members(chain.row_start, node):
             further = probability * float(chain.probability[edge])
-            if further * finish(target, after) > 0:
-                count += 1
-                heapq.heappush(
-                    waiting,
-                    (
-                        rank(further, target, after),
-                        steps - 1,
-                        count,
-                        target,
-                        after,
-                        further,
-                        (edge, path),
-                    ),
-                )
+            after = remaining - int(level[edge])
+            wait(int(chain.target[edge]), after, further, 1 - steps, (edge, path))
 
 
 def _edges(path: Any) -> list[int]:

@@ -33,8 +33,8 @@ def band_page(model: IntervalSSP, title: str, alphas: Sequence[float], progress:
     lines = planned_lines(model, alphas, {})
     best: Any = solve_cvar_exact(model, alphas[-1])
     last = [line for line in lines if line.alpha == alphas[-1]]
-    told = [best.words(alpha) for alpha in alphas]
-    sentences = "".join(f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in told)
+    words = [best.words(alpha) for alpha in alphas]
+    sentences = "".join(f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in words)
     safe = next(line.band for line in last if line.plan == "adversarial")
     cards = [
         ("In one sentence", sentences),
@@ -244,8 +244,8 @@ def _ticks(low: float, high: float, log: bool = False) -> list[tuple[float, str]
     if log:
         powers = range(math.floor(low), math.ceil(high) + 1)
         values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-        places = [(math.log10(value), f"{value:.12g}") for value in values]
-        decades = places[::3] if high - low > 1.5 else places
+        ticks = [(math.log10(value), f"{value:.12g}") for value in values]
+        decades = ticks[::3] if high - low > 1.5 else ticks
         return [tick for tick in decades if low <= tick[0] <= high]
     rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))

@@ -17,11 +17,12 @@ import numpy as np
 from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import Array, FloatArray
+from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import given_row
+from tailpath.methods.method import no_prediction
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
@@ -33,21 +34,21 @@ from tailpath.policies.visits import Visits
 from tailpath.show.page.scene import scene_of
 from tailpath.show.page.sentences import sentences
 from tailpath.show.runs import worst_runs
-from tailpath.show.traces import WorstRuns
+from tailpath.show.traces import Trace, WorstRuns
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import name as name_in_words
 
 ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
 AVERAGE, BEST = "average-best", "optimal"
-#: Runs told of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
+#: Runs shown of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
 RUNS, BLAMED, POINTS, WEIGHTS = 3, 6, 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 #: Levels of a distribution worth a point of its own.
 MOST_LEVELS = 400
-#: Tails are told until so small a part of alpha is left of the runs that arrive.
-LEAST_TOLD = 1e-3
+#: Tails are shown until so small a part of alpha remains of the runs that arrive.
+LEAST_SHOWN = 1e-3
 
-#: Told, in words, what is being worked on.
+#: Called with what is being worked on, in words.
 Update = Callable[[str], None]
 
 
@@ -100,12 +101,9 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
         cases.append([_case(ssp, subject.policy(alpha), alpha, alphas[-1]) for subject in subjects])
-    scene = scene_of(
-        ssp,
-        sum((_weight(ssp, case) for row in cases for case in row), start=np.zeros(ssp.n_states)),
-    )
+    scene = scene_of(ssp, np.sum([_weight(ssp, case) for row in cases for case in row], axis=0))
     shown = [place["state"] for place in scene["places"]]
-    tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are told once
+    tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
     predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
     described = [
         [_described(ssp, case, alpha, shown, tables) for case in row]
@@ -144,13 +142,13 @@ def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Su
     average = solve_expected(ssp).policy
     progress("the optimum")
     best = solve_cvar_exact(ssp, least)
-    found = [Subject(AVERAGE, lambda alpha: average, lambda alpha: None)]
+    found = [Subject(AVERAGE, lambda alpha: average, no_prediction)]
     found += [Subject(row.name, row.policy, row.plan.predict) for row in own]
     for method in map(find_method, asked.methods):
         progress(method.label)
         plan = method.make(ssp, least, {})
         found.append(Subject(method.label, plan.policy, plan.predict))
-    found.append(Subject(BEST, best.policy, lambda alpha: None, best.curve))
+    found.append(Subject(BEST, best.policy, no_prediction, best.curve))
     names = [subject.name for subject in found]
     for name in [name for k, name in enumerate(names) if name in names[:k]][:1]:
         raise OptionError(
@@ -172,10 +170,10 @@ def _weight(ssp: SSP, case: Case) -> FloatArray:
     is its own.
     """
     weight = usual_choices(ssp, case.policy, case.chain)[1]
-    for row in case.worst.blame if case.worst else ():
-        weight[ssp.state_index(row.state)] += max(row.setback, 0.0) / max(
-            case.worst.excess if case.worst else 1.0, 1e-300
-        )
+    if case.worst is not None:
+        excess = max(case.worst.excess, 1e-300)
+        for row in case.worst.blame:
+            weight[ssp.state_index(row.state)] += max(row.setback, 0.0) / excess
     return weight
 
 
@@ -185,12 +183,9 @@ def _curve(
     """CVaR against alpha: fine where the policy is the same for all or the curve is known, and
     otherwise at the alphas asked for.
     """
-    first = cases[0]
-    fine = (
-        np.geomspace(alphas[-1], 1.0, POINTS).clip(alphas[-1], 1.0).tolist()
-        if alphas[-1] < 1
-        else [1.0]
-    )
+    first, least = cases[0], alphas[-1]
+    points = POINTS if least < 1 else 1
+    fine = np.geomspace(least, 1.0, points).clip(least, 1.0).tolist()
     if subject.curve is not None:
         return list(zip(fine, subject.curve(fine).tolist()))
     if any(case.policy is not first.policy for case in cases):
@@ -233,16 +228,10 @@ def _positions(ssp: SSP, choices: Array, shown: Sequence[int]) -> Array:
 
 def _steps_of(policy: BudgetPolicy, state: int) -> list[list[int]]:
     """The choices of a state as `[from budget, position]`, one for each change."""
-    begin, end, first = (
-        int(policy.first[state]),
-        int(policy.first[state + 1]),
-        int(policy.ssp.state_choices[state]),
-    )
-    changes = zip(
-        [0, *policy.from_budget[begin:end].tolist()],
-        [int(policy.risk_neutral[state]), *policy.choice[begin:end].tolist()],
-    )
-    return [[budget, choice - first if choice >= 0 else -1] for budget, choice in changes]
+    steps, first = members(policy.first, state), int(policy.ssp.state_choices[state])
+    changes = [(0, policy.risk_neutral[state])]
+    changes += [(policy.from_budget[step], policy.choice[step]) for step in steps]
+    return [[int(budget), int(k) - first if k >= 0 else -1] for budget, k in changes]
 
 
 def _runs_of(row: Array) -> list[list[int]]:
@@ -257,11 +246,8 @@ def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
 
     Memories that are no numbers are not `counted`.
     """
-    memory = (
-        np.asarray(chain.memory)
-        if counted and chain.memory is not None
-        else np.zeros(chain.n, dtype=np.int64)
-    )
+    known = counted and chain.memory is not None
+    memory = np.asarray(chain.memory) if known else np.zeros(chain.n, dtype=np.int64)
     visits = Visits(chain).expected if chain.n else np.zeros(0)
     found: dict[int, list[Any]] = {}
     for node in np.lexsort((memory, chain.state)).tolist():
@@ -284,9 +270,9 @@ def _described(
     it is new.
     """
     costs = case.costs
-    # Beyond these a run that will arrive cannot be told from those that never do.
-    told = int(np.searchsorted(-costs.tails, -(costs.unreached + LEAST_TOLD * alpha))) + 1
-    step = max(1, min(len(costs.costs), told) // MOST_LEVELS)
+    # Beyond these a run that will arrive looks like those that never do.
+    known = int(np.searchsorted(-costs.tails, -(costs.unreached + LEAST_SHOWN * alpha))) + 1
+    step = max(1, min(len(costs.costs), known) // MOST_LEVELS)
     table = _decisions(ssp, case, shown)
     number, _ = tables.setdefault(repr(table), (len(tables), table))
     return {
@@ -294,15 +280,15 @@ def _described(
         "var": costs.var(alpha),
         "cvar": costs.cvar(alpha),
         "memory": getattr(case.policy, "budget", getattr(case.policy, "start_atom", 0)),
-        "costs": costs.costs[:told:step].tolist(),
-        "tails": costs.tails[:told:step].tolist(),
+        "costs": costs.costs[:known:step].tolist(),
+        "tails": costs.tails[:known:step].tolist(),
         "table": number,
         "met": _met(case.chain, shown, "atoms" in table or "unit" in table),
-        **_told_worst(ssp, case.worst),
+        **_worst(ssp, case.worst),
     }
 
 
-def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
+def _worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
     if worst is None:
         return {"chance": None, "excess": None, "runs": [], "blame": [], "blamed": []}
     by_state: dict[int, list[float]] = {}
@@ -319,14 +305,8 @@ def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
             {
                 "probability": run.probability,
                 "cost": run.cost,
-                "states": (
-                    [ssp.state_index(step.state) for step in run]
-                    + [ssp.state_index(run[-1].next_state)]
-                ),
-                "names": (
-                    [name_in_words(step.state) for step in run]
-                    + [name_in_words(run[-1].next_state)]
-                ),
+                "states": [ssp.state_index(state) for state in _visited(run)],
+                "names": [name_in_words(state) for state in _visited(run)],
                 "actions": [name_in_words(step.action) for step in run],
                 "costs": [step.cost for step in run],
                 "memories": [step.memory for step in run],
@@ -336,17 +316,16 @@ def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
         ],
         "blame": [[state, *entry] for state, entry in by_state.items()],
         "blamed": [
-            [
-                name_in_words(row.state),
-                name_in_words(row.action),
-                name_in_words(row.next_state),
-                row.cost,
-                row.setback / setbacks,
-            ]
+            [*map(name_in_words, row[:3]), row.cost, row.setback / setbacks]
             for row in blamed
             if row.setback > 0
         ],
     }
+
+
+def _visited(run: Trace) -> list[Name]:
+    """The states of a run, from the first to the last."""
+    return [*(step.state for step in run), run[-1].next_state]
 
 
 def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, float]]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import FloatArray, members
+from tailpath.model.ssp import SSP
 from tailpath.pictures.layers import layers
 from tailpath.policies.drawing import met_most
 from tailpath.texts import name as name_in_words
@@ -23,29 +24,22 @@ MOST_CELLS, MOST_NODES, MOST_MET = 2_500, 250, 30
 def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:
     """The scene of all states, or, where there are too many, of those with the most `weight`."""
     geometry = ssp.geometry
-    if geometry is not None and ssp.n_states <= MOST_CELLS:
-        placed = [state for state in range(ssp.n_states) if geometry.row[state] >= 0]
-        places = [
-            _place(ssp, state, geometry.column[state] + 0.5, geometry.row[state] + 0.5)
-            for state in placed
-        ]
-        return {
-            "kind": "map",
-            "width": geometry.columns,
-            "height": geometry.rows,
-            "places": places,
-            "choices": _choices(ssp, placed),
-        }
     every = ssp.n_states <= MOST_NODES
-    states = list(range(ssp.n_states)) if every else met_most(ssp, weight, MOST_MET)
-    x, y, width, height = layers(ssp, states)
-    places = [_place(ssp, state, x[state], y[state]) for state in states]
-    kind = "graph" if every else "part"
+    if geometry is not None and ssp.n_states <= MOST_CELLS:
+        kind, states = "map", [s for s in range(ssp.n_states) if geometry.row[s] >= 0]
+        x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
+        size: tuple[float, float] = geometry.columns, geometry.rows
+    else:
+        kind, states = "graph", list(range(ssp.n_states))
+        if not every:
+            kind, states = "part", met_most(ssp, weight, MOST_MET)
+        x, y, width, height = layers(ssp, states)
+        size = width, height
     return {
         "kind": kind,
-        "width": width,
-        "height": height,
-        "places": places,
+        "width": size[0],
+        "height": size[1],
+        "places": [_place(ssp, state, x[state], y[state]) for state in states],
         "choices": _choices(ssp, states),
     }
 
@@ -71,16 +65,10 @@ def _choices(ssp: SSP, states: Iterable[int]) -> list[list[dict[str, Any]]]:
     found = []
     for state in states:
         choices = []
-        for k in range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])):
-            outcomes = range(int(ssp.choice_outcomes[k]), int(ssp.choice_outcomes[k + 1]))
-            rows = [
-                [
-                    int(ssp.outcome_target[o]),
-                    float(ssp.outcome_probability[o]),
-                    float(ssp.outcome_cost[o]),
-                ]
-                for o in outcomes
-            ]
+        for k in members(ssp.state_choices, state):
+            span = slice(*ssp.choice_outcomes[k : k + 2].tolist())
+            columns = ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
+            rows = [list(row) for row in zip(*(column[span].tolist() for column in columns))]
             rows.sort(key=lambda row: (row[0] == state, -row[1]))
             choices.append({"name": name_in_words(ssp.choice_name(k)), "outcomes": rows})
         found.append(choices)

@@ -23,26 +23,17 @@ import numpy as np
 
 from tailpath.errors import OptionError
 from tailpath.external.linear_programs import TailPrograms
-from tailpath.graph import BoolArray, FloatArray, IntArray
+from tailpath.graph import BoolArray, FloatArray, IntArray, members
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import straighten, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import Atoms
-from tailpath.solvers.published.quantile import solve_by_merging
+from tailpath.solvers.published.quantile import MERGING, Operator, solve_by_sweeps
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import (
-    Augmented,
-    Settings,
-    Sweep,
-    Team,
-    augment,
-    iterate,
-    start_from_risk_neutral,
-    warn_unless_converged,
-)
-from tailpath.solvers.published.tables import Tables, make_arrive, run_offsets, solution_of
+from tailpath.solvers.published.sweeps import Augmented, Settings, Sweep
+from tailpath.solvers.published.tables import Tables, run_offsets
 
 
 def solve_cvar_interpolation(
@@ -109,20 +100,15 @@ def solve_cvar_interpolation(
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors)
     if inner == "greedy":
-        return solve_by_merging(ssp, atoms, settings, threads, progress, inner)
+        return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, inner)
     if inner != "lp":
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
-    augmented = augment(ssp, atoms, settings)
-    if start == "neutral":
-        start_from_risk_neutral(augmented, Team(1), tolerance)
     programs = TailPrograms()
-    progression = iterate(
-        augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress
+    by_programs = Operator(
+        lambda augmented, team, slack: program_sweep(augmented, programs),
+        lambda augmented, team, rule: _tables(augmented, programs, rule),
     )
-    warn_unless_converged(progression, tolerance)
-    tables = _tables(augmented, programs, settings.rule)
-    make_arrive(augmented, tables, settings.rule)
-    solution = solution_of(augmented, tables, progression, settings, inner)
+    solution = solve_by_sweeps(ssp, atoms, settings, by_programs, 1, progress, inner)
     return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
 
 
@@ -156,7 +142,7 @@ def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: BoolA
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
     """The segments of a choice: those of its first outcome, then of its second, and so on."""
     model, slope = augmented.model, augmented.work.slope
-    outcomes = slice(model.choice_outcomes[choice], model.choice_outcomes[choice + 1])
+    outcomes = members(model.choice_outcomes, choice)
     slopes = model.cost[outcomes, None] + model.gamma * slope[model.target[outcomes]]
     programs.load(
         slopes.reshape(-1), np.outer(model.probability[outcomes], model.width).reshape(-1)
@@ -177,40 +163,31 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
         merge_node(model, augmented.work.slope, node, scratch)
         own = model.own[model.grid[node]]
-        for k in range(model.node_choices[node], model.node_choices[node + 1]):
-            areas, slopes = (
-                _areas(augmented, programs, k, own),
-                scratch.var[k - model.node_choices[node]],
-            )
+        first = model.node_choices[node]
+        for k in range(first, model.node_choices[node + 1]):
+            areas = _areas(augmented, programs, k, own)
             factors = _factors(augmented, programs, k)
             for row, i in enumerate(np.flatnonzero(own).tolist()):
                 if beats(areas[i], best[i], atoms[i] * model.floor):
-                    best[i], run[i], choice[node, i], var[node, i] = (
-                        areas[i],
-                        factors[row],
-                        k,
-                        slopes[i],
-                    )
+                    best[i], run[i] = areas[i], factors[row]
+                    choice[node, i], var[node, i] = k, scratch.var[k - first, i]
         for i in np.flatnonzero(~own).tolist():  # nobody gets there
-            choice[node, i] = model.node_choices[node]
-            run[i] = np.ones(
-                int(np.diff(model.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0])
-            )
+            choice[node, i] = first
+            run[i] = np.ones(len(members(model.choice_outcomes, first)))
         runs.append(run)
     offset, _ = run_offsets(augmented, choice)
     if rule != VERTEX:
         xi = np.empty(sum(len(part) for run in runs for part in run))
         all_factors(model, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
         return Tables(choice, var, offset, xi)
-    return Tables(
-        choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)])
-    )
+    every = [np.empty(0), *(part for run in runs for part in run)]
+    return Tables(choice, var, offset, np.concatenate(every))
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:
     """xi of each outcome at the levels just solved: its share of the tail by its probability."""
     model = augmented.model
-    outcomes = slice(model.choice_outcomes[choice], model.choice_outcomes[choice + 1])
+    outcomes = members(model.choice_outcomes, choice)
     shares = programs.shares()
     by_outcome = shares.reshape(len(shares), -1, len(model.atoms)).sum(axis=2)
     return np.asarray(by_outcome / model.probability[outcomes])

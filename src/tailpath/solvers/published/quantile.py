@@ -18,13 +18,19 @@ exceeds 1; `factors="printed"` keeps it for contrast.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
+    Augmented,
     Settings,
+    Sweep,
+    Team,
     augment,
     iterate,
     merge_sweep,
@@ -32,7 +38,7 @@ from tailpath.solvers.published.sweeps import (
     team_for,
     warn_unless_converged,
 )
-from tailpath.solvers.published.tables import greedy_tables, make_arrive, solution_of
+from tailpath.solvers.published.tables import Tables, greedy_tables, make_arrive, solution_of
 
 
 def solve_cvar_quantile(
@@ -98,33 +104,42 @@ def solve_cvar_quantile(
     30.0
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors)
-    return solve_by_merging(ssp, atoms, settings, threads, progress, "quantile")
+    return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, "quantile")
 
 
-def solve_by_merging(
+class Operator(NamedTuple):
+    """How a planner solves its inner problems: by sweeps over the values, and for the policy at the
+    end, by `settings.rule`.
+    """
+
+    sweep: Callable[[Augmented, Team, float], Sweep]
+    tables: Callable[[Augmented, Team, int], Tables]
+
+
+#: By merged segments.
+MERGING = Operator(merge_sweep, greedy_tables)
+
+
+def solve_by_sweeps(
     ssp: SSP,
     atoms: Atoms | None,
     settings: Settings,
+    operator: Operator,
     threads: int | None,
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
-    """Values by merged segments; `settings.factors` decides how mass at the VaR goes to the
-    outcomes (see `kernels.atom_policy.factors`).
+    """Values by sweeps of an operator, and the policy that is greedy for them; `settings.factors`
+    decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`).
     """
     tolerance = settings.tolerance
     augmented = augment(ssp, atoms, settings)
     with team_for(augmented, threads) as team:
         if settings.start == "neutral":
             start_from_risk_neutral(augmented, team, tolerance)
-        progression = iterate(
-            augmented,
-            merge_sweep(augmented, team, SLACK * tolerance),
-            tolerance,
-            settings.max_sweeps,
-            progress,
-        )
-        tables = greedy_tables(augmented, settings.rule, team)
+        sweep = operator.sweep(augmented, team, SLACK * tolerance)
+        progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
+        tables = operator.tables(augmented, team, settings.rule)
     warn_unless_converged(progression, tolerance)
     make_arrive(augmented, tables, settings.rule)
     return solution_of(augmented, tables, progression, settings, inner)

@@ -5,11 +5,11 @@ Both planners look for the fixed point of
     T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0
                                                                               <= xi_o <= 1 / y
 
-with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe
-choices, free components drawn together, see `expectation`), where it is unique. The papers start
-from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking in a safe cycle
-looks better than any way out, and each sweep adds no more than the cost of a step, hundreds of
-sweeps on a grid with obstacles of cost 100. So by default values start at E(s) / y, E the least
+with `y V(s, y)` linear between the atoms. They work on the *core* of the model (almost sure states,
+safe choices, zero-cost components drawn together, see `expectation`), where it is unique. The
+papers start from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking in a
+safe cycle looks better than any way out, and each sweep adds no more than the cost of a step,
+hundreds of sweeps on a grid with obstacles of cost 100. So by default values start at E(s) / y, E the least
 expected cost. No tail of mass y can have a larger mean, since costs are not negative; in other
 words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed it:
 with xi <= 1 / y
@@ -224,7 +224,8 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
 
 
 def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray, BoolArray]:
-    """The grid of every node, and the atoms of every grid. States of a free component are one node,
+    """The grid of every node, and the atoms of every grid. States of a zero-cost component are one
+    node,
     and have the atoms of all of them.
     """
     if grids is None:
@@ -238,7 +239,7 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray
 
 
 def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
-    room = Bundles(
+    bundles = Bundles(
         node_bundles=np.empty(len(node_choices), dtype=np.int64),
         bundle_choices=np.empty(rows.n + 1, dtype=np.int64),
         bundle_runs=np.empty(rows.n + 1, dtype=np.int64),
@@ -248,20 +249,18 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
         choice_chances=np.empty(0, dtype=np.int64),
         chance=np.empty(0),
     )
-    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, room)
-    bundle_choices, bundle_runs = (
-        room.bundle_choices[: count + 1].copy(),
-        room.bundle_runs[: count + 1].copy(),
-    )
+    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, bundles)
+    bundle_choices = bundles.bundle_choices[: count + 1].copy()
+    bundle_runs = bundles.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
     choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
     chance = np.zeros(choice_chances[-1])
-    share_out(rows.row_start, rows.probability, room.position, choice_chances, chance)
-    return room._replace(
+    share_out(rows.row_start, rows.probability, bundles.position, choice_chances, chance)
+    return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
-        run_target=room.run_target[:runs].copy(),
-        run_cost=room.run_cost[:runs].copy(),
+        run_target=bundles.run_target[:runs].copy(),
+        run_cost=bundles.run_cost[:runs].copy(),
         choice_chances=choice_chances,
         chance=chance,
     )
@@ -317,10 +316,8 @@ def start_from_risk_neutral(augmented: Augmented, team: Team, tolerance: float) 
     """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices
     alone.
     """
-    nodes, rows = (
-        np.arange(augmented.n + 1),
-        augmented.core.transitions.restrict(augmented.risk_neutral),
-    )
+    nodes = np.arange(augmented.n + 1)
+    rows = augmented.core.transitions.restrict(augmented.risk_neutral)
     alone = augmented.model._replace(
         node_choices=nodes,
         choice_outcomes=rows.row_start,
@@ -406,14 +403,13 @@ def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
             model, work, new_scratch(model), order, first, last, part, clock, slack
         )
 
-    def whole(order: IntArray, clock: int) -> float:
+    def sweep(order: IntArray, clock: int) -> float:
         for part in range(parts):
-            work.memory[
-                order[augmented.n * part // parts : augmented.n * (part + 1) // parts], PART
-            ] = part
+            first, last = augmented.n * part // parts, augmented.n * (part + 1) // parts
+            work.memory[order[first:last], PART] = part
         found = team.share(augmented.n, parts, one_part(order, clock))
         if parts > 1:
             end_sweep(work, clock)
         return float(max(found, default=0.0))
 
-    return whole
+    return sweep

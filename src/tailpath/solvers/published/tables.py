@@ -6,9 +6,9 @@ Two things need care.
 - *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest
   one, and they may still be a little too low, so a greedy policy could walk in cycles. Pairs (node,
   atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does arrive,
-  the one that costs least more, and the cheapest detours first. Every sure state has such a choice,
-  so in the end all pairs arrive.
-- *Free components* were one node. At each atom its member with the chosen choice takes it; the
+  the one that costs least more, and the cheapest detours first. Every almost sure state has
+  such a choice, so in the end all pairs arrive.
+- *Zero-cost components* were one node. At each atom its member with the chosen choice takes it; the
   others walk there, at no cost and with xi = 1, which leaves y as it is.
 """
 
@@ -54,7 +54,7 @@ class Tables:
     detours: int = 0
 
 
-def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
+def greedy_tables(augmented: Augmented, team: Team, rule: int) -> Tables:
     """The greedy choices and their factors by the closed form."""
     model, slope = augmented.model, augmented.work.slope
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
@@ -89,9 +89,8 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
     model, slope = augmented.model, augmented.work.slope
     nearest = Nearest(*borders_of(model.atoms, model.own))
-    arrives = ~model.own[
-        model.grid[: augmented.n]
-    ]  # at atoms that a state does not have nobody gets
+    # Nobody gets to atoms that a state does not have.
+    arrives = ~model.own[model.grid[: augmented.n]]
     order = np.arange(augmented.n)
     while not mark_arriving(
         model, order, nearest, tables.choice, tables.offset, tables.xi, arrives
@@ -137,11 +136,9 @@ def _replace(
             rule,
             run,
         )
-        tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = (
-            chosen,
-            var[node, atom],
-            end,
-        )
+        tables.choice[node, atom] = chosen
+        tables.var[node, atom] = var[node, atom]
+        tables.offset[node, atom] = end
         runs.append(run)
         end += len(run)
     tables.xi = np.concatenate(runs)
@@ -155,11 +152,8 @@ def _over_states(
     """
     ssp, core = augmented.core.ssp, augmented.core
     shape = (ssp.n_states, len(augmented.model.atoms))
-    choice, offset, xi = (
-        np.full(shape, -1, dtype=np.int32),
-        np.zeros(shape, dtype=np.int64),
-        tables.xi,
-    )
+    choice, offset = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+    xi = tables.xi
     inside = (core.node_of >= 0) & (core.node_of < core.n)
     if core.zero_cost.max(initial=-1) < 0:
         choice[inside] = core.choice[tables.choice[core.node_of[inside]]]
@@ -170,11 +164,8 @@ def _over_states(
         leaving = core.choice[tables.choice[:, atom]]
         offset[inside, atom] = len(xi)
         offset[ssp.choice_state[leaving], atom] = tables.offset[:, atom]
-    return (
-        choice,
-        offset,
-        np.concatenate([xi, np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))]),
-    )
+    unmoved = np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))
+    return choice, offset, np.append(xi, unmoved)
 
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:

@@ -24,7 +24,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tailpath.graph import IntArray
+from tailpath.graph import IntArray, members
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -43,10 +43,9 @@ def solve_by_pareto_sets(
 ) -> tuple[float, BudgetPolicy]:
     """The least CVaR at alpha, and a policy that has it."""
     alpha = check_invertible_alpha(alpha)
-    if ssp.is_goal[ssp.start_index]:
-        levels = levels_of(ssp, "value iteration over Pareto sets")
-        return 0.0, policy_of_levels(levels, 0, levels.first[None, :-1])
     levels = levels_of(ssp, "value iteration over Pareto sets")
+    if ssp.is_goal[ssp.start_index]:
+        return 0.0, policy_of_levels(levels, 0, levels.first[None, :-1])
     start = int(np.searchsorted(levels.states, ssp.start_index))
     value = levels.value
     sets: list[list[Corners]] = []
@@ -70,20 +69,16 @@ def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corn
     """The sets of all states with b left, and the choice that is best for e - b p."""
     is_goal, value = levels.ssp.is_goal, levels.value
     row = {state: k for k, state in enumerate(levels.states.tolist())}
-    ends = levels.rows.row_start.tolist()
     corners: list[Corners] = []
     choices = np.zeros(len(levels.states), dtype=np.int64)
     for k in range(len(levels.states)):
         everything: Corners = []
         least = np.inf
-        for choice in range(int(levels.first[k]), int(levels.first[k + 1])):
+        for choice in members(levels.first, k):
             parts = []
-            for o in range(ends[choice], ends[choice + 1]):
-                target, cost, chance = (
-                    int(levels.rows.target[o]),
-                    int(levels.level[o]),
-                    float(levels.rows.probability[o]),
-                )
+            for o in members(levels.rows.row_start, choice):
+                target, cost = int(levels.rows.target[o]), int(levels.level[o])
+                chance = float(levels.rows.probability[o])
                 if cost > b:
                     there: Corners = [(1.0, float(value[target]))]
                 else:

@@ -2,7 +2,7 @@
 exact VaR.
 
 A CVaR planner does not care about runs that end below the VaR: they are no part of the tail. So
-once a run can be brought home for sure within what is left of the VaR, its remaining decisions may
+once a run is certain to end within what remains of the VaR, its remaining decisions may
 be changed for the least expected cost, as long as they keep it within:
 
     M(s, b) = min over choices all of whose outcomes keep M finite of  sum P (c + M(s', b - c)),
@@ -78,26 +78,26 @@ class _Switched:
     def as_policy(self) -> MemoryPolicy:
         return MemoryPolicy(self.start, self.action, self.remember)
 
-    def _sure(self, state: Any, remaining: int) -> bool:
+    def _ends_within(self, state: Any, remaining: int) -> bool:
         return bool(remaining >= self.enough[self.within.ssp.state_index(state)])
 
     def start(self, state: Any) -> Any:
         return (
             (None, self.budget)
-            if self._sure(state, self.budget)
+            if self._ends_within(state, self.budget)
             else ((self.policy.start(state),), self.budget)
         )
 
     def action(self, state: Any, memory: Any) -> Any:
-        kept, remaining = memory
-        if kept is None:
+        own, remaining = memory
+        if own is None:
             ssp = self.within.ssp
             return ssp.choice_name(self.within.choice_at(ssp.state_index(state), remaining + 1))
-        return self.policy.action(state, kept[0])
+        return self.policy.action(state, own[0])
 
     def remember(self, memory: Any, state: Any, action: Any, cost: float, next_state: Any) -> Any:
-        kept, remaining = memory
+        own, remaining = memory
         remaining = max(remaining - round(cost / float(self.within.unit)), -1)
-        if kept is None or self._sure(next_state, remaining):
+        if own is None or self._ends_within(next_state, remaining):
             return None, remaining
-        return (self.policy.remember(kept[0], state, action, cost, next_state),), remaining
+        return (self.policy.remember(own[0], state, action, cost, next_state),), remaining
