@@ -9,10 +9,10 @@ with `y V(s, y)` linear between the atoms. They work on the *core* of the model 
 safe choices, zero-cost components drawn together, see `expectation`), where it is unique. The
 papers start from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking in a
 safe cycle looks better than any way out, and each sweep adds no more than the cost of a step,
-hundreds of sweeps on a grid with obstacles of cost 100. So by default values start at E(s) / y, E the least
-expected cost. No tail of mass y can have a larger mean, since costs are not negative; in other
-words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed it:
-with xi <= 1 / y
+hundreds of sweeps on a grid with obstacles of cost 100. So by default values start at E(s) / y, E
+the least expected cost. No tail of mass y can have a larger mean, since costs are not negative; in
+other words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed
+it: with xi <= 1 / y
 
     sum_o P_o (y xi_o c_o + gamma E(s_o)) <= sum_o P_o (c_o + E(s_o)) = E(s).
 
