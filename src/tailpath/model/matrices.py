@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Array, BoolArray, FloatArray, offsets_from_lengths, offsets_of
-from tailpath.model.builders import ModelArrays
+from tailpath.graph import Array, BoolArray, FloatArray, Transitions, first_of, offsets_of, owners
+from tailpath.model.builders import ModelArrays, outcomes_of_rows
 
 
 def arrays_from_matrices(
@@ -51,24 +51,47 @@ def arrays_from_matrices(
         if isinstance(price, np.ndarray)
         else _values_at(price, matrix)
     )
-    rows = _Choices(
-        state, action, np.diff(matrix.indptr), matrix.indices, matrix.data, sign * price_of_outcome
-    )
+    cost = sign * price_of_outcome
+    rows = Transitions(matrix.indptr, matrix.indices, matrix.data, cost, None)
     # An infinite price marks an action that the state does not have.
     feasible = (
         sign * price != np.inf
         if isinstance(price, np.ndarray)
         else np.ones(len(state), dtype=np.bool_)
     )
-    rows.check_goals(is_goal, feasible)
-    return _arrays(rows.only(feasible & ~is_goal[state]), is_goal, start)
+    _check_goals(rows, state, action, is_goal[state] & feasible)
+    # A row that is left empty stays, and the model will refuse it.
+    own = feasible & ~is_goal[state]
+    return ModelArrays(
+        state_choices=offsets_of(state[own], n_states),
+        **outcomes_of_rows(rows.only(rows.probability != 0).restrict(own)),
+        choice_action=action[own],
+        is_goal=is_goal,
+        start_index=start,
+        states=range(n_states),
+        actions=range(int(action[own].max(initial=-1)) + 1),
+    )
+
+
+def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolArray) -> None:
+    """Refuse a goal that leads elsewhere or costs something."""
+    if not of_goal.any():
+        return
+    leaves = (rows.target != state[rows.source]) | (rows.cost != 0)
+    for outcome in first_of(of_goal[rows.source] & (rows.probability != 0) & leaves):
+        row = int(rows.source[outcome])
+        raise ModelError(
+            f"goal {int(state[row])}, action {int(action[row])} leads to"
+            f" {int(rows.target[outcome])} at cost {rows.cost[outcome]:g}: a goal must be"
+            " absorbing and free"
+        )
 
 
 def numbered_matrices(low: Any, high: Any) -> tuple[Any, FloatArray, FloatArray]:
     """`high` with the number of each entry, from 1 on, in its stead, and both ends by number: (n,)
     each.
 
-    The layouts are those of `arrays_from_matrices`, which then tells where each entry went.
+    The layouts are those of `arrays_from_matrices`, which then says where each entry went.
     """
     if isinstance(high, (list, tuple)) and any(hasattr(matrix, "tocsr") for matrix in high):
         if not isinstance(low, (list, tuple)) or len(low) != len(high):
@@ -98,69 +121,6 @@ def numbered_matrices(low: Any, high: Any) -> tuple[Any, FloatArray, FloatArray]
     return numbered, *ends
 
 
-class _Choices(NamedTuple):
-    """One row per choice, sorted by state; the outcomes of the rows one after the other, `length`
-    of them in each.
-    """
-
-    state: Array
-    action: Array
-    length: Array
-    target: Array
-    probability: Array
-    cost: Array
-
-    def check_goals(self, is_goal: BoolArray, feasible: BoolArray) -> None:
-        """Refuse a goal that leads elsewhere or costs something."""
-        goal_row = is_goal[self.state] & feasible
-        if not goal_row.any():
-            return
-        row_of = np.repeat(np.arange(len(self.state)), self.length)
-        leaves = (self.target != self.state[row_of]) | (self.cost != 0)
-        for outcome in np.flatnonzero(goal_row[row_of] & (self.probability != 0) & leaves)[
-            :1
-        ].tolist():
-            row = int(row_of[outcome])
-            raise ModelError(
-                f"goal {int(self.state[row])}, action {int(self.action[row])} leads to"
-                f" {int(self.target[outcome])} at cost {self.cost[outcome]:g}: a goal must be"
-                " absorbing and free"
-            )
-
-    def only(self, mask: BoolArray) -> _Choices:
-        """These rows, without outcomes of probability 0. A row left empty stays, and the model
-        will refuse it.
-        """
-        possible = (self.probability != 0) & np.repeat(mask, self.length)
-        if possible.all() and mask.all():
-            return self
-        row_of = np.repeat(np.arange(len(self.state)), self.length)[possible]
-        length = np.bincount(row_of, minlength=len(self.state))[mask]
-        return _Choices(
-            self.state[mask],
-            self.action[mask],
-            length,
-            self.target[possible],
-            self.probability[possible],
-            self.cost[possible],
-        )
-
-
-def _arrays(rows: _Choices, is_goal: BoolArray, start: int) -> ModelArrays:
-    return ModelArrays(
-        state_choices=offsets_of(rows.state, len(is_goal)),
-        choice_outcomes=offsets_from_lengths(rows.length),
-        outcome_target=rows.target,
-        outcome_probability=rows.probability,
-        outcome_cost=rows.cost,
-        choice_action=rows.action,
-        is_goal=is_goal,
-        start_index=start,
-        states=range(len(is_goal)),
-        actions=range(int(rows.action.max(initial=-1)) + 1),
-    )
-
-
 def _state_number(value: Any, what: str, n_states: int) -> int:
     try:
         number = index(value)
@@ -181,8 +141,8 @@ def _floats(values: Any, what: str) -> FloatArray:
 
 
 def _csr(matrix: Any) -> Any:
-    """A CSR matrix of floats with sorted columns; explicit zeros survive until `_Choices.only`
-    drops them.
+    """A CSR matrix of floats with sorted columns; explicit zeros survive until the rows
+    drop them.
     """
     from scipy.sparse import csr_array, issparse
 
@@ -205,16 +165,11 @@ def _values_at(price: Any, matrix: Any) -> FloatArray:
         return np.asarray(price.data)
     n_columns = matrix.shape[1]
 
-    def keys(m: Any) -> Any:
-        return (
-            np.repeat(np.arange(m.shape[0], dtype=np.int64), np.diff(m.indptr)) * n_columns
-            + m.indices
-        )
-
-    wanted, present = keys(matrix), keys(price)
-    position = np.minimum(np.searchsorted(present, wanted), max(len(present) - 1, 0))
-    found = present[position] == wanted if len(present) else np.zeros(len(wanted), dtype=np.bool_)
-    return np.where(found, price.data[position] if len(present) else 0.0, 0.0)
+    wanted, present = (owners(m.indptr) * n_columns + m.indices for m in (matrix, price))
+    if not len(present):
+        return np.zeros(len(wanted))
+    position = np.minimum(np.searchsorted(present, wanted), len(present) - 1)
+    return np.where(present[position] == wanted, price.data[position], 0.0)
 
 
 def _from_pairs(
@@ -307,15 +262,10 @@ def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) 
         if array.shape == (n_states, n_actions, n_states) and (by_state or n_actions != n_states):
             array = array.transpose(1, 0, 2)
         if array.shape != (n_actions, n_states, n_states):
-            shapes = (
-                (n_states,),
-                (n_states, n_actions),
-                (n_actions, n_states, n_states),
-                (n_states, n_actions, n_states),
-            )
+            a, s = n_actions, n_states
             raise ModelError(
-                f"costs have shape {array.shape}; expected {', '.join(map(str, shapes[:3]))} or"
-                f" {shapes[3]}"
+                f"costs have shape {array.shape}; expected ({s},), ({s}, {a}), ({a}, {s}, {s}) or"
+                f" ({s}, {a}, {s})"
             )
         stacked = [_csr(matrix) for matrix in array]
     if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):

@@ -119,16 +119,11 @@ class Borders(NamedTuple):
 
 
 def borders_of(atoms: FloatArray, own: BoolArray) -> Borders:
-    border, atom = (
-        np.full((len(own), len(atoms)), np.inf),
-        np.zeros((len(own), len(atoms)), dtype=np.int64),
-    )
+    border, atom = np.full(own.shape, np.inf), np.zeros(own.shape, dtype=np.int64)
     for grid, mine in enumerate(own):
         position = np.flatnonzero(mine)
-        border[grid, : len(position) - 1], atom[grid, : len(position)] = (
-            atom_borders(atoms[position]),
-            position,
-        )
+        border[grid, : len(position) - 1] = atom_borders(atoms[position])
+        atom[grid, : len(position)] = position
     return Borders(border, atom)
 
 

@@ -128,12 +128,8 @@ class CostChain(Record, Transitions):
         str
             Words.
         """
-        state = repr(self.ssp.states[int(self.state[node])])
-        return (
-            f"state {state}"
-            if self.memory is None
-            else f"state {state} with memory {self.memory[node]!r}"
-        )
+        state = f"state {self.ssp.states[int(self.state[node])]!r}"
+        return state if self.memory is None else f"{state} with memory {self.memory[node]!r}"
 
     @property
     def reduced(self) -> CostChain:
@@ -158,14 +154,12 @@ class CostChain(Record, Transitions):
         """
         outcome, unit = chain.outcome, ssp.cost_unit
         assert outcome is not None
-        level = None if unit is None else ssp.outcome_level[outcome]
-        columns = {
-            **chain.__getstate__(),
+        costs = {
             "cost": ssp.outcome_cost[outcome],
-            "level": level,
+            "level": None if unit is None else ssp.outcome_level[outcome],
             "unit": unit,
         }
-        return cls.trusted(**columns | {"ssp": ssp, "of_reduced": chain})
+        return cls.trusted(**{**chain.__getstate__(), **costs, "ssp": ssp, "of_reduced": chain})
 
     @cached_property
     def _nearest(self) -> Distances:
@@ -269,8 +263,9 @@ class CostChain(Record, Transitions):
         inner = expected_total(
             part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error
         )
-        value, lower, upper = (np.full(self.n, outside) for _ in range(3))
-        value[inside], lower[inside], upper[inside] = inner.value, inner.lower, inner.upper
+        ends = np.full((3, self.n), outside)
+        ends[:, inside] = inner.value, inner.lower, inner.upper
+        value, lower, upper = ends
         return Bounds(value, lower, upper, inner.method)
 
     def refuse_zero_cost_traps(self) -> None:

@@ -59,11 +59,17 @@ def integer(value: Any, what: str, end: int) -> int:
 
 def own_choices(choice: Array, ssp: SSP, what: str) -> None:
     """Choice numbers by state, -1 for none: each must belong to its state."""
-    by_state = choice.reshape(ssp.n_states, -1)
-    low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
-    wrong = (by_state != -1) & ((by_state < low) | (by_state >= high))
-    for state in first_of(wrong.any(axis=1)):
-        raise PolicyError(f"{what} has a choice that state {ssp.states[state]!r} does not have")
+    flat = choice.reshape(-1)
+    state = np.repeat(np.arange(ssp.n_states), len(flat) // ssp.n_states)
+    _own_choices(flat[flat != -1], state[flat != -1], ssp, what)
+
+
+def _own_choices(choice: Array, state: Array, ssp: SSP, what: str) -> None:
+    """Choice numbers, each with the number of its state."""
+    wrong = (choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1])
+    for at in first_of(wrong):
+        name = ssp.states[int(state[at])]
+        raise PolicyError(f"{what} has a choice that state {name!r} does not have")
 
 
 def checked_choices(choices: Any, ssp: SSP) -> IntArray:
@@ -82,9 +88,8 @@ def atom_tables(
     except OptionError as error:
         raise PolicyError(str(error)) from None
     shape = (_model(ssp).n_states, len(grid))
-    for array in (choice, xi_offset):
-        if np.shape(array) != shape:
-            raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
+    if np.shape(choice) != shape or np.shape(xi_offset) != shape:
+        raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
     choice = integers(choice, "choice", shape, np.int32)
     xi_offset = integers(xi_offset, "xi_offset", shape, np.int64)
     xi = finite_numbers(xi, "xi")
@@ -159,12 +164,7 @@ def budget_steps(
             if level.min() < 0
             else f"level must stay below {MOST_LEVELS}"
         )
-    for at in np.flatnonzero(
-        (choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1])
-    )[:1].tolist():
-        raise PolicyError(
-            f"choice has a choice that state {ssp.states[int(state[at])]!r} does not have"
-        )
+    _own_choices(choice, state, ssp, "choice")
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
     own_choices(risk_neutral, ssp, "risk_neutral")

@@ -52,13 +52,9 @@ def draw_policy(
         assert isinstance(policy, BudgetPolicy)
         choices = policy.choices_at(np.arange(ssp.n_states), remaining).astype(np.int64)
         strength = np.zeros(ssp.n_states)
-        strength[
-            [
-                state
-                for node, state in enumerate(chain.state.tolist())
-                if _memory(chain, node) == remaining[state]
-            ]
-        ] = 1.0
+        for node, state in enumerate(chain.state.tolist()):
+            if _memory(chain, node) == remaining[state]:
+                strength[state] = 1.0
         title = title or (f"{budget:g} left" if budget else "budget spent")
     elif has_schedule(ssp):
         return plot_schedule(ssp, choices, visits, ax, title)
@@ -79,13 +75,10 @@ def usual_choices(
     often = Visits(chain).expected if chain.n else np.zeros(0)
     choices, visits = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
     order = np.argsort(often, kind="stable")
-    last = dict(
-        zip(chain.state[order].tolist(), order.tolist())
-    )  # of each state the node that is met most
-    for state, node in last.items():
-        choices[state] = max(
-            decide(ssp, policy, state, _memory(chain, node)), key=lambda pair: pair[1]
-        )[0]
+    usual = dict(zip(chain.state[order].tolist(), order.tolist()))  # the last node of each state
+    for state, node in usual.items():
+        decision = decide(ssp, policy, state, _memory(chain, node))
+        choices[state] = max(decision, key=lambda pair: pair[1])[0]
     np.add.at(visits, chain.state, often)
     if chain.outcome is not None:
         arrives = np.flatnonzero(chain.target == chain.n)
@@ -169,14 +162,8 @@ def policy_card(policy: Policy, rows: int = 8) -> str:
         ]
         return card(title, [Table(("state", "action"), named)])
     cells = [
-        (
-            name_in_words(row.state),
-            row.memory,
-            decision_in_words(row.action),
-            row.probability,
-            row.mean,
-        )
-        for row in decision_table(ssp, policy, most=rows)
+        (name_in_words(state), memory, decision_in_words(action), probability, mean)
+        for state, memory, action, probability, mean, _ in decision_table(ssp, policy, most=rows)
     ]
     drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MOST_CELLS else None
     return card(

@@ -43,7 +43,7 @@ class Visits:
     def __init__(self, chain: CostChain) -> None:
         self.node, cut = _without_closed_classes(chain)
         component, cyclic = cut.cycles()
-        self.count, self.returning = cut.n, cyclic[component]
+        self.returning = cyclic[component]
         # Nodes stand in the order of their components, so that the matrix is block triangular.
         # Where most nodes lie on cycles, that helps little, and all of their own visits are found
         # at once.
@@ -64,8 +64,8 @@ class Visits:
         """For every node, the probability that its group is entered, and first at this node.
         `group` is a number per node, -1 for none.
 
-        `progress` is told for how many nodes that are met again, or with others of their group,
-        equations were solved, and their share.
+        `progress` is called with the number of nodes that are met again, or with others of their
+        group, for which equations were solved, and their share.
         """
         # One member of each group per node of the cut chain; the others of a closed class add
         # nothing.
@@ -103,14 +103,15 @@ class Visits:
     ) -> None:
         """Solve N = f G within each of some groups."""
         columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
-        unit = np.zeros((self.count, len(columns)))
+        unit = np.zeros((len(self.returning), len(columns)))
         unit[position[columns], np.arange(len(columns))] = 1.0
         seen = self.factors.solve(unit)
         done = 0
         for g in groups.tolist():
-            inside = position[bounds[g] : bounds[g + 1]]
-            green = seen[inside][:, done : done + len(inside)]
-            entry[member[bounds[g] : bounds[g + 1]]] = np.linalg.solve(green.T, self.visits[inside])
+            own = slice(bounds[g], bounds[g + 1])
+            inside = position[own]
+            green = seen[inside, done : done + len(inside)]
+            entry[member[own]] = np.linalg.solve(green.T, self.visits[inside])
             done += len(inside)
 
 
@@ -152,7 +153,7 @@ def cvar_to_go(
     """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight
     `weight[i]` among those of group `group[i]`.
 
-    `progress` is told the levels of cost that are done, and their share of the most there can be.
+    `progress` is called with the levels of cost done, and their share of the most there can be.
     Infinite where the goal may be missed; not a number for a group without weight, a chain without
     a cost unit, or too many levels. Where some cost is negative, the nodes of a group are of one
     state.
@@ -186,7 +187,8 @@ def cvar_to_go(
     w = 0
     for values, _ in layout.node_values(layout.objective(EXCESS), max(AT_A_TIME // len(order), 1)):
         for row in values:
-            w, excess[node_of] = w + 1, row
+            w += 1
+            excess[node_of] = row
             best = np.minimum(best, w + of_groups(excess) / alpha)
             if w >= best[wanted].max():
                 result[wanted] = best[wanted] * unit
