@@ -145,7 +145,8 @@ class Account:
 
 def predicted_and_deployed(found: Found) -> Account:
     """The account of most methods: what was predicted beside what the policy exactly does."""
-    plan, alpha, costs = found.plan, found.alpha, found.costs
+    plan, alpha = found.plan, found.alpha
+    costs = found.costs
     assert alpha is not None and costs is not None
     predicted, deployed = plan.predict(alpha), costs.cvar(alpha)
     gap = None if predicted is None else deployed - predicted

@@ -231,7 +231,8 @@ def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost:
         if equal_members(*frozen(choice, target, cost), FEW) == 0:
             return rows
     by_content = np.lexsort((cost, target, choice))
-    c, t, k = choice[by_content], target[by_content], cost[by_content]
+    c, t = choice[by_content], target[by_content]
+    k = cost[by_content]
     first = np.ones(len(c), dtype=np.bool_)
     first[1:] = (np.diff(c) != 0) | (np.diff(t) != 0) | (k[1:] != k[:-1])
     if first.all():

@@ -32,7 +32,8 @@ def _short(unit: Fraction) -> str:
 
 
 def check_structure(ssp: SSP) -> None:
-    n, offsets, rows = ssp.n_states, ssp.state_choices, ssp.choice_outcomes
+    n, offsets = ssp.n_states, ssp.state_choices
+    rows = ssp.choice_outcomes
     if n <= 0:
         raise ModelError("the model has no states")
     for name, array, end in (

@@ -54,7 +54,8 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
     The greatest common divisor of p1/q1 and p2/q2 in lowest terms is gcd(p1, p2) / lcm(q1, q2). All
     costs zero: the unit is 1.
     """
-    numerator, denominator, largest = 0, 1, Fraction(0)
+    numerator, denominator = 0, 1
+    largest = Fraction(0)
     for cost in costs:
         value = as_fraction(cost)
         numerator = math.gcd(numerator, value.numerator)

@@ -379,7 +379,8 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
     """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
-    row, column, kind = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
+    row, column = (*geometry.row, -1), (*geometry.column, -1)
+    kind = (*geometry.kind, "end")
     return replace(geometry, row=row, column=column, kind=kind)
 
 

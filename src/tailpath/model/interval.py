@@ -98,7 +98,8 @@ class IntervalSSP(IntervalBuilder):
         self._freeze()
 
     def _check(self) -> None:
-        ssp, low, high = self.inside, self.low, self.high
+        ssp, low = self.inside, self.low
+        high = self.high
         refuse_outcome(
             ssp,
             ssp.outcome_cost < 0,
@@ -258,7 +259,8 @@ class IntervalSSP(IntervalBuilder):
         if not 0 <= check_amount(share, "a share") <= 1:
             raise OptionError(f"the share must lie in [0, 1], not {share!r}")
         rows = slice(*self.inside.choice_outcomes[index : index + 2].tolist())
-        low, high, p = self.low.copy(), self.high.copy(), self.inside.outcome_probability
+        low, high = self.low.copy(), self.high.copy()
+        p = self.inside.outcome_probability
         if self.estimate is not None and self.estimate[rows].any():
             p = self.estimate
         for column in (low, high):

@@ -114,7 +114,8 @@ def with_inside(
     columns = {
         name: np.asarray(fields[name])[possible] for name in ("outcome_target", "outcome_cost")
     }
-    low, high, row, least = low[possible], high[possible], row[possible], least[possible]
+    low, high = low[possible], high[possible]
+    row, least = row[possible], least[possible]
     width = np.bincount(row, high - low, count)[row]
     share = np.where(
         width > 0, np.clip((1 - least) / np.where(width > 0, width, 1.0), 0.0, 1.0), 0.0

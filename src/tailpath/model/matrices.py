@@ -44,7 +44,8 @@ def arrays_from_matrices(
 
     order = np.lexsort((action, state))
     if not np.array_equal(order, np.arange(len(order))):
-        matrix, state, action = matrix[order], state[order], action[order]
+        matrix, state = matrix[order], state[order]
+        action = action[order]
         price = price[order]
     price_of_outcome = (
         np.repeat(price, np.diff(matrix.indptr))

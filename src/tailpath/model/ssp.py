@@ -19,7 +19,7 @@ float is read as the shortest decimal that prints it. All checks happen once, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,18 +33,14 @@ from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
 from tailpath.kernels.jit import frozen
-from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit, in_levels
-from tailpath.model.exploring import Actions, Functions, Outcomes, explore
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
-from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.ownership import hand_over, own_array
 from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame
-from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_of_table
-from tailpath.options import Progress, check_integer
+from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
 
 Name = Hashable
@@ -72,7 +68,7 @@ class Origin(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SSP(Record):
+class SSP(SSPBuilder):
     """An immutable stochastic shortest path problem: states, choices, outcomes, a start and goals.
 
     Most users call `SSP.from_outcomes`, `SSP.from_functions`, `SSP.from_arrays`, `tailpath.read` or
@@ -397,172 +393,7 @@ class SSP(Record):
     def _repr_html_(self) -> str:
         return model_card(self)
 
-    # ------------------------------------------------------------------ builders
-
-    @classmethod
-    def from_outcomes(
-        cls,
-        outcomes: Iterable[tuple[Name, Name, Name, Any, Any]],
-        start: Name,
-        goals: Iterable[Name],
-        *,
-        geometry: Any = None,
-        notes: tuple[str, ...] = (),
-    ) -> SSP:
-        """Build a model from rows `(state, action, next_state, probability, cost)`.
-
-        States are numbered as they first appear. Rows that agree in all but the probability are
-        added up; rows with probability 0 are left out.
-
-        Parameters
-        ----------
-        outcomes : iterable of tuple
-            The rows, in any order, with any hashable names. The probabilities of a state and action
-            sum to 1. Costs are ints, floats, decimals or fractions, and gains are negative costs;
-            the cost unit is found from them exactly as given.
-        start : hashable
-            The state where runs begin.
-        goals : iterable of hashable
-            The states where runs end. A goal needs no rows; if it has any they must lead to itself
-            at no cost.
-        geometry : mapping or pair of int, optional
-            Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third
-            entry for the kind of the cell, or `(rows, columns)` where states are numbers of cells.
-        notes : tuple of str
-            What was assumed or changed.
-
-        Returns
-        -------
-        SSP
-            The model.
-
-        Raises
-        ------
-        ModelError
-            If the rows do not make a problem; the text names the state and the action.
-
-        Examples
-        --------
-        >>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
-        ...                             ("home", "road", "work", 0.1, 60),
-        ...                             ("home", "train", "work", 1, 30)], "home", ["work"])
-        >>> ssp.n_states
-        2
-        """
-        return cls(
-            **arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes
-        )
-
-    @classmethod
-    def from_functions(
-        cls,
-        start: Any,
-        actions: Actions | None = None,
-        outcomes: Outcomes | None = None,
-        is_goal: Callable[[Any], bool] | None = None,
-        *,
-        limit: int = 10**6,
-        rewards: bool = False,
-        progress: Progress | None = None,
-    ) -> SSP:
-        """Build a model from Python functions, by exploring all that can be reached from `start`.
-
-        States are numbered breadth first. They may be anything hashable; named tuples and
-        dataclasses are shown by field.
-
-        Parameters
-        ----------
-        start : hashable, or an object
-            The state where runs begin; or an object with `start`, `actions`, `outcomes` and
-            `is_goal`, and nothing else is given.
-        actions : callable
-            `actions(state)` gives the names of what can be done there.
-        outcomes : callable
-            `outcomes(state, action)` gives triples `(probability, next state, cost)`.
-        is_goal : callable
-            `is_goal(state)` is true where runs end.
-        limit : int, 1 or more
-            The most states; more are refused.
-        rewards : bool
-            The third of each triple is a gain: costs are minus these.
-        progress : callable, optional
-            `progress(explored, share)` is called now and then with the number of states explored
-            and their share of those found.
-
-        Returns
-        -------
-        SSP
-            The model.
-
-        Raises
-        ------
-        ModelError
-            If there are more than `limit` states, no goal is reached, or an answer makes no sense.
-        OptionError
-            If a function is missing or is none.
-
-        Examples
-        --------
-        >>> walk = tp.SSP.from_functions(3, lambda n: ["toss"],
-        ...                              lambda n, action: [(0.5, n, 1), (0.5, n - 1, 1)],
-        ...                              lambda n: n == 0)
-        >>> tp.solve_expected(walk).cost()
-        6.0
-        """
-        functions = Functions.of(start, actions, outcomes, is_goal)
-        found = explore(functions, check_integer(limit, "limit", 1), progress, -1 if rewards else 1)
-        return cls(**found._asdict(), notes=(GAINS,) if rewards else ())
-
-    @classmethod
-    def from_table(
-        cls,
-        frame: Any,
-        *,
-        start: Name | None = None,
-        goals: Iterable[Name] | None = None,
-        columns: Mapping[str, Any] | None = None,
-        rewards: bool = False,
-    ) -> SSP:
-        """Build a model from a table with one row per outcome.
-
-        Parameters
-        ----------
-        frame : DataFrame, table, dict of columns, or graph
-            Of pandas or polars, of pyarrow, and of networkx. Columns are state, action, next_state,
-            probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are
-            understood (`docs/formats.md` lists them). A column `times` holds samples instead of a
-            cost. The edges of a graph have such attributes.
-        start : hashable, optional
-            The state where runs begin; by default that of a column `start`, or of the first row.
-        goals : iterable of hashable, optional
-            The states where runs end; by default those of a column, or the states without rows. A
-            graph needs both.
-        columns : mapping, optional
-            What columns are called: `{"cost": "minutes"}`.
-        rewards : bool
-            The numbers are gains: costs are minus these, as of a column called `reward`.
-
-        Returns
-        -------
-        SSP
-            The model.
-
-        Raises
-        ------
-        ModelError
-            If a column is missing or could be several, or the rows do not make a problem.
-        OptionError
-            If `columns` names something that a table does not have.
-
-        Examples
-        --------
-        >>> tp.SSP.from_table({"from": ["a", "a"], "to": ["b", "b"], "action": ["go", "go"],
-        ...                    "p": [0.5, 0.5], "time": [1, 3]})
-        <SSP 2 states, 1 choices, 2 outcomes, start 'a'>
-        """
-        read = outcomes_of_graph if is_graph(frame) else outcomes_of_table
-        found = read(frame, start, goals, columns or {}, rewards=rewards)
-        return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
+    # ------------------------------------------------------------------ what it holds, as a table
 
     def to_pandas(self) -> Any:
         """The outcomes as a DataFrame that `from_table` reads back, given start and goals.
@@ -588,66 +419,3 @@ class SSP(Record):
                 "cost": self.outcome_cost,
             }
         )
-
-    @classmethod
-    def from_arrays(
-        cls,
-        P: Any,
-        *,
-        goals: Iterable[int],
-        start: int,
-        costs: Any = None,
-        rewards: Any = None,
-        s_indices: Any = None,
-        a_indices: Any = None,
-        layout: str = "auto",
-    ) -> SSP:
-        """Build a model from arrays as pymdptoolbox or QuantEcon hold them.
-
-        Parameters
-        ----------
-        P : array, or sequence of matrices, dense or sparse
-            Transition probabilities; the table below has the shapes.
-        goals : iterable of int
-            The indices of the goals, whose rows must be absorbing and free.
-        start : int
-            The index of the state where runs begin.
-        costs : array, or sequence of matrices, optional
-            Costs. Those per outcome stay on the outcome (pymdptoolbox averages them, which keeps
-            the mean and changes the risk).
-        rewards : array, or sequence of matrices, optional
-            Minus the costs. Give either `costs` or `rewards`.
-        s_indices, a_indices : array of int, shape (L,), optional
-            The state and the action of each pair, in any order.
-        layout : {"auto", "mdptoolbox", "quantecon"}
-            Decides where A equals S and the shape alone cannot.
-
-        Returns
-        -------
-        SSP
-            The model; its states are called 0 .. S - 1.
-
-        Raises
-        ------
-        ModelError
-            If the shapes do not fit or the numbers do not make a problem.
-        OptionError
-            If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
-
-        Notes
-        -----
-        | layout | `P` | `costs` or `rewards` |
-        | --- | --- | --- |
-        | pymdptoolbox | (A, S, S), or A matrices (S, S) | (S,), (S, A), (A, S, S) or A matrices |
-        | QuantEcon product | (S, A, S) | (S, A), (S, A, S) |
-        | QuantEcon pairs | (L, S), with `s_indices` and `a_indices` | (L,) |
-
-        In (S, A) of QuantEcon an infinite entry marks an action that the state does not have.
-
-        Examples
-        --------
-        >>> tp.SSP.from_arrays([[[0.5, 0.5], [0, 1]]], costs=[1, 0], start=0, goals=[1])
-        <SSP 2 states, 1 choices, 2 outcomes, start 0>
-        """
-        arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
-        return cls(**arrays._asdict())

@@ -46,7 +46,7 @@ WORDS = {
 }
 #: One of them says what an outcome costs.
 PRICES = ("cost", "reward", "times")
-#: The columns that may tell probabilities, in the order in which a model with intervals looks for
+#: The columns that may hold probabilities, in the order in which a model with intervals looks for
 #: them.
 INTERVALS = (("low", "high"), ("count",), ("probability",))
 
@@ -72,13 +72,13 @@ def columns_called(
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 
     Of two names for one column, or none for one that must be there, refuses. Of several columns
-    that tell probabilities, those with `intervals` are taken if these are asked for, else the
+    of probabilities, those with `intervals` are taken if these are asked for, else the
     probability.
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
     unused = [name for name in names if name not in found.values()]
-    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(unused)}
+    plain = {_plain(name): name for name in reversed(unused)}
     priced = [column for column in PRICES if column in found]
     for column, words in WORDS.items():
         present = [plain[word] for word in words if word in plain]
@@ -104,15 +104,20 @@ def columns_called(
             f"{what}, one of {expected}; there are {_listed(names)}; or say which"
             f" {_how('cost', free)}"
         )
-    known = next(
-        (
-            ways
-            for ways in (INTERVALS if intervals else INTERVALS[::-1])
-            if all(column in found for column in ways)
-        ),
-        (),
-    )
-    for column in {column for ways in INTERVALS for column in ways} - set(known):
+    known = _ways_of_probability(found, intervals)
+    if "action" not in found and known:
+        raise ModelError(
+            "where there are probabilities a column must be the action, one of"
+            f" {_listed(WORDS['action'])}; or say which {_how('action', free)}"
+        )
+    return {column: found[column] for column in WORDS if column in found}
+
+
+def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, ...]:
+    """The columns that hold probabilities; others that could are taken out of those found."""
+    ways = INTERVALS if intervals else INTERVALS[::-1]
+    known = next((way for way in ways if all(column in found for column in way)), ())
+    for column in {column for way in INTERVALS for column in way} - set(known):
         found.pop(column, None)
     if not intervals and known and known != ("probability",):
         raise ModelError(
@@ -124,12 +129,7 @@ def columns_called(
             "a table with intervals or counts has a cost in every row; times are for known"
             " probabilities"
         )
-    if "action" not in found and known:
-        raise ModelError(
-            "where there are probabilities a column must be the action, one of"
-            f" {_listed(WORDS['action'])}; or say which {_how('action', free)}"
-        )
-    return {column: found[column] for column in WORDS if column in found}
+    return known
 
 
 def _how(column: str, free: Sequence[Any]) -> str:
@@ -148,6 +148,11 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
         hint = did_you_mean(name, names) or f"; there are {_listed(names)}"
         raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
     return name
+
+
+def _plain(name: Any) -> str:
+    """A name as the words for columns are written."""
+    return str(name).strip().lower().replace(" ", "_")
 
 
 def _listed(names: Iterable[Any]) -> str:
@@ -186,14 +191,8 @@ def outcomes_of_table(
         columns = _unfolded(columns)
     if rewards:
         columns["cost"] = [-value for value in columns["cost"]]
-    rows = list(
-        zip(
-            *(
-                columns[column]
-                for column in ("state", "action", "next_state", "probability", "cost")
-            )
-        )
-    )
+    wanted = ("state", "action", "next_state", "probability", "cost")
+    rows = list(zip(*(columns[column] for column in wanted)))
     notes: list[str] = [GAINS] if rewards else []
     others = [
         str(name)
@@ -231,11 +230,8 @@ def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     for row in zip(*columns.values()):
         cells = dict(zip(columns, row))
         for cost, share in times_of(cells).items():
-            for column, cell in {
-                **cells,
-                "cost": cost,
-                "probability": cells["probability"] * share,
-            }.items():
+            each = {**cells, "cost": cost, "probability": cells["probability"] * share}
+            for column, cell in each.items():
                 unfolded[column].append(cell)
     return unfolded
 
@@ -258,13 +254,9 @@ def outcomes_of_graph(
     if not edges:
         raise ModelError("the graph has no edges")
     attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
-    both = (
-        []
-        if graph.is_directed()
-        else [(head, tail, data) for tail, head, data in edges if head != tail]
-    )
+    back = [(head, tail, data) for tail, head, data in edges if head != tail]
     table: dict[str, list[Any]] = {"state": [], "next_state": []}
-    for tail, head, data in (*edges, *both):
+    for tail, head, data in edges if graph.is_directed() else edges + back:
         table["state"].append(tail)
         table["next_state"].append(head)
         for column, name in attributes.items():
@@ -295,13 +287,13 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
 
 
 def has_intervals(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
-    """Whether a table, or a list of its columns, tells probabilities by intervals or counts, and
-    not otherwise.
+    """Whether a table, or a list of its columns, has probabilities as intervals or counts, and not
+    otherwise.
     """
     if is_graph(source):
         return False
     names = source if isinstance(source, list) else _names(source)
-    plain = {str(name).strip().lower().replace(" ", "_") for name in names}
+    plain = {*map(_plain, names)}
 
     def there(column: str) -> bool:
         return column in chosen or any(word in plain for word in WORDS[column])
@@ -341,9 +333,8 @@ def _goals(
     rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, notes: list[str]
 ) -> list[Any]:
     if goals is not None:
-        given = (
-            [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
-        )
+        single = isinstance(goals, str) or not isinstance(goals, Iterable)
+        given = [goals] if single else list(goals)
         known = {name for row in rows for name in (row[0], row[2])}
         for goal in given:
             if goal not in known:

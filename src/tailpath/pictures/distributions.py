@@ -39,7 +39,8 @@ class Distribution(Protocol):
 LEFT_OUT = 1e-3
 #: More bars than this across the axes would be thinner than the eye can see; beyond the second
 #: number the costs are gathered in bins, as many as the third.
-MOST_BARS, MOST_LINES, BINS = 300, 1_200, 150
+MOST_BARS, MOST_LINES = 300, 1_200
+BINS = 150
 INSIDE, BEYOND = "0.75", "0.25"
 
 

@@ -48,7 +48,8 @@ CENTRED = {"ha": "center", "va": "center"}
 #: States of a graph whose names can still be read.
 NAMED = 60
 #: Inches of a cell, and the least and the most of a picture.
-CELL, LEAST, MOST = 0.32, 3.0, 9.0
+CELL, LEAST = 0.32, 3.0
+MOST = 9.0
 
 
 def plot_states(
@@ -168,7 +169,8 @@ def _arrows(ssp: Any, choices: NDArray[Any], strength: NDArray[Any], ax: Any) ->
     one way; none where all choices are the same.
     """
     geometry = ssp.geometry
-    from_, by, bold = [], [], []
+    from_, by = [], []
+    bold = []
     for state in np.flatnonzero(choices >= 0).tolist():
         if geometry.row[state] < 0 or _no_choice(ssp, state):
             continue

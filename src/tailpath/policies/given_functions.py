@@ -46,7 +46,8 @@ class FunctionOfHistory:
     """A user's function of the history as `HistoryPolicy` calls it, with its answers understood."""
 
     def __init__(self, ssp: SSP, function: Callable[..., Any], *, with_state: bool) -> None:
-        self.ssp, self.function, self.with_state = ssp, function, with_state
+        self.ssp, self.function = ssp, function
+        self.with_state = with_state
         self.actions = Actions(ssp)
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
 

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.graph import members
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.policies.decisions import Actions, checked_decision, decisions_met, only_action
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Decision
 
 
+@dataclass(frozen=True)
 class _Asked:
     """A state where a decision is needed: its index and its `own` name in the model, and its
-    number and name in the model that it was made of, for which policies are mostly written.
+    name and number in the model that it was made of, for which policies are mostly written.
     """
 
-    def __init__(self, index: int, own: Name, name: Name, number: int) -> None:
-        self.index, self.own, self.name, self.number = index, own, name, number
+    index: int
+    own: Name
+    name: Name
+    number: int
 
     def key(self, table: Mapping[Any, Any]) -> Name:
         """The name under which a table has the state, if it has it."""
@@ -30,13 +34,12 @@ class _Asked:
 
 def _asked_states(ssp: SSP) -> list[_Asked]:
     """All states but goals."""
-    names, number = (
-        (ssp.states, range(ssp.n_states))
-        if ssp.origin is None
-        else (ssp.origin.states, ssp.origin.index.tolist())
-    )
-    known = [(s, number[s]) for s in np.flatnonzero(~ssp.is_goal).tolist()]
-    return [_Asked(s, ssp.states[s], names[k] if k >= 0 else ssp.states[s], k) for s, k in known]
+    base = Origin(ssp.states, np.arange(ssp.n_states)) if ssp.origin is None else ssp.origin
+    asked = []
+    for state in np.flatnonzero(~ssp.is_goal).tolist():
+        own, number = ssp.states[state], int(base.index[state])
+        asked.append(_Asked(state, own, base.states[number] if number >= 0 else own, number))
+    return asked
 
 
 def policy_of_entries(
@@ -156,28 +159,30 @@ def greedy_policy(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
         row = row_of(asked)
         if row is None:
             return None
-        if isinstance(row, str):
-            raise PolicyError(
-                f"the row of state {ssp.states[asked.index]!r} is {row!r}; where less or more"
-                " is better, a table has a number for each action"
-            )
-        if isinstance(row, Mapping):
-            # Tables often have a value for every action, whether the state has it or not.
-            values = {
-                action: value
-                for action, value in row.items()
-                if ssp.choice_index(asked.index, action) >= 0
-            }
-        else:
-            values = actions.row(asked.index, row)
-        known = {
-            action: float(value)
-            for action, value in values.items()
-            if value is not np.ma.masked and not np.isnan(value)
-        }
-        return (min if minimise else max)(known, key=known.__getitem__, default=None)
+        values = _values(actions, asked.index, row)
+        return (min if minimise else max)(values, key=values.__getitem__, default=None)
 
     return policy_of_entries(ssp, best, table if isinstance(table, Mapping) else None)
+
+
+def _values(actions: Actions, state: int, row: Any) -> dict[Name, float]:
+    """The values of a row of a Q-table, by the actions that the state has."""
+    ssp = actions.ssp
+    if isinstance(row, str):
+        raise PolicyError(
+            f"the row of state {ssp.states[state]!r} is {row!r}; where less or more is better, a"
+            " table has a number for each action"
+        )
+    if isinstance(row, Mapping):
+        # Tables often have a value for every action, whether the state has it or not.
+        row = {action: row[action] for action in row if ssp.choice_index(state, action) >= 0}
+    else:
+        row = actions.row(state, row)
+    return {
+        action: float(value)
+        for action, value in row.items()
+        if value is not np.ma.masked and not np.isnan(value)
+    }
 
 
 def as_table(anything: Any) -> Any:

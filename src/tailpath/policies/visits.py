@@ -164,7 +164,8 @@ def cvar_to_go(
         return cvar_to_go(chain.of_reduced, node, group, weight, count, alpha) + more
     result = np.full(count, np.nan)
     selected = weight > 0
-    node, group, weight = node[selected], group[selected], weight[selected]
+    node, group = node[selected], group[selected]
+    weight = weight[selected]
     if chain.level is None or chain.unit is None or node.size == 0:
         return result
     unit = float(chain.unit)

@@ -54,7 +54,8 @@ class Curve:
     def values(self, costs: Any) -> FloatArray:
         """The loss of each of some costs."""
         z = np.asarray(costs, dtype=np.float64)
-        x, at, after = self._x, np.array(self.at), np.array(self.after)
+        x, at = self._x, np.array(self.at)
+        after = np.array(self.after)
         here = np.searchsorted(x, z, side="left")  # the first at or behind z
         last = len(x) - 1
         result = np.where(here == 0, at[0], after[-1] + self.slope * (z - x[-1]))

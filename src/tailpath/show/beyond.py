@@ -51,7 +51,8 @@ class Beyond:
                 f"{chain.n} pairs of state and memory with {threshold} units of cost are too many"
                 " to look at run by run"
             )
-        self.chain, self.threshold, self.level = chain, threshold, chain.level
+        self.chain, self.threshold = chain, threshold
+        self.level = chain.level
 
     @cached_property
     def ends(self) -> BoolArray:

@@ -52,7 +52,8 @@ def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
     assert outcome is not None
     assert chain.unit is not None
     share, slope, setback = (np.zeros(len(chain.target)) for _ in range(3))
-    level, target, source, mean = beyond.level, chain.target, chain.source, beyond.mean
+    level, target = beyond.level, chain.target
+    source, mean = chain.source, beyond.mean
     visits, past = beyond.visits
     for r in range(beyond.threshold + 1):
         met = beyond.met(r)

@@ -136,7 +136,8 @@ class _Side:
     """One of the two policies, with its chain and decisions."""
 
     def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
-        self.ssp, self.policy, self.alpha = ssp, as_policy(ssp, policy, alpha=alpha), alpha
+        self.ssp, self.policy = ssp, as_policy(ssp, policy, alpha=alpha)
+        self.alpha = alpha
         self.chain = unroll(ssp, self.policy, max_nodes=MOST_PAIRS)
         self.known: dict[int, dict[int, float]] = {}
         self.costs = evaluate(ssp, self.policy, alpha)

@@ -178,7 +178,8 @@ def components(successors: list[list[int]]) -> list[int]:
     recursion).
     """
     n = len(successors)
-    index, low, label = [-1] * n, [0] * n, [-1] * n
+    index, low = [-1] * n, [0] * n
+    label = [-1] * n
     stack: list[int] = []
     count = found = 0
     for root in range(n):

@@ -68,7 +68,8 @@ class Enclosure:
         up, down = alpha.numerator << FINE, alpha.denominator
         best = []
         for side in (0, 1):
-            above, tail, after = self.excess[side], self.tail[side], self.last
+            above, tail = self.excess[side], self.tail[side]
+            after = self.last
             least = after * up + above * down
             for cost in sorted(self.head, reverse=True):
                 above += (after - cost) * tail << FINE - BITS

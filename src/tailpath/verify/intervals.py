@@ -33,7 +33,8 @@ class _Game:
     """
 
     def __init__(self, model: Any, nature: str) -> None:
-        self.model, self.ssp, self.worst = model, model.inside, nature == "adversarial"
+        self.model, self.ssp = model, model.inside
+        self.worst = nature == "adversarial"
         self.low, self.high = ([*map(decimal, ends.tolist())] for ends in (model.low, model.high))
         self.cost = exact_costs(self.ssp)
         self.rows = [

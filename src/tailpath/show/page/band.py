@@ -21,9 +21,12 @@ from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.texts import name, number
 
 #: Outcomes and choices listed, open choices for which the model is solved again, points of a curve.
-MOST, AGAIN, POINTS = 8, 40, 200
+MOST, AGAIN = 8, 40
+POINTS = 200
 COLOURS = {"nominal": "#d55e00", "adversarial": "#0072b2", "cooperative": "#7a5fb5"}
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 270, 54, 12, 10, 44
+WIDTH, HEIGHT = 420, 270
+LEFT, RIGHT = 54, 12
+TOP, BOTTOM = 10, 44
 
 
 def band_page(model: IntervalSSP, title: str, alphas: Sequence[float], progress: Any) -> str:

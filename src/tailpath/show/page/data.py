@@ -42,7 +42,8 @@ from tailpath.texts import name as name_in_words
 ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
 AVERAGE, BEST = "average-best", "optimal"
 #: Runs shown of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
-RUNS, BLAMED, POINTS, WEIGHTS = 3, 6, 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
+RUNS, BLAMED = 3, 6
+POINTS, WEIGHTS = 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 #: Levels of a distribution worth a point of its own.
 MOST_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
@@ -251,7 +252,8 @@ def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
     visits = Visits(chain).expected if chain.n else np.zeros(0)
     found: dict[int, list[Any]] = {}
     for node in np.lexsort((memory, chain.state)).tolist():
-        state, at, often = int(chain.state[node]), int(memory[node]), float(visits[node])
+        state, at = int(chain.state[node]), int(memory[node])
+        often = float(visits[node])
         entry = found.setdefault(state, [0.0, at, [], 0.0])
         entry[0] += often
         if often > entry[3]:

@@ -18,7 +18,8 @@ from tailpath.texts import name as name_in_words
 
 #: Cells of a map and states of a graph that can still be told apart on a screen, and states of
 #: those that are too large.
-MOST_CELLS, MOST_NODES, MOST_MET = 2_500, 250, 30
+MOST_CELLS, MOST_NODES = 2_500, 250
+MOST_MET = 30
 
 
 def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:

@@ -30,7 +30,6 @@ from tailpath.solvers.published.sweeps import (
     Augmented,
     Settings,
     Sweep,
-    Team,
     augment,
     iterate,
     merge_sweep,
@@ -39,6 +38,7 @@ from tailpath.solvers.published.sweeps import (
     warn_unless_converged,
 )
 from tailpath.solvers.published.tables import Tables, greedy_tables, make_arrive, solution_of
+from tailpath.solvers.published.team import Team
 
 
 def solve_cvar_quantile(

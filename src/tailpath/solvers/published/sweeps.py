@@ -31,9 +31,7 @@ no bound on the error: that takes the time still to go into account.
 from __future__ import annotations
 
 import warnings
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -66,6 +64,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.published.team import Team
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
 #: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
@@ -343,48 +342,6 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
         )
 
 
-class Team:
-    """Threads that share work by parts; a team of one is the calling thread alone, and starts
-    nothing.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
-
-    def __enter__(self) -> Team:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-
-    def share(self, last: int, parts: int, function: Callable[[int, int, int], Any]) -> list[Any]:
-        """Call `function(first, last, part)` on equal parts of 0 .. last - 1, which must not need
-        each other; returns what they return.
-        """
-        todo = deque((last * k // parts, last * (k + 1) // parts, k) for k in range(parts))
-        results: list[Any] = [None] * parts
-
-        def work() -> None:
-            while True:
-                try:
-                    part = todo.popleft()
-                except IndexError:
-                    return
-                results[part[2]] = function(*part)
-
-        others = (
-            [self._pool.submit(work) for _ in range(self.threads - 1)]
-            if self._pool is not None
-            else []
-        )
-        work()
-        for other in others:
-            other.result()
-        return results
-
-
 def team_for(augmented: Augmented, threads: int | None) -> Team:
     """All processors the process may use, unless told otherwise or the model is too small for more
     than one.
@@ -396,7 +353,8 @@ def team_for(augmented: Augmented, threads: int | None) -> Team:
 
 def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
-    model, work, parts = augmented.model, augmented.work, augmented.parts
+    model, work = augmented.model, augmented.work
+    parts = augmented.parts
 
     def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
         return lambda first, last, part: sweep_atoms(

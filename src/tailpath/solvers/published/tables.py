@@ -33,7 +33,8 @@ from tailpath.kernels.atom_policy import (
 from tailpath.kernels.segments import new_scratch
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Augmented, Progression, Settings, Team
+from tailpath.solvers.published.sweeps import Augmented, Progression, Settings
+from tailpath.solvers.published.team import Team
 
 #: Detours whose regrets differ by less than this are taken together.
 SAME_REGRET = 1e-12

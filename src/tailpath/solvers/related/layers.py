@@ -41,7 +41,8 @@ def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float
     longest = int(step.max(initial=1)) + 1
     ring = np.zeros((longest, chain.n + 1))
     ring[0, chain.start] = 1.0
-    arrived, head, k = 0.0, 0.0, 0
+    arrived, head = 0.0, 0.0
+    k = 0
     while True:
         layer = ring[k % longest].copy()
         ring[k % longest] = 0.0

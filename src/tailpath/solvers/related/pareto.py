@@ -50,7 +50,8 @@ def solve_by_pareto_sets(
     value = levels.value
     sets: list[list[Corners]] = []
     picked: list[IntArray] = []
-    best, at, b = float(value[ssp.start_index]) / alpha, -1, 0
+    best, at = float(value[ssp.start_index]) / alpha, -1
+    b = 0
     while b <= best:
         corners, choices = _layer(levels, sets, b)
         sets.append(corners)
