@@ -14,7 +14,7 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
-from tailpath.cli.pictures import save_picture
+from tailpath.cli.output import save_picture
 from tailpath.errors import FormatError
 from tailpath.formats.files import read_bytes, write_bytes, write_text
 from tailpath.study.paper.canvas import panels, save
@@ -236,7 +236,7 @@ def test_every_file_is_written_in_one_place():
     # Checkpoints are too large to be copied first; they are moved into place likewise.
     assert found == {
         "distributed/checkpoints.py",
+        "formats/archives.py",
         "formats/files.py",
         "formats/storm_worker.py",
-        "formats/tar.py",
     }

@@ -12,7 +12,7 @@ from hypothesis import given
 
 import tailpath as tp
 from tailpath.errors import FormatError
-from tailpath.formats.tar import tar_members, write_tar
+from tailpath.formats.archives import tar_members, write_tar
 from tests.formats.models import awkward, differences, outcomes, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models

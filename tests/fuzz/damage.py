@@ -10,7 +10,7 @@ import random
 import re
 import zipfile
 
-from tailpath.formats.tar import tar_members, write_tar
+from tailpath.formats.archives import tar_members, write_tar
 
 NUMBERS = """nan inf -inf Infinity NaN -1 -0.0 0 1 2 1e999 1e-999 1E5 0x10 1_000 .5 5. +3 1/3 1/0
 -1/2 0/1 9999999999 999999999 2147483648

@@ -9,7 +9,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.tar import tar_members, write_tar
+from tailpath.formats.archives import tar_members, write_tar
 from tests.uncertain.reference import random_model
 
 ROAD = [

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath.cli.application import policy_files, print_message
-from tailpath.cli.completion import complete_model
+from tailpath.domains.register import FORMATS, find_domain, schemes
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
@@ -196,6 +196,26 @@ def takes_model(command: Command) -> Command:
     for option in reversed(flags):
         wrapped = _model_option(option)(wrapped)
     return click.argument("model", shell_complete=complete_model)(wrapped)
+
+
+def complete_model(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """What the shell offers for a MODEL: the bundled problems of a scheme, or schemes and files.
+
+    `application.py` joins what Bash splits at colons.
+    """
+    scheme, colon, _ = incomplete.partition(":")
+    domain = find_domain(scheme) if colon else None
+    if domain is not None:
+        known = [f"{scheme}:{problem}" for problem in domain.problems]
+        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+    known = [f"{each}:" for each in (*FORMATS, *schemes()) if f"{each}:".startswith(incomplete)]
+    # Files first: in Bash they replace what was offered before.
+    return [
+        CompletionItem(incomplete, type="file"),
+        *map(CompletionItem, known if incomplete else []),
+    ]
 
 
 def complete_file(

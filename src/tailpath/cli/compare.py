@@ -18,8 +18,7 @@ from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import loose_option, out_file, policy_argument, takes_model
 from tailpath.cli.objectives import measure, measured
-from tailpath.cli.output import json_option, show, terminal_width
-from tailpath.cli.pictures import PICTURES, save_picture
+from tailpath.cli.output import PICTURES, json_option, save_picture, show, terminal_width
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds

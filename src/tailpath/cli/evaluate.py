@@ -13,8 +13,7 @@ from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, print_message
 from tailpath.cli.common import complete_file, loose_option, out_file, policy_argument, takes_model
-from tailpath.cli.output import fitted_table, json_option, show, with_gains
-from tailpath.cli.pictures import PICTURES, save_picture
+from tailpath.cli.output import PICTURES, fitted_table, json_option, save_picture, show, with_gains
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP

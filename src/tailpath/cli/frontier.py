@@ -9,8 +9,7 @@ import click
 import tailpath
 from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
 from tailpath.cli.objectives import measure
-from tailpath.cli.output import json_option, show, terminal_width
-from tailpath.cli.pictures import PICTURES, save_picture
+from tailpath.cli.output import PICTURES, json_option, save_picture, show, terminal_width
 from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line

@@ -8,9 +8,9 @@ import click
 import numpy as np
 
 import tailpath
+from tailpath.analysis.nature import NATURES, almost_sure_under_nature
 from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
 from tailpath.cli.common import ModelCommand, takes_model
-from tailpath.cli.interval_info import info as interval_info
 from tailpath.cli.output import json_option, show, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
@@ -132,3 +132,68 @@ def _costs_text(costs: dict[str, Any] | None) -> str:
     if costs and costs["free_outcomes"]:
         parts.append(f"{count(costs['free_outcomes'], 'outcome')} free")
     return ", ".join(parts) or "none"
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def interval_info(model: IntervalSSP, source: str) -> tuple[dict[str, Any], str]:
+    """What `info` tells."""
+    width = (model.high - model.low)[
+        np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))
+    ]
+    start = model.inside.start_index
+    record: dict[str, Any] = {
+        "model": source,
+        "states": model.n_states,
+        "choices": model.n_choices,
+        "outcomes": model.n_outcomes,
+        "uncertain_choices": model.n_uncertain,
+        "width": {"mean": float(width.mean()), "max": float(width.max())} if len(width) else None,
+        "may_be_withheld": int(np.count_nonzero(model.low == 0)),
+        "confidence": model.confidence,
+        "start": model.start,
+        "goals": list(model.goals),
+        "cost_unit": model.cost_unit,
+        "start_surely_reaches_a_goal": {
+            nature: bool(almost_sure_under_nature(model, side)[0][start])
+            for nature, side in NATURES.items()
+        },
+        "notes": list(model.notes),
+    }
+    almost_sure = record["start_surely_reaches_a_goal"]
+    wide = (
+        f"{number(float(width.mean()), 3)} wide on average, {number(float(width.max()), 3)} at most"
+        if len(width)
+        else "none"
+    )
+    rows = [
+        ("model", source),
+        ("states", str(model.n_states)),
+        ("choices", f"{model.n_choices}, of which {model.n_uncertain} have intervals"),
+        ("outcomes", f"{model.n_outcomes}; {record['may_be_withheld']} may have probability 0"),
+        ("intervals", wide),
+        *(
+            [("confidence", f"{100 * model.confidence:g} % that all intervals hold")]
+            if model.confidence is not None
+            else []
+        ),
+        (
+            "cost unit",
+            (
+                str(model.cost_unit)
+                if model.cost_unit is not None
+                else "none: the costs have no usable common unit"
+            ),
+        ),
+        ("start", name(model.start)),
+        ("goals", f"{len(model.goals)}: {some(list(model.goals))}"),
+        (
+            "goal surely reached",
+            ", ".join(
+                f"{'yes' if holds else 'no'} ({nature} nature)"
+                for nature, holds in almost_sure.items()
+            ),
+        ),
+    ]
+    return record, pairs(rows)

@@ -12,8 +12,7 @@ import click
 import tailpath
 from tailpath.analysis.nature import NATURES
 from tailpath.cli.common import policy_argument
-from tailpath.cli.output import fitted_table
-from tailpath.cli.pictures import save_picture
+from tailpath.cli.output import fitted_table, save_picture
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.errors import OptionError
 from tailpath.methods import Method

@@ -1,10 +1,12 @@
-"""Results on standard output: a record for programs, a text for people."""
+"""Results on standard output, a record for programs and a text for people; and pictures on disk."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,6 +17,7 @@ import click
 
 from tailpath import texts
 from tailpath.cli.application import printable
+from tailpath.formats.files import write_bytes
 from tailpath.model.tables import GAINS
 from tailpath.texts import name, number
 
@@ -94,3 +97,15 @@ def with_gains(
         tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
         gains = f"{tail}, all others at least {others} each, {gains}"
     return f"{text}\n\nin gains, where a cost is minus a gain: {gains}"
+
+
+#: The kinds of pictures there are.
+PICTURES = (".png", ".pdf", ".svg")
+
+
+def save_picture(axes: Any, path: str) -> None:
+    """Save the figure of these matplotlib Axes; the suffix decides the format."""
+    content = io.BytesIO()
+    kind = os.path.splitext(path)[1].removeprefix(".").lower()
+    axes.figure.savefig(content, format=kind)
+    write_bytes(path, content.getvalue())

@@ -1,4 +1,5 @@
-"""Arrays in a zip file, as numpy's `.npz` has them, read without trust and without pickle.
+"""Archives, read in memory and without trust: arrays in a zip file, as numpy's `.npz` has them,
+without pickle; and the members of a tar file.
 
 A member is read only after its header has been compared with the bytes the archive holds for it;
 the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
@@ -11,6 +12,7 @@ import io
 import math
 import re
 import struct
+import tarfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -138,3 +140,57 @@ def write_archive(path: str, members: Mapping[str, Any]) -> None:
 
 def _bytes(text: str) -> Array:
     return np.frombuffer(text.encode("utf-8"), dtype=np.uint8)
+
+
+# ---------------------------------------------------------------------- tar
+
+_BROKEN_TAR = (
+    tarfile.TarError,
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    IndexError,
+)
+
+
+def is_tar(data: bytes) -> bool:
+    """Whether these bytes begin like a POSIX tar file."""
+    return data[257:262] == b"ustar"
+
+
+def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
+    """The regular files of an archive by name; `path` is for messages."""
+    members: dict[str, memoryview] = {}
+    view = memoryview(data)
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+            for member in archive:
+                name = member.name.removeprefix("./")
+                if member.isdir():
+                    continue
+                # A sparse member declares zeros that the file does not have; links lead outside.
+                if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
+                    raise FormatError(f"{path}: member {shorten(name)}: is not a plain file")
+                if name in members:
+                    raise FormatError(f"{path}: member {shorten(name)}: is there twice")
+                if member.size < 0 or member.offset_data + member.size > len(data):
+                    raise FormatError(
+                        f"{path}: member {shorten(name)}: ends beyond the end of the file"
+                    )
+                members[name] = view[member.offset_data : member.offset_data + member.size]
+    except _BROKEN_TAR as error:
+        raise FormatError(f"{path}: this is not a tar archive: {shorten(str(error))}") from None
+    return members
+
+
+def write_tar(members: Mapping[str, bytes]) -> bytes:
+    """A tar file with these members, the same bytes every time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for name, data in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()

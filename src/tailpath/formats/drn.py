@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
+from tailpath.formats.archives import is_tar, tar_members, write_tar
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
@@ -31,7 +32,6 @@ from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
-from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.writing import (
     blocks,
     encoded,

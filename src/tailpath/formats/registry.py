@@ -122,11 +122,10 @@ class Format:
                 f" {', '.join(written_suffixes())}"
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
-            able = ", ".join(
-                suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes
-            )
+            able = (suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes)
             raise OptionError(
-                f"{path}: {self.title} is written with known probabilities; intervals go to {able}"
+                f"{path}: {self.title} is written with known probabilities; intervals go to"
+                f" {', '.join(able)}"
             )
         _load(self.writer)(ssp, path, *((progress,) if self.reports else ()))
 
@@ -148,14 +147,8 @@ class ReaderOnly(Format):
         reader = _load(self.reader)
         parameters = inspect.signature(reader).parameters.values()
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            self._refuse_others(
-                reading,
-                tuple(
-                    parameter.name
-                    for parameter in parameters
-                    if parameter.kind is parameter.KEYWORD_ONLY
-                ),
-            )
+            named = (each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+            self._refuse_others(reading, tuple(named))
         ssp: SSP = reader(source, **reading.given())
         return ssp
 
@@ -176,80 +169,36 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     return ssp
 
 
-def _home(module: str) -> str:
-    return f"tailpath.formats.{module}"
+def _own(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
+    """A format of this folder: the module that reads it, and the one that writes it, if any."""
+    reader, writer = (f"{__package__}.{name}" for name in (f"{module}:read", f"{writes}:write"))
+    return Format(title, reader, writer if writes else "", suffixes, **more)
 
 
+_BOTH: dict[str, Any] = {"reports": True, "intervals": True}
+_PROGRAM = (*LABELLED, "constants")
 FORMATS = (
-    Format(
-        "tailpath JSON",
-        _home("json_files:read"),
-        _home("json_files:write"),
-        (".json",),
-        reports=True,
-        intervals=True,
-    ),
-    Format(
-        "tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",), intervals=True
-    ),
-    Format(
-        "Storm DRN",
-        _home("drn:read"),
-        _home("drn:write"),
-        (".drn", ".drn.gz", ".drn.xz"),
+    _own("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
+    _own("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
+    _own(
+        *("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz"),
+        writes="drn",
         options=LABELLED,
-        reports=True,
-        intervals=True,
+        **_BOTH,
     ),
-    Format(
-        "PRISM explicit",
-        _home("prism_explicit:read"),
-        _home("prism_writing:write"),
-        (".tra", ".tra.gz"),
+    _own(
+        *("PRISM explicit", "prism_explicit", ".tra", ".tra.gz"),
+        writes="prism_writing",
         options=LABELLED,
-        reports=True,
-        intervals=True,
+        **_BOTH,
     ),
-    Format(
-        "UMB",
-        _home("umb:read"),
-        _home("umb_writing:write"),
-        (".umb",),
-        options=LABELLED,
-        intervals=True,
-    ),
-    Format(
-        "long table",
-        _home("long_table:read"),
-        _home("long_table:write"),
-        (".csv",),
-        options=TABLE,
-        reports=True,
-        intervals=True,
-    ),
-    Format(
-        "Parquet table",
-        _home("long_table:read"),
-        suffixes=(".parquet",),
-        options=TABLE,
-        reports=True,
-    ),
-    Format(
-        "PRISM language",
-        _home("storm_language:read"),
-        suffixes=(".nm", ".pm", ".prism"),
-        options=(*LABELLED, "constants"),
-    ),
-    Format(
-        "JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")
-    ),
-    Format(
-        "Gymnasium",
-        _home("gym:read"),
-        scheme="gym",
-        options=(*REWARDS, "goal", "start", "constants"),
-    ),
-    Format("RDDL", _home("rddl:read"), scheme="rddl", options=("constants",)),
+    _own("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
+    _own("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
+    _own("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
+    _own("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
+    _own("JANI", "storm_language", ".jani", options=_PROGRAM),
+    _own("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
+    _own("RDDL", "rddl", scheme="rddl", options=("constants",)),
 )
 
 
@@ -260,16 +209,13 @@ def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
         "goals": reading.goals or None,
         "columns": columns,
     }
-    counted = confidence is not None or has_intervals(source, columns)
-    if counted and reading.rewards:
-        raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
     if confidence is not None:
-        return IntervalSSP.from_table(source, **where, confidence=confidence)
-    return (
-        IntervalSSP.from_table(source, **where)
-        if counted
-        else SSP.from_table(source, **where, rewards=reading.rewards)
-    )
+        where["confidence"] = confidence
+    elif not has_intervals(source, columns):
+        return SSP.from_table(source, **where, rewards=reading.rewards)
+    if reading.rewards:
+        raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
+    return IntervalSSP.from_table(source, **where)
 
 
 #: Tables and graphs that are no files.
@@ -298,30 +244,18 @@ def by_scheme(scheme: str) -> Format | None:
 def by_suffix(path: str) -> Format:
     """The format of a path; the longest suffix decides."""
     name = path.lower()
-    matches = [
-        (len(suffix), entry)
-        for entry in FORMATS
-        for suffix in entry.suffixes
-        if name.endswith(suffix)
-    ]
+    own = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
+    matches = [suffix for suffix in own if name.endswith(suffix)]
     if matches:
-        return max(matches, key=lambda match: match[0])[1]
+        return own[max(matches, key=len)]
     found = _third_party(name.rpartition(".")[2]) if "." in name else None
     if found is not None:
         return found
-    suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
-    known = [
-        f"{scheme}:"
-        for scheme in (*(entry.scheme for entry in FORMATS if entry.scheme), *schemes())
-    ]
-    word = next(
-        (
-            part
-            for part in (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
-            if len(part) < len(path)
-        ),
-        "",
-    )
+    suffixes = list(own)
+    of_formats = (entry.scheme for entry in FORMATS if entry.scheme)
+    known = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
+    parts = (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
+    word = next((part for part in parts if len(part) < len(path)), "")
     every = f"; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}"
     raise OptionError(f"{path}: unknown format{did_you_mean(word, [*known, *suffixes]) or every}")
 
@@ -346,10 +280,9 @@ def register(added: Format) -> None:
     added : Format
         The format; it is found by its suffixes and its scheme.
     """
-    for name in filter(
-        None, (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme)
-    ):
-        REGISTER.add(name, added)
+    for name in (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme):
+        if name:
+            REGISTER.add(name, added)
 
 
 def _third_party(name: str) -> Format | None:

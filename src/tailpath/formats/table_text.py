@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, ModelError
-from tailpath.formats import bulk, parquet
+from tailpath.formats import bulk
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
     Numbered,
@@ -113,10 +113,10 @@ class LongTable:
         return found or self._read(self._rows_of(self.file.data.decode()))
 
     def _parquet(self) -> Columns:
-        table = parquet.read_parquet(self.path)
+        table = bulk.read_parquet(self.path)
         self._header(table.column_names)
         positions = sorted(set(self.at.values()) - {self.width})
-        texts = parquet.texts(self.path, table, positions)
+        texts = bulk.parquet_texts(self.path, table, positions)
         try:
             batches = (map(bulk.words, batch.columns) for batch in texts.to_batches())
             found = self._joined(self._plain(dict(zip(positions, words))) for words in batches)

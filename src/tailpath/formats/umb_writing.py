@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.formats.archives import write_tar
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
-from tailpath.formats.tar import write_tar
 from tailpath.formats.umb import writable_action
 from tailpath.formats.writing import known_part
 from tailpath.graph import BoolArray
