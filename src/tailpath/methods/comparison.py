@@ -5,7 +5,7 @@ deployed, and what is best.
     deployed    the exact CVaR of the policy
     optimum     the least CVaR of any policy; there the two agree, and the evaluation is a check
 
-`docs/optimum.md` tells why they differ. `tailpath compare` is this table on the command line.
+`docs/optimum.md` says why they differ. `tailpath compare` is this table on the command line.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ EXPLAINED = (
     " evaluation"
 )
 
-#: Told what is going on, and by whom.
+#: Called with what is going on, in words.
 Update = Callable[[str], None]
 
 
@@ -317,7 +317,7 @@ def planned(
 
 
 def progress_of(method: Method, progress: Update, prefix: str = "") -> Progress:
-    """Tells in the method's own words how far it has come."""
+    """Says in the method's own words how far it has come."""
     return lambda steps, reached: progress(
         prefix + method.doing.format(steps=steps, reached=reached)
     )

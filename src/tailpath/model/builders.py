@@ -5,7 +5,7 @@ checks the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -73,8 +73,7 @@ class Numbering:
         # Before equal rows are added up: a negative one could hide in the sum.
         if not 0 <= probability < np.inf:
             raise ModelError(
-                f"state {state!r}, action {action!r} -> {next_state!r} has probability"
-                f" {probability}"
+                f"{where_outcome(state, action, next_state)} has probability {probability}"
             )
         cost = 0.0
         if probability > 0:
@@ -130,18 +129,27 @@ def arrays_from_outcomes(
     but the probability.
     """
     numbers = Numbering(goal_names(goals))
-    add = numbers.add
+    for row in checked_rows(outcomes, "probability"):
+        numbers.add(*row)
+    return numbers.arrays(start)
+
+
+def checked_rows(
+    outcomes: Iterable[Any], probability: str
+) -> Iterator[tuple[Name, Name, Name, Any, Any]]:
+    """Rows `(state, action, next_state, probability, cost)`, refused unless they are such rows;
+    `probability` is what their fourth entry is called.
+    """
     for number, row in enumerate(outcomes):
         try:
-            state, action, next_state, p, c = row
-            hash((state, action, next_state, c))
+            state, action, next_state, p, cost = row
+            hash((state, action, next_state, cost))
         except (TypeError, ValueError):
             raise ModelError(
                 f"outcome {number} is {row!r}; expected hashable (state, action, next_state,"
-                " probability, cost)"
+                f" {probability}, cost)"
             ) from None
-        add(state, action, next_state, p, c)
-    return numbers.arrays(start)
+        yield state, action, next_state, p, cost
 
 
 def arrays_from_rows(
@@ -279,7 +287,10 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
             float(as_fraction(value))  # whose exponent may be out of range
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(
-            f"state {state!r}, action {action!r} -> {next_state!r} has {what} {value!r}, which is"
-            " not a number"
-        ) from None
+        where = where_outcome(state, action, next_state)
+        raise ModelError(f"{where} has {what} {value!r}, which is not a number") from None
+
+
+def where_outcome(state: Name, action: Name, next_state: Name) -> str:
+    """An outcome by its names, for messages."""
+    return f"state {state!r}, action {action!r} -> {next_state!r}"

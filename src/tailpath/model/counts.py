@@ -14,6 +14,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, owners
+from tailpath.model.builders import where_outcome
 
 Counts = tuple[FloatArray, FloatArray, FloatArray]
 
@@ -29,7 +30,7 @@ def counted_rows(rows: Iterable[Any]) -> Iterator[tuple[Any, Any, Any, Any, int]
             size = len(row)
             if size == 5:
                 state, action, next_state, count, cost = row
-                yield state, action, next_state, cost, _whole(state, action, next_state, count)
+                yield state, action, next_state, cost, _count(state, action, next_state, count)
                 continue
             steps = [(*row[at : at + 4],) for at in range(0, size - 1, 3)]
         except TypeError:
@@ -44,13 +45,13 @@ def counted_rows(rows: Iterable[Any]) -> Iterator[tuple[Any, Any, Any, Any, int]
             yield state, action, next_state, cost, 1
 
 
-def _whole(state: Any, action: Any, next_state: Any, count: Any) -> int:
+def _count(state: Any, action: Any, next_state: Any, count: Any) -> int:
     try:
         as_integer = int(count)
     except (TypeError, ValueError, OverflowError):
         as_integer = -1
     if as_integer < 0 or as_integer != count:
-        where = f"state {state!r}, action {action!r} -> {next_state!r}"
+        where = where_outcome(state, action, next_state)
         raise ModelError(f"{where} has count {count!r}, which is not a whole number of 0 or more")
     return as_integer
 

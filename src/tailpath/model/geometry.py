@@ -1,6 +1,6 @@
 """Where the states of a model lie on a grid, for pictures.
 
-Users give places by name, since states are numbered as they first appear: `{state: (row, column)}`,
+Users give cells by name, since states are numbered as they first appear: `{state: (row, column)}`,
 with a third entry for the kind of the cell, or `(rows, columns)` where states are called by the
 number of their cell, row by row, as those of Gymnasium are.
 """
@@ -27,13 +27,13 @@ class Geometry:
 
 
 def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:
-    """The geometry that a user gives for these states: itself, places by name, or the shape of the
+    """The geometry that a user gives for these states: itself, cells by name, or the shape of the
     grid.
     """
     if given is None or isinstance(given, Geometry):
         return given
     if isinstance(given, Mapping):
-        return _by_name({state: _cell(state, place) for state, place in given.items()}, states)
+        return _by_name({state: _cell(state, cell) for state, cell in given.items()}, states)
     if (
         isinstance(given, Sequence)
         and len(given) == 2
@@ -46,9 +46,9 @@ def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:
     )
 
 
-def _cell(state: Hashable, place: Any) -> tuple[int, int, str]:
+def _cell(state: Hashable, given: Any) -> tuple[int, int, str]:
     try:
-        row, column, *kind = place
+        row, column, *kind = given
         cell = (
             check_integer(row, "a row"),
             check_integer(column, "a column"),
@@ -56,7 +56,7 @@ def _cell(state: Hashable, place: Any) -> tuple[int, int, str]:
         )
     except (TypeError, ValueError, OptionError):
         raise ModelError(
-            f"state {state!r} lies at {place!r}; expected (row, column), counted from 0"
+            f"state {state!r} lies at {given!r}; expected (row, column), counted from 0"
         ) from None
     return cell
 

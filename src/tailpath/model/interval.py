@@ -308,10 +308,10 @@ class IntervalSSP(IntervalBuilder):
     # ------------------------------------------------------------------ how it shows itself
 
     def __repr__(self) -> str:
-        sure = "" if self.confidence is None else f", confidence {self.confidence:g}"
+        counted = "" if self.confidence is None else f", confidence {self.confidence:g}"
         return (
             f"<IntervalSSP {self.n_states} states, {self.n_choices} choices ({self.n_uncertain}"
-            f" uncertain), {self.n_outcomes} outcomes, start {self.start!r}{sure}>"
+            f" uncertain), {self.n_outcomes} outcomes, start {self.start!r}{counted}>"
         )
 
     def to_pandas(self) -> Any:

@@ -13,7 +13,14 @@ import numpy as np
 
 from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, FloatArray, offsets_of, owners
-from tailpath.model.builders import Name, Numbering, goal_names, merged_columns
+from tailpath.model.builders import (
+    Name,
+    Numbering,
+    checked_rows,
+    goal_names,
+    merged_columns,
+    where_outcome,
+)
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.cost_units import as_fraction
 
@@ -39,10 +46,8 @@ def fields_of_rows(
             raise ModelError(
                 f"row {number} has a name that cannot be hashed: {(state, action, next_state)!r}"
             ) from None
-        # The number of the row, for its probability, tells where it went; goals have none.
-        numbers.add(
-            state, action, next_state, 1 if state in numbers.goals else len(beside) + 1, cost
-        )
+        # Any probability will do: what stands for it is added up beside it.
+        numbers.add(state, action, next_state, 1, cost)
         if state not in numbers.goals:
             beside.append(chances)
     fields = numbers.arrays(start)._asdict()
@@ -58,13 +63,7 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
     rows: list[Row] = []
     least: dict[tuple[Name, Name], list[float]] = {}
     known = set(goals)
-    for number, row in enumerate(outcomes):
-        try:
-            state, action, next_state, chance, cost = row
-            hash((state, action, next_state, cost))
-        except (TypeError, ValueError):
-            expected = "hashable (state, action, next_state, (low, high), cost)"
-            raise ModelError(f"outcome {number} is {row!r}; expected {expected}") from None
+    for state, action, next_state, chance, cost in checked_rows(outcomes, "(low, high)"):
         ends = _ends(chance, state, action, next_state)
         rows.append((state, action, next_state, cost, ends))
         least.setdefault((state, action), []).append(ends[0])
@@ -77,11 +76,10 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
 
 
 def _ends(chance: Any, state: Name, action: Name, next_state: Name) -> tuple[float, float]:
-    where = f"state {state!r}, action {action!r} -> {next_state!r}"
+    where = where_outcome(state, action, next_state)
     try:
-        pair = (
-            (chance, chance) if isinstance(chance, str) or np.ndim(chance) == 0 else tuple(chance)
-        )
+        single = isinstance(chance, str) or np.ndim(chance) == 0
+        pair = (chance, chance) if single else tuple(chance)
         low, high = (
             float(as_fraction(end)) if isinstance(end, (str, Decimal)) else float(end)
             for end in pair
@@ -117,9 +115,8 @@ def with_inside(
     low, high = low[possible], high[possible]
     row, least = row[possible], least[possible]
     width = np.bincount(row, high - low, count)[row]
-    share = np.where(
-        width > 0, np.clip((1 - least) / np.where(width > 0, width, 1.0), 0.0, 1.0), 0.0
-    )
+    open_ = width > 0
+    share = np.where(open_, np.clip((1 - least) / np.where(open_, width, 1.0), 0.0, 1.0), 0.0)
     p, size = low + share * (high - low), np.bincount(row, minlength=count)[row]
     total = np.bincount(row, p, count)[row]
     if not (np.all(p > 0) and np.all(np.abs(total - 1) <= ROW_TOLERANCE * size)):

@@ -24,7 +24,7 @@ class Shown(Record):
 
     @abstractmethod
     def _content(self, most: int) -> Content:
-        """What people are told, in tables of about `most` rows."""
+        """What people read, in tables of about `most` rows."""
 
     @abstractmethod
     def _columns(self) -> Mapping[str, Sequence[Any]]:

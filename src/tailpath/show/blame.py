@@ -45,7 +45,7 @@ class Blame(NamedTuple):
 
 def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
     """The outcomes that have a part in the excess, the one with the greatest share first. The goal
-    must be sure.
+    must be reached almost surely.
     """
     chain, ssp = beyond.chain, beyond.chain.ssp
     outcome = chain.outcome

@@ -26,7 +26,7 @@ def typical_run(beyond: Beyond, seed: int = 0) -> list[int] | None:
     if beyond.missed_only or not beyond.chance[remaining, node] > 0:
         return None
     random = np.random.default_rng(seed)
-    sure = np.ones(chain.n + 1)
+    certain = np.ones(chain.n + 1)
     while not beyond.ends[node]:
         if len(edges) >= MOST_STEPS:
             return None
@@ -34,7 +34,7 @@ def typical_run(beyond: Beyond, seed: int = 0) -> list[int] | None:
         weight = (
             chain.probability[ways]
             if remaining < 0
-            else chain.probability[ways] * beyond.after(beyond.chance, sure, remaining, ways)
+            else chain.probability[ways] * beyond.after(beyond.chance, certain, remaining, ways)
         )
         total = np.cumsum(weight)
         if not total[-1] > 0:  # a chance that is too small to go on with

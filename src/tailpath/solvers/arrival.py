@@ -1,12 +1,12 @@
 """Goals that are not sure: the largest probability of arriving, and the model of the runs that do
 arrive.
 
-Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure
-states, 0 at dead ends. In between, cut the model off where a run enters one of these, and draw sets
-of states together that can be walked for ever without entering any. What is left every policy
-leaves, and H solves H = max (r + P H), with r the probability of entering a sure state at once: -H
-is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close also
-where H is small.
+Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at almost
+sure states, 0 at dead ends. In between, cut the model off where a run enters one of these, and draw
+sets of states together that can be walked for ever without entering any. What is left every policy
+leaves, and H solves H = max (r + P H), with r the probability of entering an almost sure state at
+once: -H is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close
+also where H is small.
 
 `given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets
 P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of the new model are those of the old one given that
@@ -202,7 +202,7 @@ def given_arrival(ssp: SSP) -> SSP:
     mask = _mask(arrival)
     faded = alive & (arrival.value < FADED)
     if faded.any():
-        # Their own probabilities cannot be told; they only matter where runs get there.
+        # Their own probabilities are not known; they only matter where runs get there.
         onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
         alive &= ssp.transitions.only(onwards).joined(ssp.state_choices).reachable(ssp.start_index)
         _refuse(ssp, faded & alive, "is too small to compute with")
@@ -235,7 +235,7 @@ def given_arrival(ssp: SSP) -> SSP:
 
 
 def _mask(arrival: Arrival) -> BoolArray:
-    """The choices of which no loss can be told."""
+    """The choices that are not known to lose anything."""
     ssp = arrival.ssp
     almost_sure, safe = almost_sure_states(ssp)
     most = np.add.reduceat(

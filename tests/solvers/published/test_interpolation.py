@@ -12,12 +12,12 @@ from tailpath.solvers.published.interpolation import program_sweep
 from tailpath.solvers.published.sweeps import (
     SLACK,
     Settings,
-    Team,
     augment,
     iterate,
     merge_sweep,
     start_from_risk_neutral,
 )
+from tailpath.solvers.published.team import Team
 from tests.reference import to_ssp
 from tests.strategies import solvable_models
 

@@ -15,7 +15,7 @@ import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
 from tailpath.solvers.published import sweeps
-from tailpath.solvers.published.quantile import solve_by_merging
+from tailpath.solvers.published.quantile import MERGING, solve_by_sweeps
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import (
@@ -232,7 +232,7 @@ def in_parts(ssp, atoms, tolerance, threads=None):
     part by part.
     """
     settings = sweeps.Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
-    return solve_by_merging(ssp, atoms, settings, threads, None, "quantile")
+    return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, None, "quantile")
 
 
 def test_the_number_of_threads_changes_nothing():
