@@ -220,18 +220,9 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
         return _nodes_of_choices(
             ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         ).reached_from(n)
-    nothing = np.empty(0)
-    model = Outcomes(
-        *frozen(
-            ssp.choice_outcomes,
-            ssp.outcome_target,
-            nothing,
-            nothing,
-            nothing.astype(np.int64),
-            ssp.is_goal,
-        )
+    unknown, pairs = follow_budget(
+        _outcomes(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes
     )
-    unknown, pairs = follow_budget(model, policy.steps(), policy.level, ssp.start_index, max_nodes)
     if unknown >= 0:
         raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
@@ -268,19 +259,8 @@ def _follow(
 ) -> CostChain:
     """The chain from these pairs on; without a start it begins at the goal."""
     n, *moves = NO_MEMORIES if memories is None else memories
-    level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
-    model = (
-        ssp.choice_outcomes,
-        ssp.outcome_target,
-        ssp.outcome_probability,
-        ssp.outcome_cost,
-        level,
-        ssp.is_goal,
-    )
     choices = choice.reshape(-1).astype(np.int32, copy=False)
-    unknown, rows = follow(
-        Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *frozen(choices, first)
-    )
+    unknown, rows = follow(_outcomes(ssp), Memories(n, *frozen(*moves)), *frozen(choices, first))
     if unknown >= 0:
         raise no_action(ssp, unknown)
     columns = rows._asdict()
@@ -290,6 +270,13 @@ def _follow(
         columns["memory"] = None
     start = len(rows.state) if start is None else start
     return CostChain.trusted(unit=ssp.cost_unit, start=start, ssp=ssp, **columns)
+
+
+def _outcomes(ssp: SSP) -> Outcomes:
+    """What kernels follow a policy on."""
+    level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
+    rows = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability
+    return Outcomes(*frozen(*rows, ssp.outcome_cost, level, ssp.is_goal))
 
 
 def no_action(ssp: SSP, state: int) -> PolicyError:

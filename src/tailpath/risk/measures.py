@@ -15,8 +15,15 @@ from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Measure, parse_number_or_percent
 
 
+class Located(Measure):
+    """A measure that is less by as much as all costs are."""
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        return self, by
+
+
 @dataclass(frozen=True)
-class Mean(Measure):
+class Mean(Located):
     """The expected total cost E[Z]; infinite if the goal may be missed.
 
     Examples
@@ -31,9 +38,6 @@ class Mean(Measure):
     def curve(self) -> Curve:
         return curve_of([(0, 0)], 1)
 
-    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        return self, by
-
     def __call__(self, costs: Any) -> float:
         return float(costs.mean)
 
@@ -43,7 +47,7 @@ class Mean(Measure):
 
 
 @dataclass(frozen=True)
-class CVaR(Measure):
+class CVaR(Located):
     """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
 
     Parameters
@@ -73,9 +77,6 @@ class CVaR(Measure):
     def finest_alpha(self) -> float:
         return self.alpha
 
-    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        return self, by
-
     def __call__(self, costs: Any) -> float:
         return float(costs.cvar(self.alpha))
 
@@ -85,7 +86,7 @@ class CVaR(Measure):
 
 
 @dataclass(frozen=True)
-class VaR(Measure):
+class VaR(Located):
     """The least cost that is exceeded with probability `alpha` at most.
 
     It is not an expectation, so it cannot be scaled or added.
@@ -110,9 +111,6 @@ class VaR(Measure):
     @property
     def finest_alpha(self) -> float:
         return self.alpha
-
-    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        return self, by
 
     def __call__(self, costs: Any) -> float:
         return float(costs.var(self.alpha))
