@@ -281,8 +281,8 @@ def planned(
     progress: Update,
     leave_out: Callable[[str, str], None] | None = None,
 ) -> list[PlannedRow]:
-    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of
-    those that refuse the model, and why.
+    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is called
+    with those that refuse the model, and why.
 
     The risk-neutral optimum is found once and stored with the model; every method that starts from
     it would need that time alone, too.

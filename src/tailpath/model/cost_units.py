@@ -48,7 +48,7 @@ def vanishes(decimal: str, value: float) -> bool:
 
 
 def common_unit(costs: Iterable[Any]) -> Fraction | None:
-    """The largest rational of which all costs are whole multiples, or `None` beyond `MOST_UNITS`
+    """The largest rational of which all costs are integer multiples, or `None` beyond `MOST_UNITS`
     units.
 
     The greatest common divisor of p1/q1 and p2/q2 in lowest terms is gcd(p1, p2) / lcm(q1, q2). All
@@ -74,8 +74,8 @@ def in_levels(costs: FloatArray, unit: Fraction) -> IntArray:
 
 
 def as_multiples(costs: FloatArray, unit: Fraction) -> FloatArray:
-    """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest
-    to the cost.
+    """For each cost the float nearest to an integer multiple of the unit, of all multiples the one
+    nearest to the cost.
     """
     return in_costs(in_levels(costs, unit), unit)
 
@@ -88,7 +88,7 @@ def in_costs(levels: Any, unit: Fraction) -> FloatArray:
         if numerator * int(np.abs(integers).max(initial=0)) < 2**53 > denominator:
             costs = levels * float(numerator)
             if denominator > 1:
-                costs /= denominator  # a whole number divided once: rounded once
+                costs /= denominator  # an integer divided once: rounded once
             return np.asarray(costs)
         levels = levels.tolist()
 
@@ -115,7 +115,7 @@ def decimal_above(cost: Fraction) -> float:
 
 
 def integer_costs(costs: FloatArray) -> tuple[list[int], Fraction]:
-    """Costs as whole multiples of a unit that divides all of them as they are written, however
+    """Costs as integer multiples of a unit that divides all of them as they are written, however
     small it is.
     """
     distinct, at = np.unique(costs, return_inverse=True)
@@ -146,8 +146,8 @@ def in_units(number: Any, unit: Fraction) -> Fraction:
     """
     # Most are integers, which need no search for the fraction meant.
     if isinstance(number, float) and number.is_integer():
-        integers, rest = divmod(int(number) * unit.denominator, unit.numerator)
-        if rest == 0:
+        integers, remainder = divmod(int(number) * unit.denominator, unit.numerator)
+        if remainder == 0:
             return Fraction(integers)
     level = as_fraction(number) / unit
     integers = round(level)

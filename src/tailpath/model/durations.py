@@ -159,7 +159,7 @@ def _unit(unit: Any) -> Fraction:
 
 
 def plain_number(cost: Fraction) -> Any:
-    """The cost as a whole number or a float where that says it exactly."""
+    """The cost as an integer or a float where that says it exactly."""
     if cost.denominator == 1:
         return cost.numerator
     return float(cost) if as_fraction(float(cost)) == cost else cost

@@ -156,7 +156,7 @@ def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
 
 
 def _common(unit: Fraction, by: Fraction) -> Fraction:
-    """The largest number of which both are whole multiples."""
+    """The largest number of which both are integer multiples."""
     common = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
     return Fraction(common, unit.denominator * by.denominator)
 

@@ -91,24 +91,24 @@ def columns_called(
             )
         if present:
             found[column] = present[0]
-    free = [name for name in names if name not in found.values()]
+    unused_names = [name for name in names if name not in found.values()]
     for column in ("state", "next_state"):
         if column not in found:
             expected = f"expected one of {_listed(WORDS[column])} among {_listed(names)}"
-            how = _how(column, free)
+            how = _how(column, unused_names)
             raise ModelError(f"no column is the {column}; {expected}, or say which {how}")
     if sum(column in found for column in PRICES) != 1:
         expected = _listed(word for column in PRICES for word in WORDS[column])
         what = "exactly one column must be the cost, the reward or the times"
         raise ModelError(
             f"{what}, one of {expected}; there are {_listed(names)}; or say which"
-            f" {_how('cost', free)}"
+            f" {_how('cost', unused_names)}"
         )
     known = _ways_of_probability(found, intervals)
     if "action" not in found and known:
         raise ModelError(
             "where there are probabilities a column must be the action, one of"
-            f" {_listed(WORDS['action'])}; or say which {_how('action', free)}"
+            f" {_listed(WORDS['action'])}; or say which {_how('action', unused_names)}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -132,9 +132,9 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
     return known
 
 
-def _how(column: str, free: Sequence[Any]) -> str:
+def _how(column: str, unused: Sequence[Any]) -> str:
     """How to say which column is meant, in Python and on the command line, by an example."""
-    name = free[-1] if free else "NAME"  # costs mostly come last
+    name = unused[-1] if unused else "NAME"  # costs mostly come last
     return f"(columns={{{column!r}: {name!r}}}, --column {column}={name})"
 
 
@@ -188,7 +188,7 @@ def outcomes_of_table(
     if "reward" in columns:
         columns["cost"], rewards = columns["reward"], True
     if "times" in columns:
-        columns = _unfolded(columns)
+        columns = _row_per_time(columns)
     if rewards:
         columns["cost"] = [-value for value in columns["cost"]]
     wanted = ("state", "action", "next_state", "probability", "cost")
@@ -224,16 +224,16 @@ def left_out_at_goals(rows: int) -> str:
     )
 
 
-def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def _row_per_time(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     """The columns with a row for each different time of each row."""
-    unfolded: dict[str, list[Any]] = {column: [] for column in (*columns, "cost")}
+    rows: dict[str, list[Any]] = {column: [] for column in (*columns, "cost")}
     for row in zip(*columns.values()):
         cells = dict(zip(columns, row))
         for cost, share in times_of(cells).items():
             each = {**cells, "cost": cost, "probability": cells["probability"] * share}
             for column, cell in each.items():
-                unfolded[column].append(cell)
-    return unfolded
+                rows[column].append(cell)
+    return rows
 
 
 def times_of(row: Mapping[str, Any]) -> dict[Any, Any]:

@@ -50,7 +50,7 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
 class BudgetPolicy(Kind):
     """Decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
-    The kind of the exact solvers. The memory is the budget left, in whole cost units; it falls by
+    The kind of the exact solvers. The memory is the budget left, in cost units; it falls by
     the cost of each outcome and stays at 0 once spent. Where some cost is negative, the budget
     counts what may be paid beyond the least cost to go, and falls by what an outcome costs more.
 
@@ -325,7 +325,7 @@ class BudgetPolicy(Kind):
         return found
 
     def choices_at(self, state: Any, budget: Any) -> NDArray[np.int32]:
-        """`choice_at` for arrays of states and whole budgets.
+        """`choice_at` for arrays of states and integer budgets.
 
         Parameters
         ----------

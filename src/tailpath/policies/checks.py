@@ -49,7 +49,7 @@ def finite_numbers(values: Any, what: str) -> FloatArray:
 
 
 def integer(value: Any, what: str, end: int) -> int:
-    """A whole number in 0 .. end - 1."""
+    """An integer in 0 .. end - 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise PolicyError(f"{what} must be a whole number, not {value!r}")
     if not 0 <= value < end:

@@ -164,7 +164,7 @@ def policy_of(solution: Any, alpha: float | None = None) -> Policy:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _OnPairs(Kind):
-    """A policy of a model, followed in the product that `within` made of it: it is told the names
+    """A policy of a model, followed in the product that `within` made of it: it is given the names
     of its own states.
     """
 

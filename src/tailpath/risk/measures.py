@@ -172,8 +172,8 @@ class Late(Measure):
         if math.isinf(self.deadline):
             return self, Fraction(0)
         # Costs are whole units, so a broken one does not count, and none may be rounded up to.
-        left = less(self.deadline, by, unit)
-        limit = left if unit is None else math.floor(left / unit) * unit
+        allowed = less(self.deadline, by, unit)
+        limit = allowed if unit is None else math.floor(allowed / unit) * unit
         return Late(float(limit)), Fraction(0)
 
     def __call__(self, costs: Any) -> float:

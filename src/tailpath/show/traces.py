@@ -83,11 +83,11 @@ class Trace(Shown, Series[Step]):
     def _content(self, most: int) -> Content:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
         title = f"probability {number(self.probability)}, {cost}"
-        shown = sum(len(same) for same in self._folded()[:most])
+        shown = sum(len(same) for same in self._in_groups()[:most])
         more = [f"the first {shown} of {len(self)} steps"] if shown < len(self) else []
         return [self._table(title, most), *more]
 
-    def _folded(self) -> list[list[Step]]:
+    def _in_groups(self) -> list[list[Step]]:
         """The steps; those that do the same over and over are one row."""
         each = groupby(self.steps, lambda step: (step.state, step.action, step[3:]))
         return [list(same) for _, same in each]
@@ -97,7 +97,7 @@ class Trace(Shown, Series[Step]):
         headers = ["state", "memory", "action", "cost", "next state", "times", "paid so far"]
         rows: list[list[Any]] = []
         paid = 0.0
-        for same in self._folded()[:most]:
+        for same in self._in_groups()[:most]:
             state, memory, action, cost, after = same[0]
             paid += len(same) * cost
             times = len(same) if len(same) > 1 else ""

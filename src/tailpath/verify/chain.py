@@ -1,4 +1,4 @@
-"""A policy on a model, in whole numbers: the decimals as written, nothing rounded.
+"""A policy on a model, in integers: the decimals as written, nothing rounded.
 
 A probability is w / W with whole w and W, W being the sum of its row; a cost is a whole number of a
 unit, however fine. Nodes are pairs (state, memory), found by the policy's own three functions;
@@ -37,7 +37,7 @@ def decimal(number: Any) -> Fraction:
 
 @dataclass(frozen=True)
 class ExactRows:
-    """All choices of a model in whole numbers: `choice[k]` is a row over states; costs count
+    """All choices of a model in integers: `choice[k]` is a row over states; costs count
     `unit`.
     """
 
@@ -65,7 +65,7 @@ def rows_of(ssp: SSP) -> ExactRows:
 
 
 def integer_row(edges: Sequence[tuple[int, Fraction, int]]) -> Row:
-    """Edges (target, weight, cost) with weights in whole numbers, and the sum of these."""
+    """Edges (target, weight, cost) with weights in integers, and the sum of these."""
     scale = math.lcm(*(weight.denominator for _, weight, _ in edges))
     row = [(target, int(weight * scale), cost) for target, weight, cost in edges]
     return sum(w for _, w, _ in row), row

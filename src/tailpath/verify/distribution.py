@@ -1,5 +1,5 @@
-"""The total cost of a policy, enclosed: masses move forward in whole multiples of 2^-BITS, rounded
-down for one side and up for the other.
+"""The total cost of a policy, enclosed: masses move forward in integer multiples of 2^-BITS,
+rounded down for one side and up for the other.
 
 A `CostDistribution` claims its head, what lies beyond, the mean, and bounds on every CVaR. Each
 claim is held against the enclosure, which is some hundred digits tight; whatever does not hold is
@@ -45,7 +45,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """Of a total cost, in whole numbers: costs count `unit`, masses 2^-BITS, and the excess and the
+    """Of a total cost, in integers: costs count `unit`, masses 2^-BITS, and the excess and the
     mean 2^-FINE units.
 
     `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass beyond it, what never
@@ -93,7 +93,7 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
         Fraction(sum(w * cost for _, w, cost in edges), denominator)
         for denominator, edges in chain.rows
     ]
-    rest = enclosed_totals(chain.rows, rates)
+    to_go = enclosed_totals(chain.rows, rates)
     missed = (0, 0)
     if trap is not None:
         into = [
@@ -112,9 +112,9 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
         for side in (0, 1):
             tail[side] += masses[side]
             excess[side] += masses[side] * (
-                (cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0)
+                (cost - end << FINE - BITS) + (to_go[node][side] if node != GOAL else 0)
             )
-    mean = rest[chain.start] if chain.start != GOAL else (0, 0)
+    mean = to_go[chain.start] if chain.start != GOAL else (0, 0)
     return Enclosure(
         chain.unit,
         head,

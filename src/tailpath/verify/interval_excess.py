@@ -1,13 +1,13 @@
 """That no policy has a CVaR below a claim on a model with intervals: tables of lower bounds on the
 least E[(Z - w)+], rounded down.
 
-Against an adversarial nature a budget w = k + f between two whole ones may be best, costs being
+Against an adversarial nature a budget w = k + f between two integer ones may be best, costs being
 whole numbers of the unit. Let nature keep to what it does for one fraction f, at the same node of
 every history. Then E[(Z - k - f')+] of each policy is a line in f' from 0 to 1, the least of them
 is concave, and no more than what nature can do: values at 0, at f and at 1 make two lines below it.
 Besides, it falls with f', by no more than f' grows. Where the highest of these lies below the claim
 for some f', that is the next fraction to look at. With a cooperative nature all is a minimum,
-concave itself, and whole budgets suffice.
+concave itself, and integer budgets suffice.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ class Choice(NamedTuple):
     denominator: int
     low: list[int]
     width: list[int]
-    rest: int
+    open_mass: int
 
     def shares(self, values: list[Any], worst: bool) -> list[int]:
         """What nature gives to each outcome, where these are their values."""
-        given, rest = list(self.low), self.rest
+        given, remaining = list(self.low), self.open_mass
         for i in sorted(range(len(values)), key=values.__getitem__, reverse=worst):
-            more = min(self.width[i], rest)
+            more = min(self.width[i], remaining)
             given[i] += more
-            rest -= more
+            remaining -= more
         return given
 
 
 def integer_choice(low: list[Fraction], high: list[Fraction]) -> Choice:
-    """A choice in whole numbers; where nothing is open, the rounding of the sum is shared by
+    """A choice in integers; where nothing is open, the rounding of the sum is shared by
     all.
     """
     scale = math.lcm(*(end.denominator for end in (*low, *high)))
@@ -149,7 +149,7 @@ class Below:
 
 
 class _Search:
-    """Lines below U between whole budgets, in units, from tables at some fractions."""
+    """Lines below U between integer budgets, in units, from tables at some fractions."""
 
     def __init__(self, tables: Below, last: int, alpha: Fraction) -> None:
         self.tables, self.alpha = tables, alpha
@@ -211,7 +211,7 @@ def prove_interval_below(
     """
     last = max(math.ceil(claim) - 1, 0)
     search = _Search(tables, last, alpha)
-    if not tables.worst:  # whole budgets suffice
+    if not tables.worst:  # integer budgets suffice
         for k in range(last + 1):
             _hold(k + search.value(k, NONE) / alpha, claim, error_bound / alpha, k * unit, unit)
         return

@@ -1,4 +1,4 @@
-"""Expected totals of an absorbing chain, enclosed in whole multiples of 2^-BITS.
+"""Expected totals of an absorbing chain, enclosed in integer multiples of 2^-BITS.
 
 The total V of a rate r >= 0 solves v = r + P v. Floats guess v and the expected steps t, and each
 residual, taken exactly, corrects v, until v is good to some forty digits. Then one look at every
