@@ -359,7 +359,7 @@ def test_a_typical_run_is_drawn_from_the_law_of_the_runs_beyond_var():
     """
     from tailpath.policies.unrolling import unroll
     from tailpath.show.beyond import Beyond
-    from tailpath.show.typical import typical_run
+    from tailpath.show.runs import typical_run
 
     ssp = tp.SSP.from_outcomes(
         [("s", "go", "g", p, c) for p, c in ((0.4, 1), (0.1, 5), (0.2, 6), (0.3, 7))], "s", ["g"]

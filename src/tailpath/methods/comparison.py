@@ -18,7 +18,7 @@ from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import ROUNDING, Method, Plan
+from tailpath.methods.method import ROUNDING, Method, Plan, no_prediction
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.shown import Shown
@@ -101,8 +101,12 @@ class PlannedRow:
 
     name: str
     plan: Plan
-    policy: Callable[[float], Policy]
     seconds: float
+
+    @property
+    def policy(self) -> Callable[[float], Policy]:
+        """The policy of the plan for each alpha."""
+        return self.plan.policy
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,10 +271,8 @@ def given_row(ssp: SSP, name: str, given: Any) -> PlannedRow:
     def policy(alpha: float) -> Policy:
         return as_policy(ssp, given, alpha=alpha) if fixed is None else fixed
 
-    predict = given.cvar if by_alpha and hasattr(given, "cvar") else None
-    return PlannedRow(
-        name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin
-    )
+    predict = given.cvar if by_alpha and hasattr(given, "cvar") else no_prediction
+    return PlannedRow(name, Plan(policy, predict), perf_counter() - begin)
 
 
 def planned(
@@ -305,14 +307,8 @@ def planned(
                     raise
                 leave_out(name, str(error))
             else:
-                found.append(
-                    PlannedRow(
-                        name,
-                        plan,
-                        plan.policy,
-                        perf_counter() - begin + (shared if method.risk_neutral else 0.0),
-                    )
-                )
+                seconds = perf_counter() - begin + (shared if method.risk_neutral else 0.0)
+                found.append(PlannedRow(name, plan, seconds))
     return found
 
 
@@ -350,10 +346,8 @@ def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
     """
 
     def of(row: PlannedRow) -> PlannedRow:
-        def better(alpha: float) -> Policy:
-            return improve(ssp, row.policy(alpha), alpha).policy
-
-        return PlannedRow(f"{row.name}, improved", Plan(better), better, 0.0)
+        better = Plan(lambda alpha: improve(ssp, row.policy(alpha), alpha).policy)
+        return PlannedRow(f"{row.name}, improved", better, 0.0)
 
     return [of(row) for row in rows if row.name not in SETTLED]
 
@@ -367,25 +361,14 @@ def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update)
         costs = evaluate(ssp, row.policy(alpha), alpha)
         found.append((row, costs, row.seconds + perf_counter() - begin))
     best = found[-1][1].cvar(alpha)
-    return [
-        Line(
-            alpha=alpha,
-            method=row.name,
-            predicted=(predicted := row.plan.predict(alpha)),
-            deployed=costs.cvar(alpha),
-            gap=None if predicted is None else costs.cvar(alpha) - predicted,
-            over=_over(costs.cvar(alpha), best),
-            var=costs.var(alpha),
-            mean=costs.mean,
-            seconds=seconds,
-        )
-        for row, costs, seconds in found
-    ]
-
-
-def _over(deployed: float, best: float) -> float:
-    """How much more than the optimum; nothing where that is infinite, too."""
-    return 0.0 if math.isinf(best) else deployed - best
+    lines = []
+    for row, costs, seconds in found:
+        predicted, deployed = row.plan.predict(alpha), costs.cvar(alpha)
+        gap = None if predicted is None else deployed - predicted
+        over = 0.0 if math.isinf(best) else deployed - best  # nothing where both are infinite
+        values = predicted, deployed, gap, over, costs.var(alpha), costs.mean
+        lines.append(Line(alpha, row.name, *values, seconds))
+    return lines
 
 
 def _cells(line: Line) -> list[Any]:

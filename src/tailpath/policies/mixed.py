@@ -3,9 +3,6 @@
 That is what an optimum under limits needs (`solve(..., subject_to=...)`): the values of all
 mixtures are the convex hull of those of their members.
 
-As a memory machine it needs no hidden coin: the memory holds the members that the actions so far do
-not rule out, with the probability that the coin fell on each, and the next action is drawn
-accordingly. In every run the actions come with the same probabilities as with the coin (Kuhn 1953).
 Members that never randomise keep their weights, so the memory stays finite.
 """
 

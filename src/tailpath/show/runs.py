@@ -32,10 +32,11 @@ from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
 from tailpath.show.blame import blame_of
 from tailpath.show.traces import Step, Trace, WorstRuns
-from tailpath.show.typical import typical_run
 
 #: Steps of a run drawn at random before it ends in an error.
 MOST_STEPS = 100_000
+#: Steps after which a run beyond VaR is given up.
+MOST_TYPICAL_STEPS = 500_000
 #: Steps of all the worst runs together, and beginnings of runs that wait, for which there is
 #: memory.
 MOST_STORED = 1_000_000
@@ -205,6 +206,39 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
             further = probability * float(chain.probability[edge])
             after = remaining - int(level[edge])
             wait(int(chain.target[edge]), after, further, 1 - steps, (edge, path))
+
+
+def typical_run(beyond: Beyond, seed: int = 0) -> list[int] | None:
+    """The edges of a run drawn from the law of those that end beyond the threshold; None where
+    there is none, or it takes too long.
+
+    A run of thousands of random steps has a probability below every double, though all runs beyond
+    VaR together have one of alpha. So instead of the most probable run one is drawn: at (x, r) of
+    `beyond.py` an edge is taken with probability p chance(y, r - c) / chance(x, r), and past the
+    threshold with probability p.
+    """
+    chain, remaining = beyond.chain, beyond.threshold
+    node, edges = min(chain.start, chain.n), list[int]()
+    if beyond.missed_only or not beyond.chance[remaining, node] > 0:
+        return None
+    random = np.random.default_rng(seed)
+    certain = np.ones(chain.n + 1)
+    while not beyond.ends[node]:
+        if len(edges) >= MOST_TYPICAL_STEPS:
+            return None
+        ways = np.arange(chain.row_start[node], chain.row_start[node + 1])
+        weight = (
+            chain.probability[ways]
+            if remaining < 0
+            else chain.probability[ways] * beyond.after(beyond.chance, certain, remaining, ways)
+        )
+        total = np.cumsum(weight)
+        if not total[-1] > 0:  # a chance that is too small to go on with
+            return None
+        edge = int(ways[np.searchsorted(total, random.random() * total[-1], side="right")])
+        edges.append(edge)
+        node, remaining = int(chain.target[edge]), remaining - int(beyond.level[edge])
+    return edges
 
 
 def _edges(path: Any) -> list[int]:
