@@ -113,6 +113,19 @@ def test_var_is_finite_exactly_down_to_the_probability_of_missing_the_goal() -> 
     assert "'trap'" in found.stuck
 
 
+@pytest.mark.parametrize("budget", [1, 10**4, 2**61])
+def test_a_budget_is_not_spent_where_nothing_leads_to_the_goal(budget: int) -> None:
+    rows = [("s", "a", "g", 0.75, 1), ("s", "a", "trap", 0.25, 1), ("trap", "stay", "trap", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    choices = [{"s": 0, "trap": 1}.get(state, -1) for state in ssp.states]
+    policy = tp.BudgetPolicy.from_table(ssp, [[c, c] for c in choices], choices)
+    found = tp.evaluate(ssp, policy.with_budget(budget), 0.1, max_nodes=100)
+    low, high = found.bounds(tp.Late(math.inf))
+    assert low <= 0.25 <= high and high - low < 1e-13
+    assert found.unreached == 0.25 and found.var(0.25) == 1 and found.cvar(1.0) == math.inf
+    assert "'trap'" in found.stuck
+
+
 def test_alpha_equal_to_a_tail_mass() -> None:
     rows = [("s", "a", "g", p, c) for p, c in ((0.3, 1), (0.6, 2), (0.1, 3))]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])

@@ -44,8 +44,8 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.unrolling import chain_of_choices, no_action
 
-#: Below every budget.
-ALWAYS = np.iinfo(np.int64).min
+#: Below every budget, and above.
+ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 class Used(NamedTuple):
@@ -160,16 +160,28 @@ def _lay_out(
     position[order] = np.arange(n)
     trap = np.zeros(ssp.n_states, dtype=np.bool_)
     trap[risk_neutral.state[~risk_neutral.arrives]] = True
+    hopeless = _hopeless(ssp, used) if trap.any() else trap
     outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_level, ssp.outcome_probability
     return Lattice(
         Given(*frozen(*outcomes, used.choice, position, NO_HEIGHT)),
         np.append(order, ssp.n_states),
         int(position[ssp.start_index]),
         depth,
-        _steps(policy, used.choice, order, trap[order]),
+        _steps(policy, used.choice, order, trap[order], hopeless[order]),
         policy.budget,
         lost_row=not risk_neutral.all_arrive,
     )
+
+
+def _hopeless(ssp: SSP, used: Used) -> NDArray[np.bool_]:
+    """The states from which nothing leads to a goal that the policy may ever do: mass there would
+    go round until the budget is spent, however large it is.
+    """
+    rows = ssp.transitions.restrict(used.choice)
+    outside = np.where(ssp.is_goal[rows.target], ssp.n_states, rows.target)
+    per_state = np.bincount(ssp.choice_state[used.choice], minlength=ssp.n_states)
+    joined = rows.replaced(target=outside).joined(offsets_from_lengths(per_state))
+    return joined.steps() < 0
 
 
 def _steps(
@@ -177,12 +189,13 @@ def _steps(
     choice: NDArray[np.int64],
     order: NDArray[np.int64],
     trap: NDArray[np.bool_],
+    hopeless: NDArray[np.bool_],
 ) -> RowSteps:
     """The steps of these states, in this order, as rows of these choices: first the risk-neutral
     one.
 
     In a trap the row after the last, which leads nowhere, comes before it, for a budget that is
-    spent.
+    spent; where it is hopeless already, for every budget.
     """
     row = np.full(policy.ssp.n_choices + 1, -1, dtype=np.int64)  # -1 is no choice
     row[choice] = np.arange(len(choice))
@@ -194,6 +207,9 @@ def _steps(
     rows[risk_neutral] = row[policy.risk_neutral[order]]
     own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
     from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
+    later = np.repeat(hopeless, np.diff(start))
+    later[start[:-1]] = False
+    from_budget[later] = NEVER
     return RowSteps(start[1:] - 1, from_budget, rows)
 
 
