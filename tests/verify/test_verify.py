@@ -44,6 +44,12 @@ def test_random_models_with_extreme_numbers(number):
     assert list(models.attempt(number)), "something was looked at"
 
 
+@pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning")
+def test_an_optimum_without_an_upper_bound():
+    """Chances of 1e-290 leave no upper bound; what is claimed is checked all the same."""
+    assert "optimum" in list(models.attempt(2411002887))
+
+
 def test_what_was_proved_is_said():
     proof = COSTS.verify()
     assert "CVaR at alpha 0.01 lies in" in str(proof)

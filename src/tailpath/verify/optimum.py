@@ -86,7 +86,7 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     if truth.missed[1]:
         raise RefutedError("the policy that is said to attain the least CVaR may miss the goal")
     attained = truth.cvar(Fraction(alpha))[1]
-    if attained > Fraction(high):
+    if attained > high:  # exact, and high may be infinite
         raise RefutedError(
             f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the"
             f" bound claimed, {high!r}"
