@@ -33,7 +33,7 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import check_alpha, each
+from tailpath.options import check_alpha, check_invertible_alpha, each
 from tailpath.pictures.style import own_axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -454,7 +454,7 @@ def evaluate_band(
     model: IntervalSSP, policy: Any, alpha: float, *, max_nodes: int | None = None
 ) -> CostBand:
     """`evaluate` on a model with intervals."""
-    alpha = check_alpha(alpha)
+    alpha = check_invertible_alpha(alpha)
     given = as_policy(model.inside, policy, alpha=alpha)
     if isinstance(given, (HistoryPolicy, MixedPolicy)):
         raise PolicyError(

@@ -50,7 +50,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, check_alpha, check_gamma, takes_alpha
+from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -191,7 +191,7 @@ def evaluate(
             else replace(ssp, inside=replace(ssp.inside, start_index=ssp.inside.state_index(start)))
         )
         return evaluate_band(given, policy, alpha, max_nodes=max_nodes)
-    alpha = check_alpha(alpha)
+    alpha = check_invertible_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
     if start is not None:
         ssp = replace(ssp, start_index=ssp.state_index(start))
