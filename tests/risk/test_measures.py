@@ -279,3 +279,21 @@ def test_a_measure_of_ones_own_is_one_class() -> None:
         assert str(parse("0.5 * missed(9)")) == "0.5 * missed(9)"
     finally:
         del REGISTER.added["missed"]
+
+
+@pytest.mark.parametrize("first", [0.1, 0.3, 0.7, 1 / 3, -0.7])
+@pytest.mark.parametrize("second", [0.2, 0.7, 3.0, -0.1])
+def test_bounds_of_a_sum_are_rounded_outwards(first: float, second: float) -> None:
+    """Factors are what is written: 7/10 is no float, and a bound of 0.7 lies below it."""
+    costs = tp.evaluate(tp.SSP.from_outcomes([("s", "a", "g", 1, 4)], "s", ["g"]), {"s": "a"}, 0.1)
+    low, high = costs.bounds(first * tp.Late(1) + second * tp.Late(3))
+    truth = Fraction(repr(first)) + Fraction(repr(second))
+    assert low <= truth <= high and high - low < 1e-12
+
+
+def test_bounds_of_a_sum_beyond_the_floats() -> None:
+    costs = tp.evaluate(tp.SSP.from_outcomes([("s", "a", "g", 1, 4)], "s", ["g"]), {"s": "a"}, 0.1)
+    low, high = costs.bounds(1e308 * tp.Mean())
+    assert low < math.inf and high == math.inf
+    low, high = costs.bounds(-1e308 * tp.Mean())
+    assert low == -math.inf and high > -math.inf

@@ -15,6 +15,7 @@ but its public methods.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -291,11 +292,11 @@ class Sum(Measure):
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         pairs = [
-            sorted(factor * bound for bound in measure.bounds_of(costs))
+            sorted(_scaled(factor, bound) for bound in measure.bounds_of(costs))
             for factor, measure in self.parts
             if factor != 0
         ]
-        return sum(low for low, _ in pairs), sum(high for _, high in pairs)
+        return -_rounded_up([-low for low, _ in pairs]), _rounded_up([high for _, high in pairs])
 
     def __str__(self) -> str:
         text = ""
@@ -303,6 +304,23 @@ class Sum(Measure):
             sign = (" - " if text else "-") if factor < 0 else " + " if text else ""
             text += sign + ("" if abs(factor) == 1 else f"{abs(factor):.12g} * ") + str(measure)
         return text or "0"
+
+
+def _scaled(factor: float, bound: float) -> Fraction | float:
+    """A bound times a factor as written, exactly; infinite where the bound is."""
+    return as_fraction(factor) * Fraction(bound) if math.isfinite(bound) else factor * bound
+
+
+def _rounded_up(terms: list[Fraction | float]) -> float:
+    """The least float that is no less than a sum; infinite if a term is."""
+    if math.inf in terms or -math.inf in terms:
+        return math.inf if math.inf in terms else -math.inf
+    total = sum((Fraction(term) for term in terms), Fraction(0))
+    try:
+        nearest = float(total)
+    except OverflowError:
+        return math.inf if total > 0 else -sys.float_info.max
+    return nearest if nearest >= total else math.nextafter(nearest, math.inf)
 
 
 @dataclass(frozen=True)

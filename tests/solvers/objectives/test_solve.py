@@ -297,3 +297,17 @@ def test_more_of_a_probability_is_told_by_percentage_points() -> None:
     found = tp.solve(ssp, "mean", "late(5) <= 0.05")
     assert found.multipliers[0] == pytest.approx(32)  # 5 - 1.8 for 0.1
     assert found.words == ("one percentage point more in late(5) <= 0.05 saves 0.32 of mean",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e308 * mean", "1e308 * cvar(0.1)", "mean + 1e308 * shortfall(2)", "loss(0:0, slope 1e308)"],
+)
+@pytest.mark.filterwarnings("error")
+def test_factors_beyond_the_floats_are_refused(text: str) -> None:
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "s", 0.5, 3)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    with pytest.raises(OptionError, match="too large to compute with; take smaller factors"):
+        tp.solve(ssp, text)
+    with pytest.raises(OptionError, match="too large to compute with; take smaller factors"):
+        tp.solve(ssp, "mean", [f"{text} <= 1e306"])

@@ -52,6 +52,8 @@ from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 SLACK = 1e-12
 #: An evaluation that would only spare a search ends after so many nodes.
 MOST_NODES = 10**7
+#: Values beyond this are too close to the largest float to add them up.
+MOST = 1e305
 _ONE = np.ones(1)
 
 
@@ -156,6 +158,8 @@ def solve(
     if limits or not isinstance(goal, Mean):
         require_unit(ssp)
     _check_limits(goal, limits)
+    for measure in (goal, *(limit.measure for limit in limits)):
+        _check_size(ssp, measure)
     best = _alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
         return RiskSolution(
@@ -301,6 +305,8 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     scale = mean + factor
     best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
     low, high = best.bounds(alpha)
+    if math.isfinite(high) and scale * high > MOST:
+        raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
     away = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
@@ -384,6 +390,23 @@ def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
                 f"{limit} limits the probability of never arriving; use given_arrival or give_up to"
                 " make the goal sure"
             )
+
+
+def _check_size(ssp: SSP, measure: Measure) -> None:
+    """Refuse factors with which costs that can be computed with become values that cannot."""
+    slope = sum(
+        abs(factor) * (1.0 if part.curve is None else part.curve.steepest)
+        for factor, part in measure.terms
+    )
+    if slope > 1:
+        arrives = bool(almost_sure_states(ssp)[0][ssp.start_index])
+        costs = solve_expected(ssp).upper if arrives else ssp.outcome_cost
+        if slope * float(np.max(costs, where=np.isfinite(costs), initial=0.0)) > MOST:
+            raise _too_large(measure)
+
+
+def _too_large(measure: Measure) -> OptionError:
+    return OptionError(f"{measure} is too large to compute with; take smaller factors")
 
 
 def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
