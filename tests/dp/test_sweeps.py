@@ -10,7 +10,8 @@ import pytest
 import tailpath as tp
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, settled_total
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps, likeliest_order, outward_order
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps, likeliest_order, ways_back
+from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SETTLED
 from tests.strategies import random_rows
 
@@ -94,8 +95,8 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
     for _ in range(n):
         for source, to, length in edges:
             least[source] = min(least[source], least[to] + length)
-    found, order = np.full(n + 1, np.inf), np.empty(n, dtype=np.int64)
-    outward_order(given, extra, found, order)
+    found = np.full(n + 1, np.inf)
+    order = cheapest_way(*ways_back(given, extra), n, found)[1:]
     assert found == pytest.approx(least, rel=1e-12)
     assert sorted(order.tolist()) == list(range(n))
     assert np.all(np.diff(found[order]) >= 0)
@@ -106,7 +107,7 @@ def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
     start, target, probability = random_rows(random.Random(seed))
     n = len(start) - 1
     place, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    likeliest_order(start, target, probability, order)
+    likeliest_order(start, target, probability, np.zeros((5, n + 2), dtype=np.uint32), order)
     assert sorted(order.tolist()) == list(range(n))
     place[order] = np.arange(n)
     following = {}

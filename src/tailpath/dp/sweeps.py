@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.kernels.forward import cheapest_tree
+from tailpath.graph import grouped
+from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, SETTLED, STRICT
@@ -200,32 +201,6 @@ def settle(
 
 
 @kernel
-def swept(
-    given: Decisions,
-    order: Array,
-    part_start: Array,
-    first: Array,
-    room: Decisions,
-    tolerance: float,
-    out_value: Array,
-    out_chosen: Array,
-) -> int:
-    """`settle` from first values by state, in an order of the states; rows are folded into
-    the room.
-    """
-    without_self_loops(given, order, room)
-    value = np.empty(len(order))
-    for position in range(len(order)):
-        value[position] = first[order[position]]
-    rounds = settle(
-        part_start, room, tolerance, MOST_ROUNDS, value, out_chosen, np.zeros(len(order))
-    )
-    for position in range(len(order)):
-        out_value[order[position]] = value[position]
-    return int(rounds)
-
-
-@kernel
 def settle_band(
     loop_free: Decisions,
     first: int,
@@ -259,13 +234,15 @@ def settle_band(
 
 
 @kernel
-def likeliest_order(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
+def likeliest_order(
+    row_start: Array, target: Array, probability: Array, work: Array, out_order: Array
+) -> None:
     """Nodes of a chain from the end outwards, each after its most probable successor other than
-    itself, but for one of every cycle of such successors.
+    itself, but for one of every cycle of such successors; `work` (5, n + 2) comes with zeros.
     """
     n, one = len(out_order), np.uint64(1)
-    likeliest = np.empty(n, dtype=np.uint32)
-    first = np.zeros(n + 2, dtype=np.uint32)  # of those that follow a node, or the end
+    likeliest, followers, position, placed = work[0], work[1], work[2], work[3]
+    first = work[4]  # of those that follow a node, or the end
     for node in range(np.uint64(n)):
         most, to = 0.0, n
         for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
@@ -273,14 +250,12 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
                 most, to = probability[edge], target[edge]
         likeliest[node] = to
         first[np.uint64(to) + one] += 1
-    followers, position = np.empty(n, dtype=np.uint32), np.empty(n + 1, dtype=np.uint32)
     for node in range(np.uint64(n) + one):
         first[node + one] += first[node]
         position[node] = first[node]
     for node in range(np.uint64(n)):
         followers[position[likeliest[node]]] = node
         position[likeliest[node]] += 1
-    placed = np.zeros(n, dtype=np.uint8)
     here: Any = np.uint64(n)
     done, size, root = np.uint64(0), np.uint64(0), np.uint64(0)
     while True:
@@ -307,9 +282,9 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
 
 
 @kernel
-def outward_order(given: Decisions, extra: float, out_least: Array, out_order: Array) -> None:
-    """Distances from every state to the end (the last place of `out_least`, infinite on entry), and
-    the states in the order of these.
+def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
+    """The states that lead to each state and to the end: where they begin, which they are, and how
+    far away.
 
     An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it
     costs to wait for it. Of several from a state to another the shortest counts.
@@ -343,32 +318,7 @@ def outward_order(given: Decisions, extra: float, out_least: Array, out_order: A
                 else:
                     source[here], length[here] = state, long
                     position[to] = here + 1
-    order, before = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
-    cheapest_tree(into_start, source, length, n, out_least, order, before)
-    for settled in range(n):
-        out_order[settled] = order[settled + 1]
-
-
-@kernel
-def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
-    """Nodes by strong components, those after others that they lead to, and inside them in the
-    order given; and where each component begins.
-    """
-    component = np.empty(len(order), dtype=np.int32)
-    part_start = np.zeros(strong_components(row_start, target, component) + 1, dtype=np.int64)
-    for node in order:
-        part_start[component[node] + 1] += 1
-    position, ordered = (
-        np.empty(len(part_start), dtype=np.int64),
-        np.empty(len(order), dtype=np.int64),
-    )
-    for part in range(len(part_start) - 1):
-        part_start[part + 1] += part_start[part]
-        position[part] = part_start[part]
-    for node in order:
-        ordered[position[component[node]]] = node
-        position[component[node]] += 1
-    return ordered, part_start
+    return into_start, source, length
 
 
 def room_for(given: Decisions) -> Decisions:
@@ -396,7 +346,10 @@ class Sweeps:
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
-        return cls(*by_component(*frozen(row_start, target, order)))
+        component = np.empty(len(order), dtype=np.int32)
+        count = strong_components(*frozen(row_start, target), component)
+        member, part_start = grouped(component[order], int(count))
+        return cls(order[member], part_start)
 
     @classmethod
     def of_chain(
@@ -405,8 +358,9 @@ class Sweeps:
         """Inside components every node after its likeliest successor, so that one sweep carries a
         value all the way along the likeliest way; those near the end settle first.
         """
-        order = np.empty(len(row_start) - 1, dtype=np.int64)
-        likeliest_order(*frozen(row_start, target, probability), order)
+        n = len(row_start) - 1
+        work, order = np.zeros((5, n + 2), dtype=np.uint32), np.empty(n, dtype=np.int64)
+        likeliest_order(*frozen(row_start, target, probability), work, order)
         return cls.by(row_start, target, order)
 
     @classmethod
@@ -415,26 +369,23 @@ class Sweeps:
         values.
         """
         n = len(given.state_choices) - 1
-        least, order = np.full(n + 1, np.inf), np.empty(n, dtype=np.int64)
+        least, rate = np.full(n + 1, np.inf), np.abs(given.rate)
         # A little more per step makes the order strict where steps are free.
-        rate = np.abs(given.rate)
-        outward_order(
-            given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0), least, order
+        start, source, length = ways_back(
+            given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
         )
+        order = cheapest_way(start, source, length, n, least)[1:].astype(np.int64)
         return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
 
     def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
-        room = room_for(given)
-        value, chosen = np.empty(len(first)), np.zeros_like(room.state_choices)
-        rounds = swept(
-            given,
-            *frozen(self.order, self.part_start, first),
-            room,
-            tolerance,
-            value,
-            chosen,
-        )
+        order, part_start = frozen(self.order, self.part_start)
+        loop_free = room_for(given)
+        without_self_loops(given, order, loop_free)
+        settled, value = first[order], np.empty_like(first)
+        chosen, move = np.zeros_like(loop_free.state_choices), np.zeros(len(order))
+        rounds = settle(part_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, move)
+        value[order] = settled
         return value, int(rounds)

@@ -7,23 +7,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import frozen, kernel
 
 Array = NDArray[Any]
 #: The largest whole number.
 LARGEST = np.iinfo(np.int64).max
 
 
-@kernel
 def cheapest_way(
     into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array
-) -> None:
-    """Dijkstra against the edges from the node `begin`; `out_least` comes in infinite."""
-    order, before = (
-        np.empty(len(out_least), dtype=np.int32),
-        np.empty(len(out_least), dtype=np.int32),
-    )
-    cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
+) -> Array:
+    """Dijkstra against the edges from the node `begin`; `out_least` comes in infinite. Returns the
+    nodes in the order in which they are settled, those that are not last.
+    """
+    order, before = np.full((2, len(out_least)), -1, dtype=np.int32)
+    edges = frozen(into_start, into_source, into_cost)
+    cheapest_tree(*edges, begin, out_least, order, before)
+    return order
 
 
 @kernel

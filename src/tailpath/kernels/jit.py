@@ -91,7 +91,7 @@ class Kernel:
         if numba.config.DISABLE_JIT:
             numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
             return numpy.errstate(all="ignore")(linked)  # machine code does not warn either
-        return numba.njit(linked, nogil=True, **options)
+        return numba.njit(linked, nogil=True, no_cfunc_wrapper=True, **options)
 
 
 def kernel(function: Any = None, *, inline: bool = False) -> Any:

@@ -116,7 +116,7 @@ def _best(
     for atom in range(n_atoms):
         best[atom] = np.inf
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
-        size = 0
+        size = np.int64(0)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
             if travelled < margin[choice]:
                 continue

@@ -133,7 +133,9 @@ def make_bundles(
     A choice joins the bundle before it unless more than a third of the runs would then be foreign
     to it or to the others.
     """
-    bundles, runs, fewest, end = 0, 0, 0, 0
+    bundles, fewest = 0, 0
+    runs: Any = np.int64(0)  # not the constant 0, for which `_match` would be compiled, too
+    end: Any = np.int64(0)
     out.node_bundles[0], out.bundle_runs[0] = 0, 0
     for node in range(len(node_choices) - 1):
         for choice in range(node_choices[node], node_choices[node + 1]):
@@ -200,9 +202,9 @@ def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> N
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
     and `scratch.var`.
     """
-    bundles, n_atoms, row = model.bundles, len(model.atoms), 0
+    bundles, n_atoms, row = model.bundles, len(model.atoms), np.int64(0)
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
-        size = 0
+        size = np.int64(0)
         for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
             add_run(
                 slope,

@@ -72,7 +72,6 @@ class Memories(NamedTuple):
     own_atoms: Array = np.empty((0, 0), dtype=np.int64)
 
 
-@kernel
 def follow(
     model: Outcomes, memories: Memories, choice: Array, first: Array
 ) -> tuple[int, ChainRows]:
@@ -80,7 +79,7 @@ def follow(
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
-    pairs, most = len(choice), _most_edges(model, choice)
+    pairs, most = len(choice), int(np.diff(model.choice_outcomes)[choice[choice >= 0]].sum())
     levels = most if len(model.level) > 0 else 0
     rows = ChainRows(
         np.empty(pairs, dtype=np.int32),
@@ -92,40 +91,23 @@ def follow(
         np.empty(most),
         np.empty(levels, dtype=np.int64),
     )
-    unknown, size, edges = _follow(
-        model, memories, choice, first, np.full(pairs, -1, dtype=np.int32), rows
-    )
-    return unknown, ChainRows(
-        rows.state[:size],
-        rows.memory[:size],
-        rows.row_start[: size + 1],
-        rows.target[:edges],
-        rows.outcome[:edges],
-        rows.probability[:edges],
-        rows.cost[:edges],
-        rows.level[: min(edges, levels)],
-    )
+    number = np.full(pairs, -1, dtype=np.int32)
+    unknown, size, edges = follow_pairs(model, memories, choice, first, number, rows)
+    lengths = size, size, size + 1, edges, edges, edges, edges, edges
+    return unknown, ChainRows(*(column[:n] for column, n in zip(rows, lengths, strict=True)))
 
 
 @kernel
-def _most_edges(model: Outcomes, choice: Array) -> int:
-    most = 0
-    for chosen in choice:
-        if chosen >= 0:
-            row = np.uint64(chosen)
-            most += model.choice_outcomes[row + np.uint64(1)] - model.choice_outcomes[row]
-    return most
-
-
-@kernel
-def _follow(
+def follow_pairs(
     model: Outcomes, memories: Memories, choice: Array, first: Array, number: Array, out: ChainRows
 ) -> tuple[int, int, int]:
-    """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`,
-    all -1, becomes that of every pair. Indices without a sign are quicker.
+    """As `follow`, into arrays that are large enough; also returns the pairs and edges. `number`,
+    all -1, becomes that of every pair. Unsigned indices are quicker.
     """
     n, one = np.uint64(memories.n), np.uint64(1)
-    size, done, edge = np.uint64(0), np.uint64(0), np.uint64(0)
+    size: Any = np.uint64(0)
+    edge: Any = np.uint64(0)
+    done = np.uint64(0)
     by_level, by_atom, by_grid = len(model.level) > 0, len(memories.atoms), len(memories.grid) > 0
     out.row_start[0] = 0
     for pair in first:
@@ -136,7 +118,7 @@ def _follow(
         memory = np.uint64(out.memory[done])
         pair = np.uint64(out.state[done]) * n + memory
         if choice[pair] < 0:
-            return int(out.state[done]), int(size), int(edge)
+            return out.state[done], size, edge
         row = np.uint64(choice[pair])
         begin = np.uint64(model.choice_outcomes[row])
         for outcome in range(begin, np.uint64(model.choice_outcomes[row + one])):
@@ -168,7 +150,7 @@ def _follow(
     for i in range(edge):
         if out.target[i] < 0:
             out.target[i] = size
-    return -1, int(size), int(edge)
+    return -1, size, edge
 
 
 @kernel
@@ -221,7 +203,8 @@ def _nearest(borders: Array, y: float) -> int:
     without a branch to guess.
     """
     if len(borders) > FEW:
-        return int(first_at_least(borders, y))
+        found: int = first_at_least(borders, y)
+        return found
     below = 0
     for i in range(np.uint64(len(borders))):
         below += 1 if y > borders[i] else 0
