@@ -18,7 +18,7 @@ from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import loose_option, out_file, policy_argument, takes_model
 from tailpath.cli.objectives import measure, measured
-from tailpath.cli.output import PICTURES, json_option, save_picture, show, terminal_width
+from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
@@ -124,8 +124,8 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
     help="Draw CVaR against alpha (.png, .pdf or .svg).",
 )
 @loose_option
-@json_option
-def command(ssp: SSP, source: str, alphas: tuple[float, ...], as_json: bool, **given: Any) -> None:
+@reported
+def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
     optimum.
 
@@ -142,9 +142,8 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], as_json: bool, **g
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
-        show(*intervals.compare_plans(ssp, source, alphas, asked.files, asked.loose), as_json)
-    else:
-        show(*_compared(ssp, source, alphas, asked), as_json)
+        return intervals.compare_plans(ssp, source, alphas, asked.files, asked.loose)
+    return _compared(ssp, source, alphas, asked)
 
 
 @dataclass(frozen=True)
@@ -173,9 +172,7 @@ class CompareRequest:
         return chosen_methods(names, self.everything)
 
 
-def _compared(
-    ssp: SSP, source: str, alphas: tuple[float, ...], asked: CompareRequest
-) -> tuple[dict[str, Any], str]:
+def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: CompareRequest) -> Output:
     """The record for programs and the text for people."""
     chosen = asked.methods()
     mine = own_policies(ssp, asked.files, asked.loose, chosen)

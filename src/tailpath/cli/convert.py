@@ -6,7 +6,7 @@ import click
 
 import tailpath
 from tailpath.cli.common import ModelCommand, out_file, takes_model
-from tailpath.cli.output import json_option, show
+from tailpath.cli.output import Output, reported
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 
@@ -14,8 +14,8 @@ from tailpath.pictures.progress import progress_line
 @click.command(cls=ModelCommand)
 @takes_model
 @click.argument("target", type=out_file())
-@json_option
-def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
+@reported
+def command(ssp: SSP, source: str, target: str) -> Output:
     """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing
     file is replaced.
 
@@ -29,15 +29,6 @@ def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
                 f"writing {target}: {share:.0%}, {outcomes} outcomes"
             ),
         )
-    record = {
-        "model": source,
-        "written": target,
-        "states": ssp.n_states,
-        "choices": ssp.n_choices,
-        "outcomes": ssp.n_outcomes,
-    }
-    show(
-        record,
-        f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes",
-        as_json,
-    )
+    sizes = {"states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
+    text = ", ".join(f"{size} {what}" for what, size in sizes.items())
+    return {"model": source, "written": target, **sizes}, f"{target}: {text}"

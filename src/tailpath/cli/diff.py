@@ -11,7 +11,7 @@ import click
 import tailpath
 from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.output import json_option, show, terminal_width
+from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
 
 
@@ -28,10 +28,8 @@ from tailpath.model.ssp import SSP
     help="Mass of the worst tail, for the CVaR.",
 )
 @most_option(20, "Places to show.")
-@json_option
-def command(
-    ssp: SSP, source: str, first: str, second: str, alpha: float, most: int, as_json: bool
-) -> None:
+@reported
+def command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
     """Where the policies FIRST and SECOND first decide differently on a MODEL, how probable that
     is, and the cost of each from there.
 
@@ -51,4 +49,4 @@ def command(
         "partings": [part._asdict() for part in found[:most]],
     }
     named = replace(found, names=(f"first, {first}", f"second, {second}"))
-    show(record, named.as_text(terminal_width(), most), as_json)
+    return record, named.as_text(terminal_width(), most)

@@ -9,7 +9,7 @@ import click
 import tailpath
 from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.output import json_option, show, terminal_width
+from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
 from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 
@@ -29,10 +29,8 @@ from tailpath.show.traces import BEGINNING, MET_MOST, Trace
     help="How many of the most probable runs beyond VaR to show.",
 )
 @most_option(10, "How many outcomes to show.")
-@json_option
-def command(
-    ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int, as_json: bool
-) -> None:
+@reported
+def command(ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int) -> Output:
     """The most probable runs of a POLICY that cost more than VaR, exactly, and what is to blame for
     the excess.
 
@@ -55,7 +53,7 @@ def command(
         "typical": None if found.typical is None else _shape(found.typical),
         "blame": [row._asdict() for row in found.blame],
     }
-    show(record, found.as_text(terminal_width(), most), as_json)
+    return record, found.as_text(terminal_width(), most)
 
 
 def _shape(run: Trace) -> dict[str, Any]:

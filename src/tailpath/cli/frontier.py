@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import click
 
 import tailpath
 from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
 from tailpath.cli.objectives import measure
-from tailpath.cli.output import PICTURES, json_option, save_picture, show, terminal_width
+from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
@@ -57,19 +58,17 @@ from tailpath.texts import count
     metavar="FILE",
     help="Save the policy of --corner (.json or .npz).",
 )
-@json_option
+@reported
 def command(
     ssp: SSP,
     source: str,
     risk: Measure,
-    tolerance: float | None,
-    delta: str | None,
     everything: bool,
     plot: str | None,
     corner: int | None,
     output: str | None,
-    as_json: bool,
-) -> None:
+    **options: Any,
+) -> Output:
     """Show what safety costs: every corner of least mean against a risk, from the safest policy to
     the one that is best on average.
     """
@@ -83,8 +82,7 @@ def command(
         found = tailpath.frontier(
             ssp,
             risk,
-            tolerance=tolerance,
-            delta=delta,
+            **options,
             progress=lambda tables, corners: update(
                 f"{count(tables, 'table')}, {count(int(corners), 'corner')}"
             ),
@@ -103,7 +101,7 @@ def command(
     record = {
         "model": source,
         "risk": str(risk),
-        "delta": delta,
+        "delta": options["delta"],
         "corners": lines,
         "gap": found.gap,
         "seconds": seconds,
@@ -113,9 +111,9 @@ def command(
         f"{count(len(found), 'corner')} in {seconds:.3g} s"
         + ("" if everything or len(found) <= MOST_ROWS else "; --all shows all")
     ]
-    if delta is not None:
+    if options["delta"] is not None:
         notes.append(
-            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that no"
-            " policy with this risk falls below"
+            f"costs are rounded up to multiples of {options['delta']}; rounded down they give the"
+            " mean that no policy with this risk falls below"
         )
-    show(record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes), as_json)
+    return record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes)

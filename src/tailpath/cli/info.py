@@ -11,7 +11,7 @@ import tailpath
 from tailpath.analysis.nature import NATURES, almost_sure_under_nature
 from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
 from tailpath.cli.common import ModelCommand, takes_model
-from tailpath.cli.output import json_option, show, some
+from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -20,16 +20,15 @@ from tailpath.texts import count, name, number, pairs
 
 @click.command(cls=ModelCommand)
 @takes_model
-@json_option
-def command(ssp: SSP, source: str, as_json: bool) -> None:
+@reported
+def command(ssp: SSP, source: str) -> Output:
     """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every
     policy is proper.
     """
     if isinstance(ssp, IntervalSSP):
-        show(*interval_info(ssp, source), as_json)
-        return
+        return interval_info(ssp, source)
     record = info_record(ssp, source)
-    show(record, info_text(record), as_json)
+    return record, info_text(record)
 
 
 def info_record(ssp: SSP, source: str) -> dict[str, Any]:
@@ -137,7 +136,7 @@ def _costs_text(costs: dict[str, Any] | None) -> str:
 # ---------------------------------------------------------------------- intervals
 
 
-def interval_info(model: IntervalSSP, source: str) -> tuple[dict[str, Any], str]:
+def interval_info(model: IntervalSSP, source: str) -> Output:
     """What `info` tells."""
     width = (model.high - model.low)[
         np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))

@@ -12,7 +12,7 @@ import click
 import tailpath
 from tailpath.analysis.nature import NATURES
 from tailpath.cli.common import policy_argument
-from tailpath.cli.output import fitted_table, save_picture
+from tailpath.cli.output import Output, fitted_table, save_picture
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.errors import OptionError
 from tailpath.methods import Method
@@ -21,7 +21,6 @@ from tailpath.risk.measure import Limit, Measure
 from tailpath.show.plans import planned_lines
 from tailpath.texts import name, number, pairs
 
-Output = tuple[dict[str, Any], str]
 nature_option = click.option(
     "--nature",
     type=click.Choice(list(NATURES)),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import functools
 import io
 import json
 import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,19 @@ json_option = click.option(
     is_flag=True,
     help='Print JSON for programs; infinite numbers are the string "inf".',
 )
+
+
+def reported(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the flag `--json`; it returns a record for programs and a text for people, of
+    which one is printed.
+    """
+
+    @functools.wraps(command)
+    def printed(*args: Any, as_json: bool, **given: Any) -> None:
+        record, text = command(*args, **given)
+        show(record, text, as_json)
+
+    return json_option(printed)
 
 
 def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
@@ -99,6 +113,8 @@ def with_gains(
     return f"{text}\n\nin gains, where a cost is minus a gain: {gains}"
 
 
+#: What a command returns that is `reported`.
+Output = tuple[dict[str, Any], str]
 #: The kinds of pictures there are.
 PICTURES = (".png", ".pdf", ".svg")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import Any
 
 import click
 
@@ -10,7 +11,7 @@ import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import loose_option, out_file, takes_model
 from tailpath.cli.compare import own_policies
-from tailpath.cli.output import json_option, show
+from tailpath.cli.output import Output, reported
 from tailpath.cli.planning import complete_method
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
@@ -46,19 +47,16 @@ from tailpath.texts import number
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the model as typed]")
 @click.option("--unit", default="", metavar="TEXT", help="What costs are counted in, e.g. minutes.")
 @loose_option
-@json_option
+@reported
 def command(
     ssp: SSP,
     source: str,
     out: str,
-    alphas: tuple[float, ...],
     files: tuple[str, ...],
-    methods: tuple[str, ...],
     title: str | None,
-    unit: str,
     loose: bool,
-    as_json: bool,
-) -> None:
+    **options: Any,
+) -> Output:
     """Explain a MODEL on one page: what the average-best policy, yours, and the optimal one do for
     each alpha, and why.
 
@@ -69,17 +67,8 @@ def command(
     begin = perf_counter()
     mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
     with progress_line() as update:
-        made = tailpath.page(
-            ssp,
-            out,
-            mine,
-            alphas=alphas,
-            methods=methods,
-            title=title or source,
-            unit=unit,
-            progress=update,
-        )
+        made = tailpath.page(ssp, out, mine, title=title or source, progress=update, **options)
     seconds = perf_counter() - begin
     size = len(made.html.encode())
     record = {"model": source, "file": out, "bytes": size, "seconds": seconds}
-    show(record, f"{out}: {size / 1e6:.2g} MB, made in {number(seconds, 2)} s", as_json)
+    return record, f"{out}: {size / 1e6:.2g} MB, made in {number(seconds, 2)} s"

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from tailpath.cli.output import json_option, show
+from tailpath.cli.output import Output, reported
 from tailpath.errors import FormatError
 from tailpath.study.paper.report import write_report
 
@@ -20,8 +20,8 @@ def stored_study(text: str) -> str:
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=stored_study)
-@json_option
-def command(folder: str, as_json: bool) -> None:
+@reported
+def command(folder: str) -> Output:
     """Rebuild study.md, the figures and the tables of a study in DIR from its stored runs; nothing
     is solved or evaluated.
 
@@ -29,8 +29,5 @@ def command(folder: str, as_json: bool) -> None:
     shown.
     """
     written = write_report(folder)
-    show(
-        {"files": [str(path) for path in written]},
-        f"{written[0]} and {len(written) - 1} more files written",
-        as_json,
-    )
+    record = {"files": [str(path) for path in written]}
+    return record, f"{written[0]} and {len(written) - 1} more files written"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.output import fitted_table, json_option, show
+from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.policies.table import decision_table
@@ -27,10 +29,10 @@ from tailpath.texts import count, name, number
 )
 @most_option(40, "Rows to show.")
 @click.option("--state", metavar="NAME", help="Only the rows of this state.")
-@json_option
+@reported
 def command(
-    ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None, as_json: bool
-) -> None:
+    ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None
+) -> Output:
     """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the
     cost from there.
 
@@ -51,27 +53,17 @@ def command(
         if not rows:
             raise click.ClickException(f"the policy never comes to a state called {state!r}")
     shown = rows[:most]
-    headers = [
-        "state",
-        "memory",
-        "action",
-        "probability",
-        "mean to go",
-        f"CVaR to go at {number(alpha)}",
-    ]
-    cells = [
-        [name(r.state), r.memory, decision_in_words(r.action), r.probability, r.mean, r.cvar]
-        for r in shown
-    ]
-    without = [
-        k
-        for k, header in enumerate(headers)
-        if header == "memory" and not any(row[k] for row in cells)
-    ]
-    selected = [k for k in range(len(headers)) if k not in without]
-    text = fitted_table(
-        [headers[k] for k in selected], [[row[k] for k in selected] for row in cells]
-    )
+    columns: dict[str, list[Any]] = {
+        "state": [name(row.state) for row in shown],
+        "memory": [row.memory for row in shown],
+        "action": [decision_in_words(row.action) for row in shown],
+        "probability": [row.probability for row in shown],
+        "mean to go": [row.mean for row in shown],
+        f"CVaR to go at {number(alpha)}": [row.cvar for row in shown],
+    }
+    if not any(columns["memory"]):
+        del columns["memory"]
+    text = fitted_table(list(columns), zip(*columns.values()))
     if len(rows) > most:
         text += f"\n\nthe {most} rows that are met most often; --most shows more"
     record = {
@@ -81,4 +73,4 @@ def command(
         "complete": len(rows) <= most,
         "rows": [row._asdict() for row in shown],
     }
-    show(record, text, as_json)
+    return record, text

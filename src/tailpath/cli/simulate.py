@@ -10,7 +10,7 @@ import click
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import complete_file, loose_option, policy_argument, takes_model
-from tailpath.cli.output import fitted_table, json_option, show
+from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
 from tailpath.texts import number, pairs
 
@@ -38,7 +38,7 @@ from tailpath.texts import number, pairs
     help="Confidence of every interval.",
 )
 @loose_option
-@json_option
+@reported
 def command(
     ssp: SSP,
     source: str,
@@ -48,8 +48,7 @@ def command(
     alphas: tuple[float, ...],
     confidence: float,
     loose: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence
     intervals.
 
@@ -69,7 +68,7 @@ def command(
         {key: value for key, value in found.items() if key not in common} for found in estimates
     ]
     record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
-    show(record, simulation_text(record), as_json)
+    return record, simulation_text(record)
 
 
 def simulation_text(record: dict[str, Any]) -> str:

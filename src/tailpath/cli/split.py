@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tailpath.cli.common import takes_model
-from tailpath.cli.output import json_option, show
+from tailpath.cli.output import Output, reported
 from tailpath.distributed.part import Part, write_part
 from tailpath.model.ssp import SSP
 
@@ -16,8 +16,8 @@ from tailpath.model.ssp import SSP
     "--parts", type=click.IntRange(min=1), required=True, metavar="N", help="One per rank."
 )
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the parts go.")
-@json_option
-def command(ssp: SSP, source: str, parts: int, output: str, as_json: bool) -> None:
+@reported
+def command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.
 
     The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
@@ -25,4 +25,4 @@ def command(ssp: SSP, source: str, parts: int, output: str, as_json: bool) -> No
     """
     files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
     record = {"model": source, "parts": files, "states": ssp.n_states}
-    show(record, f"{output}: {ssp.n_states} states in {parts} parts", as_json)
+    return record, f"{output}: {ssp.n_states} states in {parts} parts"
