@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
@@ -20,6 +21,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
 from tailpath.model.ssp import SSP, Geometry, Name
 
+_FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 _NESTED, _TRUTHS = frozenset((list, dict)), frozenset((bool, tuple))
 
 
@@ -185,22 +187,17 @@ def encode_unit(unit: Fraction | None) -> str | None:
 
 def decode_unit(value: Any, where: str) -> Fraction | None:
     """The exact cost unit; the model compares it with the costs."""
-    if value is None:
-        return None
-    top, slash, bottom = (
-        value.partition("/") if isinstance(value, str) and len(value) < 600 else ("", "", "")
-    )
-    if not (
-        slash
-        and top.isascii()
-        and top.isdigit()
-        and bottom.isascii()
-        and bottom.isdigit()
-        and int(top) > 0
-        and int(bottom) > 0
-    ):
+    found = None if value is None else positive_fraction(value)
+    if value is not None and found is None:
         raise FormatError(f"{where}: {shorten(repr(value))} is not a positive fraction 'p/q'")
-    return Fraction(int(top), int(bottom))
+    return found
+
+
+def positive_fraction(value: Any) -> Fraction | None:
+    """What is written as `p/q`, if it is."""
+    match = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    top, bottom = map(int, match.groups()) if match else (0, 0)
+    return Fraction(top, bottom) if top and bottom else None
 
 
 def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:

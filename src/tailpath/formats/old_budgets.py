@@ -43,18 +43,12 @@ def old_changes(
     row = source("row", np.int32, 1)
     if len(row) != len(model.states) or len(risk_neutral) != len(model.states):
         raise PolicyError("row and neutral need an entry per state")
-    return (_pairs if header["kind"] == "budget pairs" else _windows)(
-        header, source, model, row, risk_neutral
-    )
+    if header["kind"] == "budget pairs":
+        return _pairs(header, source, model, row)
+    return _windows(header, source, model, row, risk_neutral)
 
 
-def _pairs(
-    header: Mapping[str, Any],
-    source: Source,
-    model: SSP | Skeleton,
-    row: Array,
-    risk_neutral: Array,
-) -> Changes:
+def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: Array) -> Changes:
     table, first, left = (
         source("table", header["table_type"], 1),
         source("first", np.int64, 1),

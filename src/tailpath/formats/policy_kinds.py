@@ -5,9 +5,9 @@ before a kernel may use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,14 @@ import numpy as np
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats import old_budgets
 from tailpath.formats.files import shorten
-from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
+from tailpath.formats.names import (
+    decode_name,
+    decode_own_names,
+    encode_name,
+    encode_names,
+    encode_unit,
+    positive_fraction,
+)
 from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
@@ -106,7 +113,7 @@ def pack(policy: Policy) -> Stored:
     if isinstance(policy, BudgetPolicy):
         header = {
             "budget": int(policy.budget),
-            "unit": _encode_unit(policy.unit),
+            "unit": policy.unit if isinstance(policy.unit, float) else encode_unit(policy.unit),
             **_names(policy.ssp),
         }
         header |= {"deadline": True} if policy.deadline else {}
@@ -196,25 +203,11 @@ def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -
         for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
     }
     parts: dict[str, Any] = {
-        what: _listed(header[what], f"{path}: {what}") for what in ("states", "actions")
+        what: decode_own_names(header[what], f"{path}: {what}") for what in ("states", "actions")
     }
     old = Skeleton(**parts, **arrays)
     old.check(path)
     return old
-
-
-def _listed(value: Any, where: str) -> Sequence[Name]:
-    return decode_names(
-        value,
-        (
-            len(value)
-            if isinstance(value, list)
-            else value
-            if type(value) is int and 0 <= value < 2**31
-            else 0
-        ),
-        where,
-    )
 
 
 def _unpack_atoms(
@@ -284,14 +277,11 @@ def _unpack_mixture(
     ):
         raise FormatError(f"{path}: members must be a list of policies that are not mixtures")
 
-    def member_source(i: int) -> Source:
-        def member_array(name: str, dtype: Any, axes: int = 1) -> Array:
-            return source(f"{i}_{name}", dtype, axes)
-
-        return member_array
+    def member_array(i: int, name: str, dtype: Any, axes: int = 1) -> Array:
+        return source(f"{i}_{name}", dtype, axes)
 
     read = [
-        unpack(member, member_source(i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere)
+        unpack(member, partial(member_array, i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere)
         for i, member in enumerate(members)
     ]
     return MixedPolicy(tuple(read), tuple(weights))
@@ -320,51 +310,46 @@ def _decisions(
     header: Mapping[str, Any], width: int, path: str
 ) -> dict[tuple[Name, ...], Decision]:
     table: dict[tuple[Name, ...], Any] = {}
-    for where, row in _rows(header, "decisions", width + 1, path):
-        key = tuple(decode_name(part, where) for part in row[:width])
+    for where, key, (action,) in _rows(header, "decisions", width, 1, path):
         if key in table:
             raise FormatError(f"{where}: a second decision for {key!r}")
-        table[key] = decode_name(row[width], where)
+        table[key] = decode_name(action, where)
     mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
-    for where, row in _rows(header, "mixed", width + 2, path):
-        key = tuple(decode_name(part, where) for part in row[:width])
-        action, share = decode_name(row[width], where), row[width + 1]
+    for where, key, (named, share) in _rows(header, "mixed", width, 2, path):
+        action = decode_name(named, where)
         if type(share) not in (int, float) or not 0 <= share <= 1:
             raise FormatError(f"{where}: {shorten(repr(share))} is not a probability")
         if key in table or action in mixed.get(key, ()):
             raise FormatError(f"{where}: a second decision for {key!r}")
         mixed.setdefault(key, {})[action] = float(share)
     for key, shares in mixed.items():
-        if abs(math.fsum(shares.values()) - 1) > 1e-9:
-            raise FormatError(
-                f"{path}: the probabilities for {key!r} sum to {math.fsum(shares.values()):.12g},"
-                " not 1"
-            )
+        total = math.fsum(shares.values())
+        if abs(total - 1) > 1e-9:
+            raise FormatError(f"{path}: the probabilities for {key!r} sum to {total:.12g}, not 1")
     return {**table, **mixed}
 
 
 def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], Name]:
     remember: dict[tuple[Name, ...], Name] = {}
-    for where, row in _rows(header, "remember", 6, path):
-        key = tuple(decode_name(part, where) for part in row[:5])
+    for where, key, (memory,) in _rows(header, "remember", 5, 1, path):
         if key in remember:
             raise FormatError(f"{where}: a second memory for {key!r}")
-        remember[key] = decode_name(row[5], where)
+        remember[key] = decode_name(memory, where)
     return remember
 
 
 def _rows(
-    header: Mapping[str, Any], member: str, width: int, path: str
-) -> list[tuple[str, list[Any]]]:
+    header: Mapping[str, Any], member: str, width: int, more: int, path: str
+) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
+    """Where each row of a table stands, the `width` names it begins with, and what follows them."""
     rows = header.get(member, [])
     if not isinstance(rows, list):
         raise FormatError(f"{path}: {member} must be a list")
     for number, row in enumerate(rows):
-        if not isinstance(row, list) or len(row) != width:
-            raise FormatError(
-                f"{path}: {member}[{number}] must be a list of {width}, not {shorten(repr(row))}"
-            )
-    return [(f"{path}: {member}[{number}]", row) for number, row in enumerate(rows)]
+        where = f"{path}: {member}[{number}]"
+        if not isinstance(row, list) or len(row) != width + more:
+            raise FormatError(f"{where} must be a list of {width + more}, not {shorten(repr(row))}")
+        yield where, tuple(decode_name(part, where) for part in row[:width]), row[width:]
 
 
 def _integer(value: Any, where: str) -> int:
@@ -373,28 +358,14 @@ def _integer(value: Any, where: str) -> int:
     return int(value)
 
 
-def _encode_unit(unit: Any) -> Any:
-    return (
-        f"{unit.numerator}/{unit.denominator}"
-        if isinstance(unit, Fraction)
-        else None
-        if unit is None
-        else float(unit)
-    )
-
-
 def _decode_unit(value: Any, where: str) -> Any:
-    if value is None or (type(value) is float and value > 0):
-        return value
-    parts = value.split("/") if isinstance(value, str) else []
-    if len(parts) == 2 and all(
-        part.isascii() and part.isdigit() and 0 < len(part) < 400 and int(part) > 0
-        for part in parts
-    ):
-        return Fraction(int(parts[0]), int(parts[1]))
-    raise FormatError(
-        f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
-    )
+    known = value is None or (type(value) is float and value > 0)
+    found = value if known else positive_fraction(value)
+    if not known and found is None:
+        raise FormatError(
+            f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
+        )
+    return found
 
 
 # ---------------------------------------------------------------------- does it fit the model?

@@ -50,36 +50,22 @@ class Skeleton:
     def check(self, where: str) -> None:
         """Everything inside its range, before anything is looked up."""
         n_choices = len(self.choice_action)
-        rises = (
-            len(self.state_choices) == len(self.states) + 1
-            and self.state_choices[0] == 0
-            and self.state_choices[-1] == n_choices
-        )
-        if not rises or (np.diff(self.state_choices) < 0).any():
+        if not _rises(self.state_choices, len(self.states), n_choices):
             raise PolicyError(
                 f"{where}: state_choices must rise from 0 to {n_choices}, with an entry for each"
                 " state and one more"
             )
-        if n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(
-            self.actions
-        ):
+        if not _lies_in(self.choice_action, self.actions):
             raise PolicyError(f"{where}: choice_action points outside the actions")
         if self.choice_outcomes is None or self.outcome_target is None or self.outcome_cost is None:
             return
-        ends, count = self.choice_outcomes, len(self.outcome_target)
-        if (
-            len(ends) != n_choices + 1
-            or ends[0] != 0
-            or ends[-1] != count
-            or (np.diff(ends) < 0).any()
-            or len(self.outcome_cost) != count
-        ):
+        count = len(self.outcome_target)
+        fits = _rises(self.choice_outcomes, n_choices, count) and len(self.outcome_cost) == count
+        if not fits:
             raise PolicyError(
                 f"{where}: choice_outcomes, outcome_target and outcome_cost do not fit each other"
             )
-        if count and not 0 <= self.outcome_target.min() <= self.outcome_target.max() < len(
-            self.states
-        ):
+        if not _lies_in(self.outcome_target, self.states):
             raise PolicyError(f"{where}: outcome_target points outside the states")
 
     def choices_in(self, ssp: SSP) -> IntArray:
@@ -97,6 +83,16 @@ class Skeleton:
                         there, self.actions[int(self.choice_action[choice])]
                     )
         return found
+
+
+def _rises(offsets: Array, count: int, end: int) -> bool:
+    """Whether these are the offsets of so many groups of `end` things in all."""
+    ends = len(offsets) == count + 1 and offsets[0] == 0 and offsets[-1] == end
+    return bool(ends and (np.diff(offsets) >= 0).all())
+
+
+def _lies_in(numbers: Array, things: Sequence[Name]) -> bool:
+    return bool(((numbers >= 0) & (numbers < len(things))).all())
 
 
 def has_state(ssp: SSP, name: Name) -> bool:
