@@ -39,14 +39,19 @@ DEFAULT_GOAL = "goal"
 
 
 class _Choices(NamedTuple):
-    """Choices by state, and branches by choice, on their way to a model."""
+    """Choices by state, and branches by choice, on their way to a model. `chances` are the
+    probabilities, or the high ends of intervals and the low ones."""
 
     choice_state: Array
     choice_action: Array
     branch_choice: Array
     target: Array
-    probability: Array
     cost: Array
+    chances: tuple[Array, ...]
+
+    def merged(self, chance: Array) -> tuple[Array, Array, Array, Array]:
+        """Choice, target, chance and cost of each branch, equal ones added up."""
+        return merge_equal_outcomes(self.branch_choice, self.target, chance, self.cost)
 
 
 def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
@@ -55,14 +60,14 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
     """
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
-    actions, rows, used, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
-    # Low ends go the same way as high ones, and are merged alike.
-    both = [rows] if model.low is None else [rows, rows._replace(probability=model.low[used])]
+    actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
     left = is_goal.copy()
     left[rows.choice_state] = True
     lost = np.flatnonzero(~left)
     if lost.size:
-        both = [_with_loops(each, lost) for each in both]
+        least = np.abs(rows.cost[rows.cost != 0]).min(initial=np.inf)
+        cost = least if np.isfinite(least) else 1.0
+        rows = _with_choices(rows, lost, 0, np.arange(lost.size), lost, 1.0, cost)
         actions = actions or range(1)
         notes.append(
             f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
@@ -73,16 +78,15 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
     own = extras.fields(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
-        both = [_with_draw(each, starts, n_states, len(actions)) for each in both]
+        each = np.zeros(starts.size, dtype=np.int64)
+        rows = _with_choices(rows, [n_states], len(actions), each, starts, 1 / starts.size, 0.0)
         states = (*states, fresh_name("start", states))
         actions = (*actions, fresh_name("draw", actions))
         own["geometry"] = None
         is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
-    rows = both[0]
-    choice, target, probability, costs = frozen(
-        *merge_equal_outcomes(*rows[2:])
-    )  # nobody else has them, so the SSP need not copy them
+    # Nobody else has them, so the SSP need not copy them.
+    choice, target, probability, costs = frozen(*rows.merged(rows.chances[0]))
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
     if not extras.where and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
@@ -102,18 +106,17 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         **own,
         "notes": (*own["notes"], *notes),
     }
-    if len(both) == 1:
+    if len(rows.chances) == 1:
         return SSP(**fields)
-    return IntervalSSP.from_fields(
-        fields, merge_equal_outcomes(*both[1][2:])[2], np.minimum(probability, 1.0)
-    )
+    low = rows.merged(rows.chances[1])[2]
+    return IntervalSSP.from_fields(fields, low, np.minimum(probability, 1.0))
 
 
 def _without_goal_rows(
     model: Labelled, is_goal: BoolArray, cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], _Choices, BoolArray, list[str]]:
-    """The rows of all states but the goals, without impossible branches, with their costs; and
-    which branches these are.
+) -> tuple[Sequence[Name], _Choices, list[str]]:
+    """The actions, the rows of all states but the goals, without impossible branches and with their
+    costs, and what is noted.
     """
     choice_state, branch_choice = model.choice_state(), model.branch_choice()
     costs = _costs(model, cost, rule, choice_state, branch_choice)
@@ -128,18 +131,17 @@ def _without_goal_rows(
     paid = np.count_nonzero(costs[of_goals]) if rule.step_cost is None else 0
     if paid:
         notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
-    refuse_improbable(
-        model.probability,
-        model.where,
-        lambda branch: _branch_name(model, choice_state, branch_choice, branch),
-    )
+
+    def named(branch: int) -> str:
+        choice = int(branch_choice[branch])
+        state = int(choice_state[choice])
+        nth = choice - int(model.state_choices[state])
+        return f"state {state}, choice {nth} -> {int(model.target[branch])}"
+
+    refuse_improbable(model.probability, model.where, named)
     used &= model.probability != 0
     if not np.isfinite(costs).all():  # of a million states, another copy only for the message
-        refuse_infinite(
-            np.where(used, costs, 0.0),
-            model.where,
-            lambda branch: _branch_name(model, choice_state, branch_choice, branch),
-        )
+        refuse_infinite(np.where(used, costs, 0.0), model.where, named)
     actions, action = _named_choices(model, choice_state, mask)
     rank = np.cumsum(mask, dtype=np.int32) - 1
     rows = _Choices(
@@ -147,50 +149,29 @@ def _without_goal_rows(
         action,
         rank[branch_choice[used]],
         model.target[used],
-        model.probability[used],
         costs[used],
+        tuple(each[used] for each in (model.probability, model.low) if each is not None),
     )
-    return actions, rows, used, notes
+    return actions, rows, notes
 
 
-def _branch_name(model: Labelled, choice_state: Array, branch_choice: Array, branch: int) -> str:
-    choice = int(branch_choice[branch])
-    state = int(choice_state[choice])
-    return (
-        f"state {state}, choice {choice - int(model.state_choices[state])} ->"
-        f" {int(model.target[branch])}"
-    )
-
-
-def _with_draw(rows: _Choices, starts: Array, state: int, action: int) -> _Choices:
-    """One more state, the last, whose only choice draws one of the starts, each as likely as the
-    others.
+def _with_choices(
+    rows: _Choices, states: Any, action: int, of: Array, target: Array, chance: float, cost: float
+) -> _Choices:
+    """One more choice in each of some states; branch k belongs to the choice `of[k]` of them and
+    leads to `target[k]`.
     """
-    return _Choices(
-        np.append(rows.choice_state, state),
-        np.append(rows.choice_action, np.int32(action)),
-        np.append(rows.branch_choice, np.full(starts.size, len(rows.choice_state))),
-        np.append(rows.target, starts),
-        np.append(rows.probability, np.full(starts.size, 1 / starts.size)),
-        np.append(rows.cost, np.zeros(starts.size)),
-    )
-
-
-def _with_loops(rows: _Choices, lost: Array) -> _Choices:
-    """One more choice for each state in `lost`: a loop."""
-    some = np.abs(rows.cost[rows.cost != 0])
-    state = np.concatenate([rows.choice_state, lost])
-    choice = np.concatenate([rows.branch_choice, len(rows.choice_state) + np.arange(lost.size)])
+    state = np.append(rows.choice_state, states)
     order = np.argsort(state, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
     return _Choices(
         state[order],
-        np.concatenate([rows.choice_action, np.zeros(lost.size, dtype=np.int32)])[order],
-        rank[choice],
-        np.concatenate([rows.target, lost]),
-        np.concatenate([rows.probability, np.ones(lost.size)]),
-        np.concatenate([rows.cost, np.full(lost.size, some.min() if some.size else 1.0)]),
+        np.append(rows.choice_action, np.full(len(states), action, dtype=np.int32))[order],
+        rank[np.append(rows.branch_choice, len(rows.choice_state) + of)],
+        np.append(rows.target, target),
+        np.append(rows.cost, np.full(len(of), cost)),
+        tuple(np.append(each, np.full(len(of), chance)) for each in rows.chances),
     )
 
 
@@ -253,25 +234,19 @@ def _costs(
     branch_choice: Array,
 ) -> FloatArray:
     """The cost of every branch."""
-    name = cost
-    if name is None:
-        if rule.ignores_rewards:
-            return rule.apply(np.zeros(len(branch_choice)))
-        if not model.rewards:
-            raise FormatError(
-                f"{model.where}: no reward structures; say what a step costs with --step-cost COST"
-                " (step_cost=)"
-            )
-        if len(model.rewards) > 1:
-            raise FormatError(
-                f"{model.where}: choose the cost with --cost NAME (cost=) among:"
-                f" {_list(model.rewards)}"
-            )
-        name = next(iter(model.rewards))
-    if name not in model.rewards:
+    if cost is None and rule.ignores_rewards:
+        return rule.apply(np.zeros(len(branch_choice)))
+    if cost is None and not model.rewards:
         raise FormatError(
-            f"{model.where}: no reward structure {name!r}; choose with --cost NAME (cost=) among:"
-            f" {_list(model.rewards)}"
+            f"{model.where}: no reward structures; say what a step costs with --step-cost COST"
+            " (step_cost=)"
+        )
+    name = next(iter(model.rewards)) if cost is None else cost
+    several = cost is None and len(model.rewards) > 1
+    if several or name not in model.rewards:
+        how = "choose the cost" if several else f"no reward structure {name!r}; choose"
+        raise FormatError(
+            f"{model.where}: {how} with --cost NAME (cost=) among: {_list(model.rewards)}"
         )
     reward = model.rewards[name]
     of_choice = exact_sum(

@@ -18,6 +18,7 @@ outcome without loss.
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -302,14 +303,9 @@ class UmbReader:
                 f"{folder}values.bin", f"has the action {values.max()}, outside 0..{n_actions - 1}"
             )
         strings = bytes(self.members.get(f"{folder}strings.bin", b""))
-        offsets = self._array(f"{folder}string-mapping.bin", "<u8", n_actions + 1)
-        if offsets[0] != 0 or offsets[-1] != len(strings) or (offsets[1:] < offsets[:-1]).any():
-            raise self._fail(f"{folder}string-mapping.bin", f"must rise from 0 to {len(strings)}")
+        offsets = self._offsets(f"{folder}string-mapping.bin", n_actions, len(strings)).tolist()
         try:
-            names = [
-                strings[begin:end].decode("utf-8")
-                for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist())
-            ]
+            names = [strings[begin:end].decode("utf-8") for begin, end in pairwise(offsets)]
         except UnicodeDecodeError:
             raise self._fail(f"{folder}strings.bin", "this is not UTF-8 text") from None
         number = {
