@@ -37,7 +37,7 @@ from tailpath.formats.gym_ends import Endings, Outcome, fresh
 from tailpath.formats.gym_map import cells_of
 from tailpath.formats.reading import Reading
 from tailpath.graph import FloatArray
-from tailpath.model.builders import arrays_from_rows
+from tailpath.model.builders import Numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS
 from tailpath.texts import did_you_mean
@@ -247,31 +247,14 @@ def _in_order(
     """The model with its states in the `order` of the table, where `SSP.from_outcomes` would number
     them as they appear.
     """
-    met: dict[Name, None] = dict.fromkeys(outcome[0] for outcome in outcomes) | dict(goals)
-    states = [state for state in order if state in met] + [
-        state for state in met if state not in order
-    ]
-    number = {state: index for index, state in enumerate(states)}
-    action = {
-        name: index for index, name in enumerate(dict.fromkeys(outcome[1] for outcome in outcomes))
-    }
-    arrays = arrays_from_rows(
-        np.array([number[outcome[0]] for outcome in outcomes]),
-        np.array([action[outcome[1]] for outcome in outcomes]),
-        np.array([number[outcome[2]] for outcome in outcomes]),
-        np.array([outcome[3] for outcome in outcomes], dtype=np.float64),
-        np.array([outcome[4] for outcome in outcomes], dtype=np.float64),
-        len(states),
-        merge=True,
-    )
-    return SSP(
-        **arrays,
-        is_goal=np.array([state in goals for state in states]),
-        start_index=number[start],
-        states=tuple(states),
-        actions=tuple(action),
-        **more,
-    )
+    met = dict.fromkeys(outcome[0] for outcome in outcomes) | dict(goals)
+    numbers = Numbering(dict(goals))
+    for state in (*filter(met.__contains__, order), *met):
+        numbers.states.setdefault(state, len(numbers.states))
+    for outcome in outcomes:
+        numbers.add(*outcome)
+    fields = numbers.arrays(start)._replace(exact_unit=None)
+    return SSP(**fields._asdict(), **more)
 
 
 def _reachable(table: Any, starts: Iterable[Name], where: str) -> Iterator[Outcome]:
