@@ -176,12 +176,12 @@ def takes_model(command: Command) -> Command:
     @functools.wraps(command)
     def with_model(*args: Any, model: str, **options: Any) -> Any:
         reading = {option.name: options.pop(option.name) for option in flags}
-        ways = {way.name: options.pop(way.name) for way in ENDINGS}
+        endings = {ending.name: options.pop(ending.name) for ending in ENDINGS}
         if discounts:
             # With a limit of steps the discount is part of the model, for every method and policy
             # alike.
-            options["gamma"] = None if ways["within"] is not None else ways.pop("gamma")
-        return command(*args, ssp=read_model(model, ways, **reading), source=model, **options)
+            options["gamma"] = None if endings["within"] is not None else endings.pop("gamma")
+        return command(*args, ssp=read_model(model, endings, **reading), source=model, **options)
 
     own = inspect.signature(command).parameters
     discounts, flags = (
@@ -260,24 +260,26 @@ ENDINGS = (
 )
 
 
-def _ended(ssp: SSP, ways: Mapping[str, Any]) -> SSP:
+def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
     """The model with the ends asked for: the limit of steps first, since the others look at what it
     leaves open.
     """
-    if ways.get("within") is not None:
-        ssp = tailpath.within(ssp, ways["within"], ways["otherwise"], gamma=ways["gamma"] or 1)
-    elif ways.get("gamma") is not None:
+    if endings.get("within") is not None:
+        ssp = tailpath.within(
+            ssp, endings["within"], endings["otherwise"], gamma=endings["gamma"] or 1
+        )
+    elif endings.get("gamma") is not None:
         raise click.UsageError(
             "a discount is exact here over a bounded number of steps: give --within N, too"
         )
-    elif ways.get("otherwise") is not None:
+    elif endings.get("otherwise") is not None:
         raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
-    if ways.get("give_up") is not None:
-        ssp = tailpath.give_up(ssp, ways["give_up"])
-    return tailpath.given_arrival(ssp) if ways.get("given_arrival") else ssp
+    if endings.get("give_up") is not None:
+        ssp = tailpath.give_up(ssp, endings["give_up"])
+    return tailpath.given_arrival(ssp) if endings.get("given_arrival") else ssp
 
 
-def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any) -> SSP:
+def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: Any) -> SSP:
     """Read a model as the command line names it, end it in the ways asked for, and repeat its notes
     on standard error.
     """
@@ -293,7 +295,7 @@ def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any
                 f"reading {model}: {share:.0%} of {done / share / 1e6:.0f} MB"
             ),
         )
-    ssp = _ended(ssp, ways or {})
+    ssp = _ended(ssp, endings or {})
     for note in ssp.notes:
         print_message("note", note)
     return ssp

@@ -61,9 +61,9 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
-    left = is_goal.copy()
-    left[rows.choice_state] = True
-    lost = np.flatnonzero(~left)
+    has_choices = is_goal.copy()
+    has_choices[rows.choice_state] = True
+    lost = np.flatnonzero(~has_choices)
     if lost.size:
         least = np.abs(rows.cost[rows.cost != 0]).min(initial=np.inf)
         cost = least if np.isfinite(least) else 1.0

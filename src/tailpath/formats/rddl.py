@@ -177,7 +177,7 @@ def _ordered(happens: dict[str, Term], where: str) -> dict[str, Term]:
 # ---------------------------------------------------------------------- all states
 
 
-class _Looked:
+class _CachedTerm:
     """A term with a memory: the law for each combination of what it depends on. It is `alone` if
     that is no other fluent that changes in the same step."""
 
@@ -204,11 +204,11 @@ def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
     names, first = tuple(problem.start), tuple(problem.start.values())
     actions = {name: dict.fromkeys(each, True) for name, each in problem.actions.items()}
     none = dict.fromkeys(chain.from_iterable(problem.actions.values()), False)
-    happens = [(key, _Looked(term, problem.happens)) for key, term in problem.happens.items()]
+    happens = [(key, _CachedTerm(term, problem.happens)) for key, term in problem.happens.items()]
     allowed, over = (
-        [_Looked(term) for term in terms] for terms in (problem.allowed, problem.ended)
+        [_CachedTerm(term) for term in terms] for terms in (problem.allowed, problem.ended)
     )
-    reward, primed = _Looked(problem.reward), [f"{name}'" for name in names]
+    reward, primed = _CachedTerm(problem.reward), [f"{name}'" for name in names]
     found, waiting = {first}, [first]
     rows: list[Row] = []
     ended: set[State] = set()
@@ -239,7 +239,7 @@ def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
 
 
 def _branches(
-    happens: Sequence[tuple[str, _Looked]], fluents: dict[str, Any]
+    happens: Sequence[tuple[str, _CachedTerm]], fluents: dict[str, Any]
 ) -> Iterator[tuple[Any, Fluents]]:
     """What may come of a state and an action: the probability and all fluents, new and old."""
     branches: list[tuple[Any, dict[str, Any]]] = [(1, fluents)]
@@ -327,11 +327,11 @@ def _settled(rows: list[Row]) -> set[State]:
     into: dict[State, set[State]] = {}
     for state, _, target, _, _ in rows:
         into.setdefault(target, set()).add(state)
-    lively = [state for state, _, _, _, reward in rows if reward]
-    seen = set(lively)
-    while lively:
-        for state in into.get(lively.pop(), ()):
+    rewarding = [state for state, _, _, _, reward in rows if reward]
+    seen = set(rewarding)
+    while rewarding:
+        for state in into.get(rewarding.pop(), ()):
             if state not in seen:
                 seen.add(state)
-                lively.append(state)
+                rewarding.append(state)
     return {row[0] for row in rows} - seen

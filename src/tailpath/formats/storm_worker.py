@@ -50,18 +50,18 @@ def watched(folder: str) -> None:
     """Go on in a child. The process itself only waits for it, or for the parent to go, and ends
     with its exit code, or 128 + its signal.
     """
-    here, there = os.pipe()
+    builder_ends, until_it_ends = os.pipe()
     builder = os.fork()
     if builder == 0:
-        os.close(here)  # the other end closes when this process ends
+        os.close(builder_ends)  # the other end closes when this process ends
         return
-    os.close(there)
+    os.close(until_it_ends)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent has it as well, and will go
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     finished = False
     try:
-        ready = select.select([0, here], [], [])[0]
-        finished = here in ready
+        ready = select.select([0, builder_ends], [], [])[0]
+        finished = builder_ends in ready
     finally:
         if not finished:
             os.kill(builder, signal.SIGKILL)

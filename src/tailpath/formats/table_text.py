@@ -192,8 +192,13 @@ class LongTable:
         states = self.states.of(Words(pairs.ravel(), source.texts + target.texts))
         actions = self.actions.of(words[at["action"]] if "action" in at else target)
         self.fractions.update(text.strip() for text in price.texts if "/" in text)
-        told = (price, *(words[at[column]] for column in self.given_by))
-        found = (states[::2], states[1::2], actions, *(each.understood(numbers) for each in told))
+        columns = (price, *(words[at[column]] for column in self.given_by))
+        found = (
+            states[::2],
+            states[1::2],
+            actions,
+            *(each.understood(numbers) for each in columns),
+        )
         for mark, marked in self.marks.items():
             marked.extend(words[at[mark]].understood(partial(self._truths, mark)).tolist())
         return found

@@ -56,10 +56,10 @@ def _page(
     tables: Sequence[CaptionedTable],
     figures: Mapping[str, str],
 ) -> str:
-    whole = is_complete(part_of_paper(results))
+    complete = is_complete(part_of_paper(results))
     own = title and title != paper().title  # a part of the paper's study is not the paper's
     parts = [
-        f"# {paper().title if whole else title if own else Design.title}",
+        f"# {paper().title if complete else title if own else Design.title}",
         _about(results, runs, others),
     ]
     judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}

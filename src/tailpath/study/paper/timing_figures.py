@@ -154,9 +154,9 @@ def draw_monte_carlo(results: Results) -> Any:
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
         for k, low in enumerate(results.alpha0):
-            aside = 0.22 * (k - (len(results.alpha0) - 1) / 2)
+            shift = 0.22 * (k - (len(results.alpha0) - 1) / 2)
             dots = [
-                (atoms.index(setting.atoms) + aside, abs(row.simulated - row.deployed))
+                (atoms.index(setting.atoms) + shift, abs(row.simulated - row.deployed))
                 for setting in results.settings("simulation", problem=problem, alpha0=low)
                 for row in results.of("simulation", setting).simulations
                 if row.alpha == low
