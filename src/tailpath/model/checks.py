@@ -114,7 +114,7 @@ def check_outcomes(ssp: SSP) -> None:
         ),
     )
     if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
-        object.__setattr__(ssp, "outcome_cost", cost + 0.0)
+        vars(ssp)["outcome_cost"] = cost + 0.0
 
 
 def check_unit(ssp: SSP) -> None:
@@ -126,7 +126,7 @@ def check_unit(ssp: SSP) -> None:
     if not isinstance(ssp.exact_unit, (int, Fraction)) or not ssp.exact_unit > 0:
         raise ModelError(f"the cost unit must be a positive fraction, not {ssp.exact_unit!r}")
     unit, cost = Fraction(ssp.exact_unit), ssp.outcome_cost
-    object.__setattr__(ssp, "exact_unit", unit)
+    vars(ssp)["exact_unit"] = unit
     largest = float(np.abs(cost).max(initial=0.0))
     if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
         raise ModelError(
@@ -143,7 +143,7 @@ def check_unit(ssp: SSP) -> None:
             f"costs {float(cost[o])!r}, not a whole multiple of {_short(unit)}, the cost unit"
         ),
     )
-    object.__setattr__(ssp, "outcome_cost", exact)
+    vars(ssp)["outcome_cost"] = exact
 
 
 def checked_probabilities(ssp: SSP) -> FloatArray:

@@ -46,10 +46,10 @@ from tailpath.pictures.notebook import model_card
 Name = Hashable
 
 
-def _names(given: Any, what: str) -> tuple[Name, ...]:
-    """Names as a tuple, which does not change with the caller's list."""
+def _names(given: Any, what: str) -> Sequence[Name]:
+    """Names as a tuple, which does not change with the caller's list, or as a range."""
     try:
-        return tuple(given)
+        return given if isinstance(given, range) else tuple(given)
     except TypeError:
         raise ModelError(f"{what} must be a sequence of names, not {given!r}") from None
 
@@ -157,7 +157,7 @@ class SSP(SSPBuilder):
     paid: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        dtypes = {
+        dtypes: dict[str, Any] = {
             "state_choices": np.int64,
             "choice_outcomes": np.int64,
             "outcome_target": np.int32,
@@ -166,18 +166,16 @@ class SSP(SSPBuilder):
             "choice_action": np.int32,
             "is_goal": np.bool_,
         }
-        for name, dtype in dtypes.items():
-            object.__setattr__(self, name, own_array(getattr(self, name), name, dtype))
-        for name in ("states", "actions"):
-            if not isinstance(getattr(self, name), (tuple, range)):
-                object.__setattr__(self, name, _names(getattr(self, name), name))
-        object.__setattr__(self, "geometry", geometry_of(self.geometry, self.states))
         if self.paid is not None:
-            object.__setattr__(self, "paid", own_array(self.paid, "paid", np.float64))
+            dtypes["paid"] = np.float64
+        arrays = {name: own_array(getattr(self, name), name, dtypes[name]) for name in dtypes}
+        names = {name: _names(getattr(self, name), name) for name in ("states", "actions")}
+        vars(self).update(arrays | names)
+        vars(self)["geometry"] = geometry_of(self.geometry, self.states)
         check_structure(self)
         check_outcomes(self)
         check_unit(self)
-        object.__setattr__(self, "outcome_probability", checked_probabilities(self))
+        vars(self)["outcome_probability"] = checked_probabilities(self)
         self._freeze()
         for name in dtypes:
             hand_over(getattr(self, name))
