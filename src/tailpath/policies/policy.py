@@ -86,7 +86,7 @@ class Policy(Protocol):
         state : hashable
             The name of the state.
         memory : hashable
-            What the policy remembers.
+            What the policy remembers; for the kinds of the package by default its first memory.
 
         Returns
         -------
@@ -142,25 +142,6 @@ class Kind(Record, Runs, Policy):
     """What the package's own kinds have besides the three functions."""
 
     def action(self, state: Name, memory: Any = AT_START) -> Any:
-        """What to do.
-
-        Parameters
-        ----------
-        state : hashable
-            The name of the state.
-        memory : hashable, optional
-            What the policy remembers; by default the memory before the first step.
-
-        Returns
-        -------
-        hashable or mapping
-            The name of an action, or `{action: probability}`.
-
-        Raises
-        ------
-        PolicyError
-            If the policy has no action there.
-        """
         return self._decision(state, self.start(state) if memory is AT_START else memory)
 
     def _decision(self, state: Name, memory: Any) -> Decision:

@@ -69,23 +69,7 @@ class ExpectedSolution(LeastCosts):
     iterations: int
     gamma: float = 1.0
 
-    def verify(self) -> Proof:
-        """Check the bounds of every state on the model as given, in exact arithmetic.
-
-        The code shares nothing with the solver.
-
-        Returns
-        -------
-        Proof
-            `proved` lists what was proved; printed, it is that list.
-
-        Raises
-        ------
-        RefutedError
-            If a bound does not hold.
-        OptionError
-            If the checker cannot prove a bound.
-        """
+    def _checked(self) -> Proof:
         return check_expected(self)
 
     def _repr_html_(self) -> str:

@@ -72,21 +72,7 @@ class RobustExpected(LeastCosts):
             lambda: solve_robust_expected(self.model, other).bounds,
         )
 
-    def verify(self) -> Proof:
-        """Check the bounds of every state on the model as given, in exact arithmetic.
-
-        The code shares nothing with the solver.
-
-        Returns
-        -------
-        Proof
-            `proved` lists what was proved; printed, it is that list.
-
-        Raises
-        ------
-        RefutedError
-            If a claim does not hold.
-        """
+    def _checked(self) -> Proof:
         return check_robust_expected(self)
 
     def __repr__(self) -> str:
