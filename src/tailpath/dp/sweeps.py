@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.graph import grouped
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
@@ -321,6 +320,28 @@ def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
     return into_start, source, length
 
 
+@kernel
+def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
+    """Nodes by strong components, those after others that they lead to, and inside them in the
+    order given; and where each component begins.
+    """
+    component = np.empty(len(order), dtype=np.int32)
+    part_start = np.zeros(strong_components(row_start, target, component) + 1, dtype=np.int64)
+    for node in order:
+        part_start[component[node] + 1] += 1
+    position, ordered = (
+        np.empty(len(part_start), dtype=np.int64),
+        np.empty(len(order), dtype=np.int64),
+    )
+    for part in range(len(part_start) - 1):
+        part_start[part + 1] += part_start[part]
+        position[part] = part_start[part]
+    for node in order:
+        ordered[position[component[node]]] = node
+        position[component[node]] += 1
+    return ordered, part_start
+
+
 def room_for(given: Decisions) -> Decisions:
     """Room for folded rows. Indices have no sign: the compiler need not ask whether they count from
     the end.
@@ -346,10 +367,7 @@ class Sweeps:
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
-        component = np.empty(len(order), dtype=np.int32)
-        count = strong_components(*frozen(row_start, target), component)
-        member, part_start = grouped(component[order], int(count))
-        return cls(order[member], part_start)
+        return cls(*by_component(*frozen(row_start, target, order)))
 
     @classmethod
     def of_chain(

@@ -36,7 +36,7 @@ def own_array(values: Any, what: str, dtype: Any) -> Array:
     locked = _LOCKED.get(id(values))
     if locked is not None and locked is values and locked.dtype == dtype and locked.ndim == 1:
         return locked
-    if np.ma.is_masked(values):
+    if hasattr(values, "mask") and np.ma.is_masked(values):  # looked up: numpy.ma loads slowly
         raise ModelError(f"{what} has masked entries")
     try:
         given = np.asarray(values)
