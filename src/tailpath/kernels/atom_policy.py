@@ -36,6 +36,14 @@ class Nearest(NamedTuple):
     atom: Array
 
 
+class Detours(NamedTuple):
+    """By pair of node and atom: the choice to take, the VaR under it, and what it costs more."""
+
+    choice: Array
+    var: Array
+    regret: Array
+
+
 @kernel
 def beats(area: float, best: float, floor: float) -> bool:
     """Whether one area `y Q(y)` is below another by more than a tie; `floor` is y times that of
@@ -129,16 +137,15 @@ def _reach(
 def all_factors(
     model: AtomModel,
     slope: Array,
-    first: int,
-    last: int,
     choice: Array,
     var: Array,
     offset: Array,
     rule: int,
     out_xi: Array,
 ) -> None:
-    """`factors` for the chosen choice at every atom of nodes first .. last - 1."""
-    for node in range(first, last):
+    """`factors` for the chosen choice at every atom of some nodes, each a row of `choice`, `var`
+    and `offset`."""
+    for node in range(len(choice)):
         for atom in range(len(model.atoms)):
             begin = offset[node, atom]
             factors(
@@ -206,17 +213,13 @@ def find_detours(
     arrives: Array,
     rule: int,
     scratch: Scratch,
-    xi: Array,
-    out_choice: Array,
-    out_var: Array,
-    out_regret: Array,
+    out: Detours,
 ) -> None:
     """For every pair that does not arrive: the cheapest choice that may meet one that does, and
-    what it costs more than the best.
-
-    `xi` has room for the factors of a choice. What a pair pays for its detour comes in infinite.
+    what it costs more than the best. That comes in infinite.
     """
-    best = scratch.best
+    out_choice, out_var, out_regret = out
+    best, xi = scratch.best, scratch.falling  # which holds nothing once a node is merged
     for node in range(len(arrives)):
         missing = 0
         for atom in range(len(best)):

@@ -51,18 +51,16 @@ def sweep_atoms(
     work: AtomWork,
     scratch: Scratch,
     order: Array,
-    first: int,
-    last: int,
     part: int,
     clock: int,
     slack: float,
 ) -> float:
-    """Back up the nodes at places first .. last - 1 of the order; returns the largest change of a
-    value.
+    """Back up the nodes of a part in this order, the first of them at `clock`; returns the largest
+    change of a value.
     """
     bundles, memory = model.bundles, work.memory
     change = 0.0
-    for position in range(first, last):
+    for position in range(len(order)):
         node = order[position]
         begin, end = (
             bundles.bundle_runs[bundles.node_bundles[node]],
@@ -145,18 +143,7 @@ def _best(
                 merge_runs(size, n_atoms, scratch)
             row = choice - first
             chances = bundles.choice_chances[choice]
-            along_segments(
-                model.limits,
-                scratch.falling,
-                scratch.width,
-                scratch.run,
-                bundles.chance,
-                chances,
-                size,
-                row,
-                area,
-                scratch.var,
-            )
+            along_segments(model.limits, bundles.chance, chances, size, row, scratch)
             for atom in range(n_atoms):
                 best[atom] = min(best[atom], area[row, atom])
     for choice in range(first, model.node_choices[node + 1]):

@@ -218,18 +218,7 @@ def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> N
         merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
             chances = bundles.choice_chances[choice]
-            along_segments(
-                model.limits,
-                scratch.falling,
-                scratch.width,
-                scratch.run,
-                bundles.chance,
-                chances,
-                size,
-                row,
-                scratch.area,
-                scratch.var,
-            )
+            along_segments(model.limits, bundles.chance, chances, size, row, scratch)
             row += 1
 
 
@@ -336,16 +325,7 @@ def _merge_equals(
 
 @kernel
 def along_segments(
-    limits: Array,
-    falling: Array,
-    width: Array,
-    run: Array,
-    chance: Array,
-    chances: int,
-    size: int,
-    row: int,
-    out_area: Array,
-    out_var: Array,
+    limits: Array, chance: Array, chances: int, size: int, row: int, scratch: Scratch
 ) -> None:
     """`y Q(y)` and the VaR of one choice, along the merged segments of its bundle, into a row.
 
@@ -355,6 +335,8 @@ def along_segments(
     last slope of all. What is written before an atom is settled is overwritten: that takes less
     than to decide each time.
     """
+    falling, width, run = scratch.falling, scratch.width, scratch.run
+    out_area, out_var = scratch.area, scratch.var
     none, one = np.uint64(0), np.uint64(1)
     mass, area, atom, last = 0.0, 0.0, none, 0.0
     to, of = np.uint64(row), np.uint64(chances)

@@ -178,7 +178,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     offset, _ = run_offsets(augmented, choice)
     if rule != VERTEX:
         xi = np.empty(sum(len(part) for run in runs for part in run))
-        all_factors(model, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
+        all_factors(model, augmented.work.slope, choice, var, offset, rule, xi)
         return Tables(choice, var, offset, xi)
     every = [np.empty(0), *(part for run in runs for part in run)]
     return Tables(choice, var, offset, np.concatenate(every))

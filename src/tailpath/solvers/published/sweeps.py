@@ -358,7 +358,7 @@ def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
 
     def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
         return lambda first, last, part: sweep_atoms(
-            model, work, new_scratch(model), order, first, last, part, clock, slack
+            model, work, new_scratch(model), order[first:last], part, clock + first, slack
         )
 
     def sweep(order: IntArray, clock: int) -> float:

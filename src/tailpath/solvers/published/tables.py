@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from tailpath.errors import TailpathWarning
 from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.kernels.atom_policy import (
+    Detours,
     Nearest,
     all_factors,
     choose,
@@ -30,6 +31,7 @@ from tailpath.kernels.atom_policy import (
     find_detours,
     mark_arriving,
 )
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.segments import new_scratch
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
@@ -71,7 +73,11 @@ def greedy_tables(augmented: Augmented, team: Team, rule: int) -> Tables:
         augmented.n,
         augmented.parts,
         lambda first, last, _: all_factors(
-            model, slope, first, last, choice, var, offset, rule, xi
+            model,
+            slope,
+            *(table[first:last] for table in (choice, var, offset)),
+            rule,
+            xi,
         ),
     )
     return Tables(choice, var, offset, xi)
@@ -89,29 +95,18 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
     model, slope = augmented.model, augmented.work.slope
-    nearest = Nearest(*borders_of(model.atoms, model.own))
+    nearest = Nearest(*frozen(*borders_of(model.atoms, model.own)))
     # Nobody gets to atoms that a state does not have.
     arrives = ~model.own[model.grid[: augmented.n]]
     order = np.arange(augmented.n)
     while not mark_arriving(
         model, order, nearest, tables.choice, tables.offset, tables.xi, arrives
     ):
-        choice, var = tables.choice.copy(), tables.var.copy()
-        regret = np.full(choice.shape, np.inf)
-        find_detours(
-            model,
-            slope,
-            nearest,
-            arrives,
-            rule,
-            new_scratch(model),
-            np.empty(model.most_runs),
-            choice,
-            var,
-            regret,
-        )
+        regret = np.full(arrives.shape, np.inf)
+        found = Detours(tables.choice.copy(), tables.var.copy(), regret)
+        find_detours(model, slope, nearest, arrives, rule, new_scratch(model), found)
         taken = regret <= regret.min() + SAME_REGRET
-        _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
+        _replace(augmented, tables, np.argwhere(taken), found.choice, found.var, rule)
         tables.detours += int(taken.sum())
 
 
