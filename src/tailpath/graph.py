@@ -53,7 +53,9 @@ def offsets_of(group: Array, n_groups: int) -> IntArray:
 
 def offsets_from_lengths(length: Array) -> IntArray:
     """Where each group starts if the groups have these lengths; one entry more than groups."""
-    return np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+    offsets = np.zeros(len(length) + 1, dtype=np.int64)
+    np.cumsum(length, out=offsets[1:])
+    return offsets
 
 
 def members(offsets: Array, group: int) -> range:

@@ -15,8 +15,6 @@ BOOK = read_book()
 PART = ("gridworld:5x5", "textbook:counter-example", "commute", "lottery C", "free 3", "unitless 0")
 PART += ("missed 0", "lost 0", "extreme 0", "stubborn 0", "fine 0", "small way", "grid 100")
 
-#: What the program still has wrong.
-NOT_YET = (rules.FAR,)
 #: Two ways that cost the same, and one that is dearer.
 TWINS = [("s", "a", "goal", 1, 1), ("s", "b", "goal", 1, 1), ("s", "c", "goal", 1, 2)]
 
@@ -44,9 +42,7 @@ def test_what_is_known_to_be_wrong_is_in_the_book(wrong):
 
 
 @pytest.mark.parametrize("wrong", KNOWN_WRONG, ids=lambda wrong: f"{wrong.model} {wrong.verb}")
-def test_what_was_wrong_is_right(wrong, request):
-    if wrong.reason in NOT_YET:  # strict: once it is right, this fails, and the reason goes
-        request.applymarker(pytest.mark.xfail(reason=wrong.reason, raises=AssertionError))
+def test_what_was_wrong_is_right(wrong):
     general = [e for e in BOOK[wrong.model] if e[0] == "limited" and EMPTY in e[1][1]]
     assert compare(wrong.model, [*known(wrong), *general]) == []
 

@@ -278,7 +278,7 @@ class Robust:
         # A budget beyond which nothing may matter, as far as one can guess: costs that it has no
         # room for need no levels.
         guess = max(GUESSED * self.layout.start_value, 16.0)
-        while weight and guess < min(limit, self.layout.reach() + 1):
+        while weight and guess < min(limit, self.layout.longest + 1):
             found = self._fill(objective._replace(limit=guess), loss)
             if cutoff_of.plain(objective, found.best) <= guess:
                 return found

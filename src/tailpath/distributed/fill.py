@@ -18,7 +18,7 @@ from tailpath.distributed.checkpoints import Checkpoints
 from tailpath.distributed.job import Job
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import joined, largest, together
-from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, move_window, sweep
+from tailpath.dp.budgets import Changes, Objective, cutoff_of, move_window, sweep
 from tailpath.dp.fill import Check, Fill, Filled, Progress, fill
 from tailpath.dp.layout import NO_LOSS, WINDOW, FloatArray, Layout
 
@@ -42,8 +42,18 @@ class Filling:
         self.model, self.work = part.up_to(objective.limit), part.work(objective, rows=rows)
         size = (self.together + 1) * part.n
         self.out = Changes(*(np.empty(size, dtype=kind) for kind in KINDS))
-        criteria = objective.criteria
-        spent = criteria[:, BASE] + criteria[:, TO_GO] * part.start_value
+        criteria, levels = objective.criteria, (0, 0, 0)
+        spent = part.spent(criteria)
+        sweep(
+            self.model,
+            self.objective,
+            NO_LOSS,
+            levels,
+            np.inf,
+            self.work,
+            self.out,
+            np.empty((1, len(criteria))),
+        )
         self.values: list[FloatArray] = [spent]
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
@@ -103,7 +113,7 @@ class Filling:
         """What was found; changes are those of the own nodes, by their places here."""
         comm, part = self.part.halo.comm, self.part
         error, left = (largest(comm, each) for each in (self.error, self.gain_left))
-        per_level = part.depth * part.per_block(error, left)
+        per_level = part.per_level(error, left)
         nothing = Changes(*(np.zeros(0, dtype=kind) for kind in KINDS))
         columns = zip(nothing, *self.changes)
         changes = Changes(*(np.concatenate(column) for column in columns))

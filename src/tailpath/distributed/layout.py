@@ -173,6 +173,8 @@ def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
         rounding=whole.rounding,
         depth=whole.depth,
         visits=whole.visits,
+        joints=whole.joints,
+        largest=whole.largest,
         halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: place[asked]),
         own=len(own),
         number=number,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.rounding import FADED, FEW, NOTHING, UNIT
+from tailpath.kernels.rounding import FADED, NOTHING, THRICE, UNIT
 
 FloatArray = NDArray[np.float64]
 #: A proved relative error above this makes a solver look for a better method.
@@ -64,8 +64,8 @@ def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bou
     """Bounds by relative errors: truth >= (1 - below) value and <= (1 + above) value, for values >=
     0.
     """
-    lower = value * (np.maximum(1 - below, 0.0) * (1 - FEW))
-    upper = value * ((1 + above) * (1 + FEW))
+    lower = value * (np.maximum(1 - below, 0.0) * (1 - THRICE))
+    upper = value * ((1 + above) * (1 + THRICE))
     if np.min(upper, initial=np.inf) < FADED:  # there a product is off by more than a share
         upper = np.where(value > 0.0, np.nextafter(upper, np.inf), upper)
     return Bounds(value, lower, upper, method)

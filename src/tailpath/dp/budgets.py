@@ -69,18 +69,20 @@ EXCESS, LATE, MEAN = (
 
 class Rows(NamedTuple):
     """Node -> choices -> outcomes that need a row. Shapes: (nodes + 1,), (choices + 1,),
-    (outcomes,), (outcomes,).
+    (outcomes,), (outcomes,). `cost` (choices,) is what each choice costs on average.
     """
 
     node_choices: Array
     outcome_start: Array
     offset: Array
     probability: Array
+    cost: Array
 
 
 class Ends(NamedTuple):
     """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of
-    `choice[e]`. The choices of node s that have any are `of_node[s] : of_node[s + 1]`.
+    `choice[e]`, and `ahead` is V* behind each. The choices of node s that have any are
+    `of_node[s] : of_node[s + 1]`.
     """
 
     of_node: Array
@@ -88,6 +90,7 @@ class Ends(NamedTuple):
     start: Array
     cost: Array
     probability: Array
+    ahead: Array
 
 
 class Nodes(NamedTuple):
@@ -134,27 +137,43 @@ class Objective(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What a sweep works on.
+    """What a sweep works on, from level 0 on, where it is filled.
 
-    Values by criterion, place and price, the level of their first row, and how many rows before its
-    own a level needs; constants by criterion and choice, at all levels and at the present one;
-    scratch by choice and by price; the level at which the constants of a node change next; the
-    active nodes of each block, where its next one stands, and how many are active; the choice of
-    every node.
+    Values by criterion, position and price, the level of their first row, and how many rows before
+    its own a level needs; constants by criterion and choice, and scratch by choice; the level at
+    which the constants of a node change next; the active nodes of each block, where its next one
+    stands, and how many are active; the choice of every node.
     """
 
     value: Array
     origin: Array
     reach: int
-    static: Array
     constant: Array
     worth: Array
-    scratch: Array
     due: Array
     active: Array
     entered: Array
     n_active: Array
     choice: Array
+
+
+def work_on(nodes: Nodes, constants: tuple[int, int], reach: int, rows: int) -> Work:
+    """Arrays for a sweep from level 0 on, with so many rows of values for each criterion and the
+    shape of `constants`.
+    """
+    n, blocks = len(nodes.least), len(nodes.block_joint)
+    return Work(
+        value=np.empty(constants[0] * rows * n),
+        origin=np.empty(1, dtype=np.int64),
+        reach=reach,
+        constant=np.empty(constants),
+        worth=np.empty(constants[1]),
+        due=np.empty(n, dtype=np.int64),
+        active=np.empty(n, dtype=np.int32),
+        entered=np.empty(blocks, dtype=np.int64),
+        n_active=np.empty(blocks, dtype=np.int64),
+        choice=np.empty(n, dtype=np.int64),
+    )
 
 
 class Changes(NamedTuple):
@@ -167,15 +186,38 @@ class Changes(NamedTuple):
     choice: Array
 
 
+@kernel
+def begin_levels(model: Model, criteria: Array, lanes: int, work: Work) -> None:
+    """Level 0 and all below it, where the budget is spent; every node begins with its first
+    choice.
+    """
+    nodes, rows, reach, n = model.nodes, model.rows, work.reach, len(model.nodes.least)
+    size = len(work.value) // (len(criteria) * lanes)
+    for i in range(len(criteria)):
+        base, slope, to_go = criteria[i, BASE], criteria[i, SLOPE], criteria[i, TO_GO]
+        for row in range(reach):
+            for node in range(n):
+                worth = base - slope * (row + 1 - reach) + to_go * nodes.value[node]
+                for lane in range(lanes):
+                    work.value[(i * size + row * n + node) * lanes + lane] = worth
+        for choice in range(len(rows.cost)):
+            work.constant[i, choice] = criteria[i, PER_STEP] * rows.cost[choice]
+    work.origin[0] = 1 - reach
+    for node in range(len(rows.node_choices) - 1):
+        work.due[node], work.choice[node] = 0, rows.node_choices[node]
+    for block in range(len(nodes.block_joint)):
+        work.entered[block], work.n_active[block] = nodes.block_start[block], 0
+
+
 @kernel(inline=True)
 def set_constants(
-    ends: Ends, criteria: Array, loss: Array, w: int, span: tuple[int, int], work: Work
+    model: Model, criteria: Array, loss: Array, w: int, span: tuple[int, int], work: Work
 ) -> int:
     """What the choices of active nodes are worth at budget w without the outcomes that have a row,
     where that is due; returns when it is due next.
     """
-    of_node, of_choice, start, cost, probability = ends
-    static, constant, active, due = work.static, work.constant, work.active, work.due
+    of_node, of_choice, start, cost, probability, ahead = model.ends
+    own, constant, active, due = model.rows.cost, work.constant, work.active, work.due
     moving, soonest = len(loss) > 0, NEVER
     for i in range(len(criteria)):
         moving |= criteria[i, SLOPE] != 0.0
@@ -186,11 +228,12 @@ def set_constants(
             for e in range(of_node[node], of_node[node + 1]):
                 choice = of_choice[e]
                 for i in range(len(criteria)):
-                    base, slope, total = criteria[i, BASE], criteria[i, SLOPE], static[i, choice]
+                    base, slope, to_go = criteria[i, BASE], criteria[i, SLOPE], criteria[i, TO_GO]
+                    total = criteria[i, PER_STEP] * own[choice]
                     for k in range(start[e], start[e + 1]):
                         remaining = w - cost[k]
                         if remaining <= 0:
-                            total += probability[k] * (base - slope * remaining)
+                            total += probability[k] * (base - slope * remaining + to_go * ahead[k])
                             then = min(then, w + 1 if moving else cost[k] + 1)
                         elif len(loss) > 0:
                             total += probability[k] * loss[remaining, i]
@@ -201,9 +244,10 @@ def set_constants(
     return soonest
 
 
-@kernel(inline=True)
+@kernel
 def settle_least(
-    model: Model,
+    rows: Rows,
+    nodes: Nodes,
     objective: Objective,
     span: tuple[int, int, int],
     level: tuple[int, int, int],
@@ -211,10 +255,11 @@ def settle_least(
     out: Changes,
 ) -> int:
     """The active nodes of a plain block at one level, the least way; returns how many changes there
-    are then. Arrays are taken out of their groups before the loops, which counts.
+    are then. Arrays are taken out of their groups before the loops, which counts; and it is a
+    function of its own, with registers of its own.
     """
-    node_choices, outcome_start, offset, probability = model.rows
-    certain_cost, to_go = model.nodes.certain_cost, model.nodes.value
+    node_choices, outcome_start, offset, probability, _ = rows
+    certain_cost, to_go = nodes.certain_cost, nodes.value
     value, constant, worth, active, chosen = (
         work.value,
         work.constant,
@@ -280,7 +325,7 @@ def settle_extreme(
     there are then, and the most that the value of an outcome served last exceeds that of its row,
     as a factor: what rounding of the shares counts for.
     """
-    node_choices, outcome_start, offset, probability = model.rows
+    node_choices, outcome_start, offset, probability, _ = model.rows
     certain_cost, to_go, criteria = model.nodes.certain_cost, model.nodes.value, objective.criteria
     value, constant, chosen, (out_node, out_budget, out_choice) = (
         work.value,
@@ -339,7 +384,7 @@ def settle_priced(
     """The active nodes of a plain block at one level, the priced way. Loops over prices alone, on
     few arrays, are what becomes vectors.
     """
-    node_choices, outcome_start, offset, probability = model.rows
+    node_choices, outcome_start, offset, probability, _ = model.rows
     certain_cost, to_go, criteria, prices = (
         model.nodes.certain_cost,
         model.nodes.value,
@@ -349,8 +394,14 @@ def settle_priced(
     constant, active, count = work.constant, work.active, len(objective.prices)
     w, base, size = level
     value = work.value.reshape((2, size, count))
-    mean, risk, least = work.scratch[0], work.scratch[1], work.scratch[2]
-    best_mean, best_risk = work.scratch[3], work.scratch[4]
+    scratch = np.empty((5, count))
+    mean, risk, least, best_mean, best_risk = (
+        scratch[0],
+        scratch[1],
+        scratch[2],
+        scratch[3],
+        scratch[4],
+    )
     for j in range(span[0], span[1]):
         node = np.int64(active[j])
         for i in range(count):
@@ -407,7 +458,7 @@ def settle_jointly(
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
-                *model.rows[1:], offset + k, i * size + base, work.value
+                *model.rows[1:4], offset + k, i * size + base, work.value
             )
     quality: tuple[float, float] = joint_optimum(
         model.joint, choices, first, last, gain[0], allowed, work.choice, value
@@ -498,7 +549,14 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, gain_left, w = 0.0, 0.0, first
+        error, gain_left, w, start = 0.0, 0.0, first, objective.start
+        if first == 0:
+            begin_levels(model, criteria, count, work)
+            for i in range(len(criteria)):
+                spent = criteria[i, BASE] + criteria[i, TO_GO] * nodes.value[start]
+                for price in range(count):
+                    out_value[0, i * count + price] = spent
+            best, w = min(best, objective.price * out_value[0, 0]), 1
         while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
             room = cutoff_of(objective, best) - w
             if (w - work.origin[0]) * n >= size:
@@ -513,9 +571,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     for node in range(begin, end):
                         work.active[node] = node
                     if due[block] <= w:
-                        due[block] = set_constants(
-                            model.ends, criteria, loss, w, (begin, end), work
-                        )
+                        due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                     if end > begin:
                         found = settle_jointly(model, objective, block, level, work)
                         error, gain_left = max(error, found[0]), max(gain_left, found[1])
@@ -528,7 +584,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 entered = work.entered[block]
                 end = look_around(nodes, block, w, room, work)
                 if due[block] <= w or work.entered[block] > entered:
-                    due[block] = set_constants(model.ends, criteria, loss, w, (begin, end), work)
+                    due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                 if nature != CERTAIN:
                     at, worst = settle_extreme(
                         model, objective, nature, (begin, end, at), level, work, out
@@ -537,11 +593,13 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 elif priced:
                     settle_priced(model, objective, (begin, end), level, work)
                 else:
-                    at = settle_least(model, objective, (begin, end, at), level, work, out)
+                    at = settle_least(
+                        model.rows, nodes, objective, (begin, end, at), level, work, out
+                    )
             for i in range(len(criteria)):
                 for price in range(count):
                     out_value[w - first, i * count + price] = work.value[
-                        (i * size + base + objective.start) * count + price
+                        (i * size + base + start) * count + price
                     ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
             w += 1
@@ -564,7 +622,7 @@ def sweep(
     out_value: Array,
 ) -> tuple[int, int, float, float, float]:
     """Raise the budget from the first of `levels` to the second, or until nothing beyond can matter
-    or there is no room for more changes.
+    or there is no room for more changes. From level 0, where all is a closed form, a table begins.
 
     Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w -
     first]` gets the values at the start, by criterion and price. Returns the first level not done,
@@ -572,9 +630,8 @@ def sweep(
     left of joint blocks; where probabilities are intervals, the worst factor of `settle_extreme` in
     place of the error bound.
     """
-    compiled = _compiled(
-        bool(model.nodes.block_joint.any()), len(objective.prices) > 0, model.nature
-    )
+    joints = len(model.joint.inner_target) > 0
+    compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
     found: tuple[int, int, float, float, float] = compiled(
         model, objective, loss, levels, best, work, out, out_value
     )

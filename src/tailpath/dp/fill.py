@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, sweep
+from tailpath.dp.budgets import Changes, Objective, sweep
 from tailpath.dp.layout import NO_LOSS, FloatArray, Layout
 
 #: About so many values are computed before the caller is told.
@@ -46,35 +46,30 @@ def fill(
     check: Check = lambda memory, level, best: None,
     progress: Progress = lambda level, best: None,
 ) -> Filled:
-    """One pass from budget 1 to where nothing beyond can matter; `error` is what each level adds to
+    """One pass from budget 0 to where nothing beyond can matter; `error` is what each level adds to
     the relative error, at most.
     """
     n, lanes = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit)))
+    rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
     found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
-    values = [
-        np.repeat(
-            objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes
-        )[None, :]
-    ]
-    best = objective.price * float(values[0][0, 0])
-    error, gain_left, w, at, more = 0.0, 0.0, 1, 0, True
+    columns, values = len(objective.criteria) * lanes, []
+    # The values at the start are copied once, into one array, and an optimum over budgets brackets
+    # each.
+    level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
+    best, error, gain_left, w, at, more = math.inf, 0.0, 0.0, 0, 0, True
     while more:
         last = w + rows - 1
         if at + n > len(found.node):
             found = Changes(
                 *(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found)
             )
-        # The values at the start are copied once, into one array, and an optimum over budgets
-        # brackets each.
-        level = 2 * values[0].nbytes + (BRACKET_BYTES if objective.weight > 0 else 0)
-        check(size + sum(each.nbytes for each in found) + level * last, w, best)
-        value = np.empty((rows, len(objective.criteria) * lanes))
+        check(size + sum(each.nbytes for each in found) + level * last, max(w, 1), best)
+        value = np.empty((rows, columns))
         end, at, best, worst, left = sweep(
             model, objective, loss, (w, last, at), best, work, found, value
         )
@@ -87,6 +82,6 @@ def fill(
     return Filled(
         table,
         Changes(*(each[:at] for each in found)),
-        layout.depth * layout.per_block(error, gain_left),
+        layout.per_level(error, gain_left),
         best,
     )

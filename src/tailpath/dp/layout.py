@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
 from tailpath.dp.budgets import (
-    PER_STEP,
+    BASE,
     TO_GO,
     Changes,
     Ends,
@@ -25,6 +25,7 @@ from tailpath.dp.budgets import (
     Rows,
     Work,
     sweep,
+    work_on,
 )
 from tailpath.dp.games import Game
 from tailpath.dp.joint import Joint, longest_ways
@@ -55,9 +56,10 @@ class Layout:
     `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`,
     a cost in units; the target of one that arrives is -1, and those inside a joint block are left
     out. `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path
-    can visit at one level, and `visits` bounds the expected visits to the nodes of a joint block,
-    summed over them. Where probabilities are intervals, `probability` has the low ones and `spread`
-    what `nature` hands out; node 0 is then the goal.
+    can visit at one level, `joints` the most joint ones among them, `largest` the most nodes of
+    one, and `visits` bounds the expected visits to its nodes, summed over them. Where probabilities
+    are intervals, `probability` has the low ones and `spread` what `nature` hands out; node 0 is
+    then the goal.
     """
 
     nodes: Nodes
@@ -72,6 +74,8 @@ class Layout:
     rounding: float
     depth: int
     visits: float
+    joints: int = field(default=0, kw_only=True)
+    largest: int = field(default=0, kw_only=True)
     spread: Spread = field(default=NO_SPREAD, kw_only=True)
     nature: int = field(default=CERTAIN, kw_only=True)
 
@@ -83,6 +87,10 @@ class Layout:
     def start_value(self) -> float:
         """V* of the start in units."""
         return float(self.nodes.value[self.start])
+
+    def spent(self, criteria: FloatArray) -> FloatArray:
+        """What the start is worth with the budget spent, by criterion."""
+        return criteria[:, BASE] + criteria[:, TO_GO] * self.start_value
 
     @cached_property
     def arrives(self) -> BoolArray:
@@ -100,13 +108,18 @@ class Layout:
         found[level] = True
         return np.flatnonzero(found)
 
-    def reach(self, limit: float = math.inf) -> int:
+    @cached_property
+    def longest(self) -> int:
+        """The largest cost, in units, of an outcome that does not end at a goal."""
+        return int(self.costs[-1]) if len(self.costs) else 0
+
+    def reach(self, limit: float) -> int:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below
         `limit`, since no budget up to it has others left.
         """
-        below = (
-            int(np.searchsorted(self.costs, limit)) if self.nature == CERTAIN else len(self.costs)
-        )
+        if self.longest < limit or self.nature != CERTAIN:
+            return self.longest
+        below = int(np.searchsorted(self.costs, limit))
         return int(self.costs[below - 1]) if below else 0
 
     @cached_property
@@ -142,17 +155,35 @@ class Layout:
 
     def per_block(self, error: float, gain_left: float) -> float:
         """The relative error that a block adds, given the worst elimination of a joint block and
-        the most it left to gain.
-
-        A joint block adds the error of its elimination, of what goes into it, and of choices that
-        are not quite the best at every visit. Where nature hands out shares, `error` is the largest
-        factor by which an outcome served last exceeds its row.
+        the most it left to gain. Where nature hands out shares, `error` is the largest factor by
+        which an outcome served last exceeds its row.
         """
         if self.nature != CERTAIN:
             return self.rounding * (1 + error)
-        return self.rounding + (
-            error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0
-        )
+        return self.rounding + self._jointly(error, gain_left)
+
+    def per_level(self, error: float, gain_left: float) -> float:
+        """The relative error that a level adds, of as many blocks as a path can visit at it."""
+        if self.nature != CERTAIN:
+            return self.depth * self.per_block(error, gain_left)
+        return self.depth * self.rounding + self.joints * self._jointly(error, gain_left)
+
+    def _jointly(self, error: float, gain_left: float) -> float:
+        """What a joint block adds beside the rounding of what leaves it: the error of its
+        elimination; what its probabilities are off; and what choices left to gain.
+
+        The value of a policy on m nodes is a quotient of sums of products of at most m
+        probabilities, so that probabilities that are off by a share move it by 2 m + 2 of these.
+        At every visit to a node its choice may have left something to gain, and the two sums that
+        were compared are rounded, each by less than a quarter of `rounding`. Visits count summed
+        over the nodes: if x are the values of a policy and N its expected visits, what comes of a
+        share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is at least
+        x_j times the probability of getting from i to j.
+        """
+        if not self.visits:
+            return 0.0
+        at_a_visit = gain_left + 0.5 * self.rounding
+        return error + (2 * self.largest + 2) * self.rounding + at_a_visit * self.visits
 
     @cached_property
     def everything(self) -> Model:
@@ -172,7 +203,7 @@ class Layout:
             return self.everything._replace(rows=rows, spread=spread, nature=self.nature)
         return (
             self.everything
-            if self.reach() < limit
+            if self.longest < limit
             else self._split(self.arrives | (self.level >= limit))
         )
 
@@ -224,40 +255,16 @@ class Layout:
             )
         offset *= -self.n
         offset += self.target[near]
-        owner = np.searchsorted(self.outcome_start, far, side="right") - 1
-        with_ends, of_end = np.unique(owner, return_inverse=True)
         before = self.outcome_start - np.searchsorted(far, self.outcome_start)
-        of_node = np.searchsorted(with_ends, self.node_choices)
-        rows = Rows(self.node_choices, before, offset.astype(np.int32), self.probability[near])
+        rows = before, offset.astype(np.int32), self.probability[near], self.choice_cost
+        owner = np.searchsorted(self.outcome_start, far, side="right") - 1
+        columns = self.level[far], self.probability[far], value_behind(self.nodes, self.target[far])
         return Model(
-            Rows(*frozen(*rows)),
-            Ends(
-                *frozen(
-                    of_node,
-                    with_ends,
-                    offsets_of(of_end, len(with_ends)),
-                    self.level[far],
-                    self.probability[far],
-                )
-            ),
+            Rows(*frozen(self.node_choices, *rows)),
+            ends_of(self.node_choices, owner, *columns),
             Nodes(*frozen(*self.nodes)),
             Joint(*frozen(*self.joint)),
         )
-
-    def static(self, criteria: FloatArray, limit: float) -> FloatArray:
-        """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost
-        the limit or more.
-        """
-        own = criteria[:, PER_STEP, None] * self.choice_cost
-        if self.reach() < limit or self.nature != CERTAIN:
-            return np.asarray(own)
-        far = np.flatnonzero(~self.arrives & (self.level >= limit))
-        ahead = np.bincount(
-            owners(self.outcome_start)[far],
-            self.probability[far] * self.nodes.value[self.target[far]],
-            len(self.choice_cost),
-        )
-        return np.asarray(own + criteria[:, TO_GO, None] * ahead)
 
     def node_values(
         self, objective: Objective, levels: int, loss: FloatArray = NO_LOSS
@@ -271,48 +278,48 @@ class Layout:
         model, work = self.up_to(objective.limit), self.work(objective, rows=levels)
         size = (levels + 1) * self.n
         found = Changes(*(np.empty(size, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
-        out_value = np.empty((levels, len(objective.criteria)))
+        out_value = np.empty((levels + 1, len(objective.criteria)))
         values = work.value.reshape(len(objective.criteria), -1, self.n)[0, work.reach :]
-        w = 1
+        first, w = 0, 1
         while w <= objective.limit:
-            span = w, w + levels - 1, 0
-            w, at, *_ = sweep(model, objective, loss, span, np.inf, work, found, out_value)
-            now = values[: w - span[0]]
-            now[self.nodes.least + np.arange(span[0], w)[:, None] > objective.limit] = np.nan
+            span = first, w + levels - 1, 0
+            first, at, *_ = sweep(model, objective, loss, span, np.inf, work, found, out_value)
+            now = values[: first - w]
+            now[self.nodes.least + np.arange(w, first)[:, None] > objective.limit] = np.nan
+            w = first
             yield now, Changes(*(each[:at] for each in found))
 
     def work(
         self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None
     ) -> Work:
-        """What a sweep works on, with the values of all levels up to 0.
-
-        `rows` levels stay before the window moves, or about as many as stay near the processor.
+        """What a sweep from level 0 on works on: `rows` levels stay before the window moves, or
+        about as many as stay near the processor.
         """
-        criteria, lanes = objective.criteria, max(len(objective.prices), 1)
-        n, nodes, static = self.n, self.nodes, self.static(objective.criteria, objective.limit)
-        reach, row = self.reach(objective.limit), 8 * n * lanes * len(criteria)
+        n, count, lanes = self.n, len(objective.criteria), max(len(objective.prices), 1)
+        reach, row = self.reach(objective.limit), 8 * n * lanes * count
         if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
             rows = int(max(min(max(WINDOW // row, 2 * reach, reach + FEW_ROWS), most) - reach, 1))
-        value = np.empty((len(criteria), reach + rows, n, lanes))
-        base, slope, to_go, _ = criteria.T[..., None, None, None]
-        value[:, :reach] = to_go * nodes.value[:, None]
-        value[:, :reach] += base - slope * np.arange(-reach + 1, 1)[:, None, None]
-        blocks, first = nodes.block_start, self.node_choices[:-1].copy()
-        return Work(
-            value=value.reshape(-1),
-            origin=np.array([1 - reach]),
-            reach=reach,
-            static=static,
-            constant=static.copy(),
-            worth=np.empty(len(self.choice_cost)),
-            scratch=np.empty((5, lanes)),
-            due=np.zeros(n, dtype=np.int64),
-            active=np.empty(n, dtype=np.int32),
-            entered=blocks[:-1].copy(),
-            n_active=np.zeros(len(blocks) - 1, dtype=np.int64),
-            choice=first,
-        )
+        return work_on(self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * lanes)
+
+
+def value_behind(nodes: Nodes, target: Array) -> FloatArray:
+    """V* of some nodes, 0 at goals."""
+    return np.where(target < 0, 0.0, nodes.value[target])
+
+
+def ends_of(
+    node_choices: IntArray,
+    choice: IntArray,
+    cost: IntArray,
+    probability: FloatArray,
+    ahead: FloatArray,
+) -> Ends:
+    """Outcomes that need no row, given the choice of each, rising."""
+    distinct, of_end = np.unique(choice, return_inverse=True)
+    of_node = np.searchsorted(distinct, node_choices)
+    start = offsets_of(of_end, len(distinct))
+    return Ends(*frozen(of_node, distinct, start, cost, probability, ahead))
 
 
 class Choices(NamedTuple):

@@ -29,9 +29,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
-from tailpath.dp.bounds import Bounds, FloatArray, narrower, unproved, within_shares
+from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
 from tailpath.dp.certificates import Certificate, lower_defect, mark_tied, relative_bounds, weights
 from tailpath.dp.expected import (
+    FEW_NODES,
     LARGEST_ELIMINATION,
     Total,
     bounds_by,
@@ -57,8 +58,9 @@ LARGEST_EXACT = 400
 #: Problems of up to this many states are solved in rationals, or in long decimals, where bounds are
 #: to be as close as doubles are.
 LARGEST_SHARP, LARGEST_DECIMAL = 150, 2_000
-#: A relative width of the bounds that is good enough for large problems.
-FAIR = 1e-9
+#: A relative width of the bounds that is good enough for large problems, and for those of few
+#: states, where policy iteration takes no time.
+FAIR, FINE = 1e-9, 1e-12
 #: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
 CHEAPER, MORE = 6, 100.0
 #: How many policies are tried that the values alone cannot tell apart.
@@ -155,7 +157,7 @@ def least_total(
         first[zero] = 0.0
     value, rounds = sweeps.run(given, first, SETTLED)
     found = Optimum(*_by_sweeps(given, sweeps, value, rounds <= MOST_ROUNDS), rounds)
-    if found.bounds.width > FAIR if len(value) > LARGEST_ELIMINATION else found.bounds.is_wide:
+    if found.bounds.width > _good_enough(len(value)):
         slow = _by_policies(given, sweeps, found.chosen)
         # What sweeps have found without a proof may be a policy that never ends.
         found = found if found.bounds.width < slow.bounds.width else slow
@@ -179,6 +181,11 @@ def least_total(
             given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy)
         )
     return found if exact is None else Optimum(*exact, found.iterations)
+
+
+def _good_enough(n: int) -> float:
+    """The relative width of bounds on n states that is not worth another method."""
+    return FINE if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR
 
 
 def _by_sweeps(

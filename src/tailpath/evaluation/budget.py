@@ -59,6 +59,15 @@ class Used(NamedTuple):
     row_start: NDArray[np.int64]  # (R + 1,)
 
 
+def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
+    """The same decisions with as little budget as they need: below the first of all steps they are
+    risk-neutral, however much is left.
+    """
+    first = int(np.min(policy.from_budget, initial=policy.budget + 1))
+    spare = {"budget": policy.budget - first + 1, "from_budget": policy.from_budget - first + 1}
+    return policy if first == 1 else policy.trusted(**policy.__getstate__() | spare)
+
+
 def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution | str:
     """The distribution of the total cost, or why it cannot be found in this way."""
     ssp = request.ssp

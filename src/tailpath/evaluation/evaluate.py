@@ -24,7 +24,7 @@ import numpy as np
 
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
-from tailpath.evaluation.budget import evaluate_budget
+from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
@@ -246,7 +246,9 @@ def evaluate_as(request: Request) -> CostDistribution:
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(request)
-    by_budget = policy if isinstance(policy, BudgetPolicy) and request.engine == "lattice" else None
+    by_budget = None
+    if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
+        by_budget = without_spare_budget(policy)
     if by_budget is not None and by_budget.budget > MOST_LEVELS:
         request = replace(request, reason=f"unrolled: the budget has more than {MOST_LEVELS} units")
     elif by_budget is not None:

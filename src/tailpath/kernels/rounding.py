@@ -33,6 +33,8 @@ TINY = 1e-280
 FADED = 1e-290
 #: More than a handful of operations: by this share bounds are widened after these.
 FEW = 16 * UNIT
+#: Three operations: by this share a bound is widened that is a share of a value.
+THRICE = 4 * UNIT
 #: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as
 #: close as values are.
 SETTLED = 2 * UNIT

@@ -210,9 +210,10 @@ class BudgetPolicy(Kind):
         BudgetPolicy
             It shares the arrays.
         """
-        return self.trusted(
-            **self.__getstate__() | {"budget": integer(budget, "budget", MOST_LEVELS)}
-        )
+        budget = integer(budget, "budget", MOST_LEVELS)
+        if budget == self.budget:
+            return self
+        return self.trusted(**self.__getstate__() | {"budget": budget})
 
     def by_deadline(self) -> BudgetPolicy:
         """The same decisions, with a budget that is one unit more than may be spent.

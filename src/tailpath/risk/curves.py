@@ -68,18 +68,21 @@ class Curve:
         here = np.minimum(here, last)
         return np.where(x[here] == z, at[here], result)
 
-    def off(self, costs: Any) -> FloatArray:
+    def off(self, costs: Any, exact: bool = False) -> FloatArray:
         """By how much `values` may miss the loss, since it is computed in floats: not at all where
-        it is constant, or a point was given.
+        it is constant, or a point was given. `exact` says that the floats are the costs themselves.
         """
         z = np.asarray(costs, dtype=np.float64)
         x = self._x
         here = np.searchsorted(x, z, side="left")
         slope = self._steepness[here]
         given = np.isin(z, x)
-        size = np.maximum(np.abs(z), np.abs(x[np.maximum(here - 1, 0)]))
+        before = x[np.maximum(here - 1, 0)]
         # Behind the last breakpoint: its float, the cost's, a difference, a product and a sum.
-        # Between two of them a quotient of differences besides.
+        # Between two of them a quotient of differences besides. Where these floats are exact, all
+        # the others count by the size of the difference.
+        exact = exact and all(Fraction(float(point)) == point for point in self.breakpoints)
+        size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
         roundings = np.where(here == len(x), 4, 8)
         return np.where(
             given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)

@@ -166,6 +166,8 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         rounding=choices.rounding() + ssp.probability_error,
         depth=order.depth,
         visits=_visits(ssp, nodes, node_choices, joint, node_of),
+        joints=min(order.depth, int(order.block_joint.sum())),
+        largest=int(np.diff(order.block_start)[order.block_joint].max(initial=0)),
         unit=ssp.cost_unit,
         expected=expected,
     )

@@ -22,28 +22,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.budgets import (
-    BASE,
-    PER_STEP,
-    TO_GO,
     Changes,
-    Ends,
     Model,
     Nodes,
     Objective,
     Rows,
-    Work,
     cutoff_of,
     sweep,
+    work_on,
 )
 from tailpath.dp.fill import Fill, fill
 from tailpath.dp.joint import Joint
-from tailpath.dp.layout import NO_LOSS
+from tailpath.dp.layout import NO_LOSS, ends_of, value_behind
 from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
-from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress
 from tailpath.solvers.exact.layout import IntArray, ModelLayout
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, first_guess
@@ -187,7 +182,7 @@ class _Pairs:
     def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
         """The sweep over the pairs."""
         layout, criteria = self.layout, self.objective.criteria
-        spent = (criteria[:, BASE] + criteria[:, TO_GO] * layout.start_value)[None, :]
+        spent = layout.spent(criteria)[None, :]
         remaining, node = np.divmod(key, layout.n + 1)
         if not len(key):  # every run arrives at no cost
             none = np.zeros(1, dtype=np.int64)
@@ -199,22 +194,9 @@ class _Pairs:
                 Changes(node, remaining, remaining),
                 layout.per_block(0.0, 0.0),
             )
-        model, constant, choice = _as_model(layout, criteria, key)
-        count, first = len(key), model.rows.node_choices[:-1]
-        work = Work(
-            value=np.zeros(len(criteria) * count),
-            origin=np.ones(1, dtype=np.int64),
-            reach=0,
-            static=constant,
-            constant=constant,
-            worth=np.empty(len(choice)),
-            scratch=np.empty((5, 1)),
-            due=np.zeros(count, dtype=np.int64),
-            active=np.empty(count, dtype=np.int32),
-            entered=model.nodes.block_start[:-1].copy(),
-            n_active=np.zeros(len(model.nodes.block_joint), dtype=np.int64),
-            choice=first.copy(),
-        )
+        model, choice = _as_model(layout, key)
+        count = len(key)
+        work = work_on(model.nodes, (len(criteria), len(choice)), reach=0, rows=1)
         out = Changes(
             np.empty(count, dtype=np.int32),
             np.empty(count, dtype=np.int64),
@@ -222,7 +204,7 @@ class _Pairs:
         )
         objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
         _, _, _, error, gain_left = sweep(
-            model, objective, NO_LOSS, (1, 1, 0), np.inf, work, out, np.empty((1, len(criteria)))
+            model, objective, NO_LOSS, (0, 1, 0), np.inf, work, out, np.empty((2, len(criteria)))
         )
         asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
         return BudgetTable(
@@ -236,14 +218,12 @@ class _Pairs:
         )
 
 
-def _as_model(
-    layout: ModelLayout, criteria: FloatArray, key: IntArray
-) -> tuple[Model, FloatArray, IntArray]:
-    """Pairs, by rising number, as the nodes of one level; the constants of their choices; and the
-    choice of the layout behind each of theirs.
+def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
+    """Pairs, by rising number, as the nodes of level 1, and the choice of the layout behind each of
+    theirs.
 
-    An outcome that leaves a budget leads to another pair. All others are closed forms, and
-    constant.
+    An outcome that leaves a budget leads to another pair. Where it spends more, that is what it
+    costs beyond the level.
     """
     width, count, nodes = layout.n + 1, len(key), layout.nodes
     remaining, node = np.divmod(key, width)
@@ -260,12 +240,9 @@ def _as_model(
         offsets_of(owner[near], len(choice)),
         np.searchsorted(key, then[near] * width + target[near]).astype(np.int32),
         probability[near],
+        layout.choice_cost[choice],
     )
-    ahead = np.where(target[spent] >= 0, nodes.value[target[spent]], 0.0)
-    constant = criteria[:, PER_STEP, None] * layout.choice_cost[choice]
-    for i, (base, slope, to_go, _) in enumerate(criteria.tolist()):
-        worth = base - slope * then[spent] + to_go * ahead
-        constant[i] += np.bincount(owner[spent], probability[spent] * worth, len(choice))
+    ends = 1 - then[spent], probability[spent], value_behind(nodes, target[spent])
     # The members of a joint block with the same budget stand together.
     block = np.repeat(np.arange(len(nodes.block_joint)), np.diff(nodes.block_start))[node]
     joint = nodes.block_joint[block]
@@ -284,7 +261,7 @@ def _as_model(
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
     model = Model(
         Rows(*frozen(*rows)),
-        Ends(*frozen(*(np.zeros(k, dtype=np.int64) for k in (count + 1, 0, 1, 0)), np.zeros(0))),
+        ends_of(node_choices, owner[spent], *ends),
         Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
         Joint(
             *frozen(
@@ -295,7 +272,7 @@ def _as_model(
             )
         ),
     )
-    return model, constant, choice
+    return model, choice
 
 
 def _steps(model: Model) -> NDArray[np.int64]:

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.dp.budgets import TO_GO, Changes, Objective, cutoff_of
+from tailpath.dp.budgets import Changes, Objective, cutoff_of
 from tailpath.dp.fill import Fill, fill
 from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
-from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact.layout import ModelLayout
 
 #: What is kept of values and decisions may take this much memory.
@@ -64,16 +64,33 @@ def fill_table(
     and raised if it was too small: a state beyond the guess does not touch the values of the
     budgets within. `way` fills it from one budget to another.
     """
-    filling = _Filling(layout, loss, max_bytes, progress, way)
+
+    def run(objective: Objective) -> tuple[BudgetTable, float]:
+        """One pass from budget 0 to the cutoff; also returns the best value at the start."""
+
+        def check(memory: int, w: int, best: float) -> None:
+            if memory > max_bytes:
+                raise _too_large(layout, objective, max_bytes, w, best)
+
+        def told(w: int, best: float) -> None:
+            if progress is not None:
+                progress(w, best * float(layout.unit))
+
+        found = way(layout, objective, loss, max_bytes, check, told)
+        budgets = np.arange(len(found.values))
+        method = f"all budgets up to {len(budgets) - 1} in all states"
+        columns = found.values, found.changes, found.error, method
+        return BudgetTable(layout, budgets, budgets, *columns), found.best
+
     if objective.weight == 0:
-        return filling.run(objective)[0]
+        return run(objective)[0]
     guess = first_guess(layout)
-    while guess < max(2 * layout.farthest, layout.reach() + 1):
-        table, best = filling.run(objective._replace(limit=guess))
+    while guess < max(2 * layout.farthest, layout.longest + 1):
+        table, best = run(objective._replace(limit=guess))
         if cutoff_of.plain(objective, best) <= guess:
             return table
         guess = min(cutoff_of.plain(objective, best), 2 * guess)
-    return filling.run(objective)[0]
+    return run(objective)[0]
 
 
 def first_guess(layout: ModelLayout) -> float:
@@ -87,53 +104,21 @@ def first_guess(layout: ModelLayout) -> float:
     return float(reach) if reach > 0.75 * guess else guess
 
 
-@dataclass(frozen=True, eq=False)
-class _Filling:
-    """What every pass over the levels has in common."""
-
-    layout: ModelLayout
-    loss: FloatArray
-    max_bytes: int
-    progress: Progress | None
-    way: Fill
-
-    def run(self, objective: Objective) -> tuple[BudgetTable, float]:
-        """One pass from budget 1 to the cutoff; also returns the best value at the start."""
-
-        def check(memory: int, w: int, best: float) -> None:
-            self._check_room(memory, objective, w, best)
-
-        def told(w: int, best: float) -> None:
-            if self.progress is not None:
-                self.progress(w, best * float(self.layout.unit))
-
-        found = self.way(self.layout, objective, self.loss, self.max_bytes, check, told)
-        budgets = np.arange(len(found.values))
-        method = f"all budgets up to {len(budgets) - 1} in all states"
-        return (
-            BudgetTable(
-                self.layout, budgets, budgets, found.values, found.changes, found.error, method
-            ),
-            found.best,
-        )
-
-    def _check_room(self, memory: int, objective: Objective, w: int, best: float) -> None:
-        """Refuse values and steps beyond the memory allowed."""
-        if memory <= self.max_bytes:
-            return
-        low, unit = 0.0, float(self.layout.unit)
-        if objective.weight > 0:
-            best = min(
-                best,
-                objective.price * self.layout.start_value * float(objective.criteria[0, TO_GO]),
-            )
-            low = min(best, objective.weight * w + objective.floor)
-        raise LimitExceededError(
-            f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g}"
-            " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
-            " max_bytes would help",
-            (low * unit, best * unit),
-        )
+def _too_large(
+    layout: ModelLayout, objective: Objective, max_bytes: int, w: int, best: float
+) -> LimitExceededError:
+    """What to raise where values and steps exceed the memory allowed."""
+    low, unit = 0.0, float(layout.unit)
+    if objective.weight > 0:
+        spent = objective.price * float(layout.spent(objective.criteria)[0])
+        best = min(best, spent)
+        low = min(best, objective.weight * w + objective.floor)
+    return LimitExceededError(
+        f"{layout.n} states x {w} cost levels need more than {max_bytes / 2**30:.3g}"
+        " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
+        " max_bytes would help",
+        (low * unit, best * unit),
+    )
 
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
@@ -145,30 +130,38 @@ def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPoli
 
 
 def budget_policy(
-    ssp: SSP, table: BudgetTable, budget: int, risk_neutral: NDArray[np.int32]
+    ssp: SSP,
+    table: BudgetTable,
+    budget: int,
+    risk_neutral: NDArray[np.int32],
+    deadline: bool = False,
 ) -> BudgetPolicy:
     """The policy for budgets up to `budget`, with the risk-neutral choices `risk_neutral`; steps
     that no run from the start can get to are left out.
     """
-    layout, changes = table.layout, table.changes
-    met = np.flatnonzero(changes.budget + layout.nodes.least[changes.node] <= budget)
+    layout, (node, from_budget, choice) = table.layout, table.changes
+    met = from_budget + layout.nodes.least[node] <= budget
+    if not met.all():
+        node, from_budget, choice = node[met], from_budget[met], choice[met]
     states, of_node = layout.members
+    choice = layout.choice[choice]
     if len(states) == layout.n:
-        state, change = states[changes.node[met]], met
+        state = states[node]
     else:  # a node of a zero-cost component stands for several states
-        member, of_change = members_of(of_node, changes.node[met])
-        state, change = states[member], met[owners(of_change)]
-    choice = layout.choice[changes.choice[change]]
-    spread = np.flatnonzero(ssp.choice_state[choice] != state)
-    if spread.size:
-        choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
-    return BudgetPolicy.from_changes(
-        ssp,
-        budget,
-        (state, changes.budget[change], choice),
-        risk_neutral,
-        ssp.outcome_level,
-        layout.unit,
+        member, of_change = members_of(of_node, node)
+        change = owners(of_change)
+        state, from_budget, choice = states[member], from_budget[change], choice[change]
+        spread = np.flatnonzero(ssp.choice_state[choice] != state)
+        if spread.size:
+            choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
+    return BudgetPolicy.trusted(
+        ssp=ssp,
+        budget=budget,
+        risk_neutral=risk_neutral,
+        level=ssp.outcome_level,
+        unit=layout.unit,
+        deadline=deadline,
+        **steps_of(state, from_budget, choice, risk_neutral),
     )
 
 

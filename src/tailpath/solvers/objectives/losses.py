@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -82,7 +83,9 @@ class Losses:
         costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
         self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
-        self._off = np.stack([curve.off(costs) for curve in curves], axis=1)
+        dyadic = Fraction(float(self.unit)) == self.unit
+        exact = dyadic and costs.max() * self.unit.denominator < 2**53
+        self._off = np.stack([curve.off(costs, exact) for curve in curves], axis=1)
 
     @cached_property
     def model(self) -> SSP:

@@ -127,8 +127,8 @@ class MeanRisk:
         """The best policy for a price and a budget."""
         if price == 0 or budget == 0:
             return always_risk_neutral(self.ssp, self.expected.choices)
-        policy = budget_policy(self.ssp, self._fill(price, budget), budget, self.expected.choices)
-        return policy.by_deadline() if self.risk[SLOPE] == 0 else policy
+        table, deadline = self._fill(price, budget), bool(self.risk[SLOPE] == 0)
+        return budget_policy(self.ssp, table, budget, self.expected.choices, deadline)
 
     def _fill(self, price: float, limit: int) -> BudgetTable:
         """The table of one price: what is minimised, then mean and risk; of an infinite price risk

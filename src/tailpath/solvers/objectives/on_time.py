@@ -508,9 +508,9 @@ def _lateness(
     layout = layout_of(model, "late")
     objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
     table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress, way=way)
-    policy = budget_policy(model, table, units + 1, expected.choices)
+    policy = budget_policy(model, table, units + 1, expected.choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    return table.values[1:, 0].copy(), table.error, policy.by_deadline()
+    return table.values[1:, 0].copy(), table.error, policy
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
