@@ -5,7 +5,6 @@ import json
 import pytest
 
 import tailpath as tp
-from tests.ledger import compare as rules
 from tests.ledger.compare import KNOWN_WRONG, STILL, compare, corrected
 from tests.ledger.models import MODELS
 from tests.ledger.record import EMPTY, read_book
