@@ -52,18 +52,20 @@ class Names:
     def of(self, words: Words) -> Array:
         """The numbers of a column, (n,)."""
         order = as_they_appear(words.number, len(words.texts)).tolist()
+        cells, known = [words.texts[position] for position in order], self.number_of_cell
+        for cell in cells:
+            if cell not in known:
+                self._enter(cell)
         number = np.full(len(words.texts), -1, dtype=np.int32)
-        number[order] = [self._number(words.texts[position]) for position in order]
+        number[order] = [known[cell] for cell in cells]
         return np.asarray(number[words.number])
 
-    def _number(self, cell: str) -> int:
-        if cell not in self.number_of_cell:
-            name = self._name(cell)
-            try:
-                self.number_of_cell[cell] = self.names.enter(name)
-            except FormatError as error:
-                raise self.file.fail(str(error).removeprefix(": ")) from None
-        return self.number_of_cell[cell]
+    def _enter(self, cell: str) -> None:
+        name = self._name(cell)
+        try:
+            self.number_of_cell[cell] = self.names.enter(name)
+        except FormatError as error:
+            raise FormatError(f"{self.file.path}:{self.file.line}{error}") from None
 
     def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
         """The names in their final order, and columns of numbers as indices there: integers are
