@@ -6,9 +6,9 @@ import functools
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import Field
+from dataclasses import Field, fields
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
@@ -26,6 +26,7 @@ from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
+Request = TypeVar("Request")
 
 # ---------------------------------------------------------------------- arguments and options
 
@@ -196,6 +197,15 @@ def takes_model(command: Command) -> Command:
     for option in reversed(flags):
         wrapped = _model_option(option)(wrapped)
     return click.argument("model", shell_complete=complete_model)(wrapped)
+
+
+def request_of(kind: type[Request], given: Mapping[str, Any], others: str) -> Request:
+    """A record of what the command line asks for; what it has no field for is its field
+    `others`.
+    """
+    named = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    rest = {name: value for name, value in given.items() if name not in named}
+    return kind(**{name: given[name] for name in given.keys() & named}, **{others: rest})
 
 
 def complete_model(

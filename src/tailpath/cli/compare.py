@@ -5,7 +5,7 @@ when deployed, and what is best.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,13 @@ from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import loose_option, out_file, policy_argument, takes_model
+from tailpath.cli.common import (
+    loose_option,
+    out_file,
+    policy_argument,
+    request_of,
+    takes_model,
+)
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.cli.planning import complete_method
@@ -131,11 +137,7 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> O
 
     With --policy your own policies stand beside them.
     """
-    named = {field.name for field in fields(CompareRequest)}
-    asked = CompareRequest(
-        **{name: value for name, value in given.items() if name in named},
-        settings={name: value for name, value in given.items() if name not in named},
-    )
+    asked = request_of(CompareRequest, given, "settings")
     if isinstance(ssp, IntervalSSP):
         if asked.more_than_plans:
             raise OptionError(

@@ -5,7 +5,7 @@ the options it declares.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from time import perf_counter
 from typing import Any
@@ -15,7 +15,7 @@ import click
 import tailpath
 from tailpath.cli import intervals, ranks
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
+from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, request_of, takes_model
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
 from tailpath.cli.output import json_option, show, with_gains
@@ -132,12 +132,7 @@ def command(ssp: SSP, gamma: Fraction | None, **given: Any) -> None:
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
     such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
-    named = {field.name for field in fields(SolveRequest)}
-    asked = SolveRequest(
-        gamma=gamma,
-        **{name: value for name, value in given.items() if name in named},
-        options={name: value for name, value in given.items() if name not in named},
-    )
+    asked = request_of(SolveRequest, {"gamma": gamma, **given}, "options")
     refuse_same_file(asked.output, asked.source)
     job = click.get_current_context().obj
     if job is not None and job.comm.rank > 0:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from time import monotonic
 from typing import Any
@@ -12,6 +13,7 @@ import click
 
 from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as tail_mass
+from tailpath.cli.common import request_of
 from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
@@ -123,19 +125,7 @@ MOST_SHOWN = 10
     "--export", type=click.Choice(["csv", "parquet"]), help="Write the stored rows as files, too."
 )
 @json_option
-def command(
-    folder: str | None,
-    design: str | None,
-    workers: int | None,
-    address: str | None,
-    only_list: bool,
-    only_report: bool,
-    export: str | None,
-    as_json: bool,
-    lp: str,
-    no_simulation: bool,
-    **restrictions: Any,
-) -> int:
+def command(**given: Any) -> int:
     """Repeat the paper's experiments on this program's domains, and add the optimum; or study
     models and methods of your own.
 
@@ -143,40 +133,64 @@ def command(
     only what is missing is computed. Runs of another program version or model are never mixed with
     these.
     """
-    if workers is not None and address is not None:
+    asked = request_of(StudyRequest, given, "restrictions")
+    if asked.workers is not None and asked.address is not None:
         raise click.UsageError(
             "--workers is for this machine and --cluster for others; give one of them"
         )
-    if export == "parquet" and find_spec("pyarrow") is None:  # before hours of work, not after
-        raise OptionError(NEEDS_PYARROW)
-    if folder is None and not only_list:
+    if asked.export == "parquet" and find_spec("pyarrow") is None:
+        raise OptionError(NEEDS_PYARROW)  # before hours of work, not after
+    if asked.folder is None and not asked.only_list:
         raise click.UsageError("Missing option '--out'")
-    if only_report:
-        assert folder is not None
-        _finish(folder, None, {}, export, as_json)
+    if asked.only_report:
+        _finish(asked, None, {})
         return 0
-    chosen = restricted(paper() if design is None else read_design(design), **restrictions)
-    study = prepare(chosen, tasks(chosen, lp=lp, simulation=not no_simulation))
+    design = paper() if asked.design is None else read_design(asked.design)
+    chosen = restricted(design, **asked.restrictions)
+    study = prepare(chosen, tasks(chosen, lp=asked.lp, simulation=not asked.no_simulation))
     for note in sorted({note for model in study.models.values() for note in model.notes}):
         print_message("note", note)
-    if only_list:
-        _list(study, chosen.title, folder, as_json)
+    if asked.only_list:
+        _list(asked, study)
         return 0
-    assert folder is not None
-    record, code = _run(folder, study, chosen.title, workers, address)
-    _finish(folder, study.edition, record, export, as_json)
-    return code
+    record = _run(asked, study)
+    _finish(asked, study.edition, record)
+    return FAILED if record["failed"] else 0
 
 
-def _run(
-    folder: str, study: Study, title: str, workers: int | None, address: str | None
-) -> tuple[dict[str, Any], int]:
-    def open_executor() -> Any:
-        return processes(workers or processors()) if address is None else cluster(address)
+@dataclass(frozen=True)
+class StudyRequest:
+    """What the command line asks for; `restrictions` are those of the design."""
 
-    with Store(folder, create=True) as store, progress_line() as update:
+    folder: str | None
+    design: str | None
+    lp: str
+    no_simulation: bool
+    workers: int | None
+    address: str | None
+    only_list: bool
+    only_report: bool
+    export: str | None
+    as_json: bool
+    restrictions: Mapping[str, Any]
+
+    def store(self, *, create: bool = False) -> Store:
+        """The store of the study."""
+        assert self.folder is not None
+        return Store(self.folder, create=create)
+
+    def executor(self) -> Any:
+        """Where the tasks run."""
+        if self.address is not None:
+            return cluster(self.address)
+        return processes(self.workers or processors())
+
+
+def _run(asked: StudyRequest, study: Study) -> dict[str, Any]:
+    title = study.design.title
+    with asked.store(create=True) as store, progress_line() as update:
         store.entitle(title)
-        outcome = run_study(store, study, open_executor, _progress(update))
+        outcome = run_study(store, study, asked.executor, _progress(update))
     if outcome.others:
         print_message(
             "note",
@@ -190,44 +204,33 @@ def _run(
             f"{count(len(outcome.failures), 'run')} missing; all others are stored, and the same"
             " command tries again",
         )
-    record = {
-        "title": title,
-        "computed": outcome.computed,
-        "found": outcome.found,
-        "failed": len(outcome.failures),
-    }
-    return record, FAILED if outcome.failures else 0
+    counts = {"computed": outcome.computed, "found": outcome.found}
+    return {"title": title, **counts, "failed": len(outcome.failures)}
 
 
-def _finish(
-    folder: str, edition: Edition | None, record: dict[str, Any], export: str | None, as_json: bool
-) -> None:
+def _finish(asked: StudyRequest, edition: Edition | None, record: dict[str, Any]) -> None:
     """Rebuild the report of an edition (by default the one written last), export it if asked, and
     say what was written.
     """
-    with Store(folder) as store:
+    with asked.store() as store:
         shown = store.latest() if edition is None else store.widened(edition)
-        written = write_report(folder, shown) + (
-            store.export(export, shown) if export is not None else []
-        )
+        written = write_report(store.folder, shown)
+        written += store.export(asked.export, shown) if asked.export is not None else []
     counts = (
         f"{record['title']}\n{count(record['computed'], 'run')} computed, {record['found']} found"
         " in the store\n"
         if record
         else ""
     )
-    show(
-        {**record, "files": [str(path) for path in written]},
-        f"{counts}{written[0]} and {len(written) - 1} more files written",
-        as_json,
-    )
+    text = f"{counts}{written[0]} and {len(written) - 1} more files written"
+    show({**record, "files": [str(path) for path in written]}, text, asked.as_json)
 
 
 COLUMNS = ("problem", "method", "variant", "inner", "atoms", "alpha0", "state")
 
 
-def _list(study: Study, title: str, folder: str | None, as_json: bool) -> None:
-    done = _stored(study, folder)
+def _list(asked: StudyRequest, study: Study) -> None:
+    done = _stored(asked, study)
     rows = [
         (
             f"{t.domain}/{t.problem}",
@@ -240,16 +243,16 @@ def _list(study: Study, title: str, folder: str | None, as_json: bool) -> None:
         )
         for t in study.tasks
     ]
-    text = (
-        f"{title}\n\n{fitted_table(COLUMNS, rows)}\n{count(len(rows), 'run')}, {len(done)} stored"
-    )
-    show({"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}, text, as_json)
+    table = fitted_table(COLUMNS, rows)
+    text = f"{study.design.title}\n\n{table}\n{count(len(rows), 'run')}, {len(done)} stored"
+    record = {"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}
+    show(record, text, asked.as_json)
 
 
-def _stored(study: Study, folder: str | None) -> Collection[StudyTask]:
-    if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
+def _stored(asked: StudyRequest, study: Study) -> Collection[StudyTask]:
+    if asked.folder is None or not os.path.exists(os.path.join(asked.folder, FILE_NAME)):
         return ()
-    with Store(folder) as store:
+    with asked.store() as store:
         return store.finished(study.edition) & set(study.tasks)
 
 

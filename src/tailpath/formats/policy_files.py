@@ -40,7 +40,7 @@ from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
-from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack, unpack
+from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
@@ -140,17 +140,7 @@ def read_policy(
     if domain is not None:
         return _of_domain(domain, name, ssp)
     try:
-        if _suffix(path_name) == ".npz":
-            archive = Archive(path_name)
-            header = load_json(archive.text("header"), f"{path_name}: member header")
-            check_header(header, path_name, FORMAT, VERSION)
-            source: Any = archive.array
-            found = archive.names() - {"header"}
-        else:
-            header = load_json(read_text(path_name), path_name)
-            check_header(header, path_name, FORMAT, VERSION)
-            listed = _ListedArrays(path_name, header.get("arrays", {}))
-            source, found = listed.array, set(listed.members)
+        header, source, found = _parts(path_name)
         differs = _differences(header.get("model"), ssp, path_name)
         if differs and strict:
             raise PolicyError(
@@ -179,6 +169,19 @@ def read_policy(
             brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
         ) from None
     return policy
+
+
+def _parts(path: str) -> tuple[Any, Source, set[str]]:
+    """The header of a file, the function that gives its arrays, and their names."""
+    if _suffix(path) == ".npz":
+        archive = Archive(path)
+        header = load_json(archive.text("header"), f"{path}: member header")
+        check_header(header, path, FORMAT, VERSION)
+        return header, archive.array, archive.names() - {"header"}
+    header = load_json(read_text(path), path)
+    check_header(header, path, FORMAT, VERSION)
+    listed = _ListedArrays(path, header.get("arrays", {}))
+    return header, listed.array, set(listed.members)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
