@@ -131,19 +131,6 @@ class AtomPolicy(Kind):
     def remember_roughly(
         self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> int:
-        """The atom after a step that the model did not foresee.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is the index of an atom.
-
-        Returns
-        -------
-        int
-            As after the outcome of nearest cost that leads to the same state; of two as near, the
-            dearer. The same atom where none does.
-        """
         ssp, source = self.ssp, self.ssp.state_index(state)
         outcomes = members(ssp.choice_outcomes, int(self.choice[source, memory]))
         near = {

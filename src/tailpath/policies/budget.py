@@ -359,18 +359,6 @@ class BudgetPolicy(Kind):
     def remember_roughly(
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> Any:
-        """The budget after a step that the model did not foresee: any cost is charged exactly.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is the budget left, in units.
-
-        Returns
-        -------
-        int or Fraction
-            In units; 0 once it is spent.
-        """
         if self.unit is None:
             return memory
         return running.spent(memory, cost + self._ahead(next_state) - self._ahead(state), self.unit)

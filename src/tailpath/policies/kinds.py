@@ -193,19 +193,6 @@ class MemoryPolicy(Kind):
     def remember_roughly(
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> Any:
-        """The memory after a step that the model did not foresee.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`.
-
-        Returns
-        -------
-        hashable
-            As after the step of nearest cost that is in the table; the same memory where there is
-            none.
-        """
         step = (memory, state, action, next_state)
         near = {key[3]: key for key in self.remember_ if (*key[:3], key[4]) == step}
         return self.remember_[near[nearest_cost(near, cost)]] if near else memory

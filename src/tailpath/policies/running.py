@@ -87,7 +87,9 @@ class Runs:
         Returns
         -------
         hashable
-            The same memory, unless a kind knows better.
+            The same memory, unless a kind knows better: a budget is charged exactly; an atom moves
+            as after the outcome of nearest cost that leads to the same state, and a table goes on
+            as after such a step that it has. Of two costs as near, the dearer counts.
         """
         return memory
 
