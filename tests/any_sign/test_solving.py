@@ -309,3 +309,17 @@ def test_the_risk_of_a_corner_can_be_kept_where_costs_are_negative(cost, step):
             assert found.least_mean(risk) == pytest.approx(float(truth), rel=1e-12)
             limited = tp.solve(ssp, "mean", [tp.CVaR(alpha) <= risk])
             assert limited.value == pytest.approx(float(truth), rel=1e-12)
+
+
+def test_the_least_var_is_a_possible_cost() -> None:
+    """0.9 of the reduced model and -9/10 are 0, which 0.9 as a float is not."""
+    rows = [
+        ("s", "a", "t", 0.5, Fraction(-3, 10)),
+        ("s", "a", "t", 0.5, Fraction(4, 10)),
+        ("t", "a", "g", 0.5, Fraction(-6, 10)),
+        ("t", "a", "g", 0.5, Fraction(-4, 10)),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.solve(ssp, tp.VaR(0.1))
+    assert found.value == 0 and found.bounds == (0, 0)
+    assert tp.solve_on_time(ssp, 1).var(0.1) == 0

@@ -106,6 +106,7 @@ def attempt(number: int) -> Iterator[str]:
     drawn = draw_model(draw)
     ssp, alpha = drawn.ssp(), draw.choice([1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3])
     yield from alone(draw, drawn, ssp, alpha)
+    yield from possible_cost(drawn, ssp, alpha)
     if all(p > 1e-6 for rows in drawn.choices.values() for row in rows.values() for _, p, _ in row):
         yield from limited(draw, drawn, ssp, alpha)
     yield from never(draw, drawn)
@@ -139,6 +140,22 @@ def alone(draw: random.Random, drawn: Drawn, ssp: tp.SSP, alpha: float) -> Itera
         yield inside(str(type(measure).__name__), found.bounds, truth)
         assert found.bounds[0] <= found.value <= found.bounds[1], (str(measure), found.value)
         delivered(ssp, found.policy, measure, found.bounds[1], drawn.size)
+
+
+def possible_cost(drawn: Drawn, ssp: tp.SSP, alpha: float) -> Iterator[str]:
+    """The least VaR: one of the totals, unless masses cannot be told from alpha."""
+    least = {z: drawn.least(lambda total, z=z: Fraction(total > z)) for z in drawn.totals()}
+    if all(abs(mass - Fraction(alpha)) > 1e-10 for mass in least.values()):
+        truth = min(z for z, mass in least.items() if mass < alpha) * drawn.unit
+        found = tp.solve(ssp, tp.VaR(alpha))
+        assert found.bounds == (float(truth), float(truth)), (found.bounds, float(truth))
+        assert found.value == float(truth)
+        assert late_mass(ssp, found.policy, float(truth)) <= alpha * (1 + CLOSE)
+        yield "the least VaR"
+
+
+def late_mass(ssp: tp.SSP, policy: Any, cost: float) -> float:
+    return float(evaluate_for(ssp, policy, [tp.Late(cost)]).bounds(tp.Late(cost))[0])
 
 
 def delivered(ssp: tp.SSP, policy: Any, measure: Any, claim: float, size: float) -> float:

@@ -29,7 +29,7 @@ from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted, shifted_bounds
+from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
 from tailpath.risk.curves import Curve
@@ -213,15 +213,20 @@ def _of_reduced(
         raise InfeasibleError(
             f"no policy keeps {limits[0]}: {limits[0].measure} is at least {least:.6g}", least
         ) from None
-    bounds = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
-    away = _moved_by_rounding(goal, asked, by)
-    bounds = (bounds[0] - away, bounds[1] + away)
+    if isinstance(goal, VaR) and unit is not None:  # possible costs, which are multiples of it
+        ends = shifted_costs(np.array([found.value, *found.bounds]), unit, constant)
+        value, *bounds = (float(end) for end in ends)
+    else:
+        value = shifted(found.value, constant)
+        low, high = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
+        away = _moved_by_rounding(goal, asked, by)
+        bounds = [low - away, high + away]
     return RiskSolution(
         ssp,
         goal,
         limits,
-        shifted(found.value, constant),
-        bounds,
+        value,
+        (bounds[0], bounds[1]),
         on_costs_of(found.policy, ssp),
         found.multipliers,
     )
