@@ -2,7 +2,7 @@
 
 Numba takes longer to import than small problems take to solve, so it is imported at the first call
 of a kernel, and every module may import kernels at its top. Kernels call kernels. Machine code is
-kept on disk where numba keeps it: in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache.
+stored where numba stores it: in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache.
 `NUMBA_DISABLE_JIT=1` runs kernels as they are written, `NUMBA_BOUNDSCHECK=1` checks every index.
 Floating-point rules stay strict (no fastmath): the error bounds rely on them.
 """
@@ -52,16 +52,10 @@ class Kernel:
                 raise
             ready = tuple(map(numba.typeof, arguments)) in compiled.signatures
             if ready and not isinstance(error, (OSError, RuntimeError)):
-                raise  # what the kernel itself ends in, say a division by zero
+                raise  # what the kernel itself ends in, such as a division by zero
             _warn(error)
         # It is compiled and could not be saved; or what was saved could not be loaded.
         return (compiled if ready else self._compile(cache=False))(*arguments)
-
-    @property
-    def signatures(self) -> set[Any]:
-        """The types of arguments for which there is machine code in this process."""
-        made = [found for found in (self._compiled, self._inner) if found is not None]
-        return {kinds for found in made for kinds in found.signatures}
 
     def inner(self) -> Any:
         """What stands for this kernel in others, whose machine code on disk includes it."""
@@ -91,6 +85,7 @@ class Kernel:
         if numba.config.DISABLE_JIT:
             numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
             return numpy.errstate(all="ignore")(linked)  # machine code does not warn either
+        # Nobody calls kernels from C, and a wrapper for it takes long to compile.
         return numba.njit(linked, nogil=True, no_cfunc_wrapper=True, **options)
 
 
@@ -98,11 +93,11 @@ def kernel(function: Any = None, *, inline: bool = False) -> Any:
     """Mark a function to be compiled.
 
     `inline=True` puts it into the kernels that call it: to hand over arrays takes longer than a
-    short loop.
+    short loop. A variable that a loop raises from 0 and hands to another kernel begins as
+    `np.int64(0)`: a plain 0 has a type of its own, for which the other kernel would be compiled,
+    too.
     """
-    if function is None:
-        return lambda inner: Kernel(inner, inline)
-    return Kernel(function, inline)
+    return functools.partial(Kernel, inline=inline) if function is None else Kernel(function)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:
@@ -152,18 +147,18 @@ def _numba() -> Any:
 @functools.cache
 def _digest() -> str:
     """Of the sources of all kernels, in their names on disk: numba compares the file of a kernel
-    with what it kept, but not the files of the kernels and constants that it names."""
+    with what it stored, but not the files of the kernels and constants that it names."""
     package = pathlib.Path(__file__).parents[1]
     sources = sorted(source for folder in FOLDERS for source in (package / folder).glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:8]
 
 
 def _warn(error: Exception) -> None:
-    """Say once that machine code cannot be kept, and what helps."""
+    """Warn once that machine code cannot be stored, and name the remedy."""
     global _warned
     if not _warned:
         _warned = True
-        text = "compiled code cannot be kept, so every run compiles again"
+        text = "compiled code cannot be stored, so every run compiles again"
         remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
         why = f"{type(error).__name__}: {error}"
         warnings.warn(f"{text} ({why}): {remedy}", TailpathWarning, stacklevel=4)

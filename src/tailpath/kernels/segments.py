@@ -134,7 +134,7 @@ def make_bundles(
     to it or to the others.
     """
     bundles, fewest = 0, 0
-    runs: Any = np.int64(0)  # not the constant 0, for which `_match` would be compiled, too
+    runs: Any = np.int64(0)
     end: Any = np.int64(0)
     out.node_bundles[0], out.bundle_runs[0] = 0, 0
     for node in range(len(node_choices) - 1):
