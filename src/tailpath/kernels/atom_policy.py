@@ -84,15 +84,15 @@ def factors(
     model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array
 ) -> None:
     """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at
-    it fills the rest.
+    it fills the remainder.
 
-    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR, as the code of
-    CVaRVIQ's authors does. `VERTEX`: the first ones take all they can, as in a vertex that a linear
-    program returns. `PRINTED`: xi = F(VaR) / y to the letter, where the VaR is the step that
+    `SHARED`: the outcomes split that remainder in proportion to their mass at the VaR, as the code
+    of CVaRVIQ's authors does. `VERTEX`: the first ones take all they can, as in a vertex that a
+    linear program returns. `PRINTED`: xi = F(VaR) / y to the letter, where the VaR is the step that
     reaches mass y: each outcome counts all its mass there, and sum P xi may exceed 1. `var` is the
-    step that goes beyond y, so where no rest is left the step before it reached y, and what lies at
-    `var` does not count. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds without
-    exception.
+    step that goes beyond y, so where there is no remainder the step before it reached y, and what
+    lies at `var` does not count. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds
+    without exception.
     """
     first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
     tie = SAME_SLOPE * max(model.floor, abs(var))
@@ -101,16 +101,16 @@ def factors(
         low, high = _reach(model, slope, outcome, var, tie)
         above += model.probability[outcome] * low
         tied += model.probability[outcome] * (high - low)
-    rest = y - above
-    part = min(max(rest / tied, 0.0), 1.0) if tied > 0.0 else 0.0
+    remainder = y - above
+    part = min(max(remainder / tied, 0.0), 1.0) if tied > 0.0 else 0.0
     for outcome in range(first, last):
         low, high = _reach(model, slope, outcome, var, tie)
         if rule == PRINTED:
-            part = 1.0 if rest > SAME_MASS * y else 0.0
+            part = 1.0 if remainder > SAME_MASS * y else 0.0
         elif rule == VERTEX:
             mass = model.probability[outcome] * (high - low)
-            part = min(max(rest / mass, 0.0), 1.0) if mass > 0.0 else 0.0
-            rest -= part * mass
+            part = min(max(remainder / mass, 0.0), 1.0) if mass > 0.0 else 0.0
+            remainder -= part * mass
         out_xi[outcome - first] = (low + part * (high - low)) / y
 
 
@@ -171,7 +171,7 @@ def mark_arriving(
 ) -> bool:
     """Mark the pairs (node, atom) from which the policy can arrive. True if all can."""
     while True:
-        left, moved = 0, False
+        missing, moved = 0, False
         for node in order:
             for atom in range(len(model.atoms)):
                 if out_arrives[node, atom]:
@@ -181,9 +181,9 @@ def mark_arriving(
                     out_arrives[node, atom] = True
                     moved = True
                 else:
-                    left += 1
-        if left == 0 or not moved:
-            return left == 0
+                    missing += 1
+        if missing == 0 or not moved:
+            return missing == 0
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The cheapest ways through a graph, by a heap and by lists of whole costs."""
+"""The cheapest ways through a graph, by a heap and by lists of integer costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tailpath.kernels.jit import frozen, kernel
 
 Array = NDArray[Any]
-#: The largest whole number.
+#: The largest integer.
 LARGEST = np.iinfo(np.int64).max
 
 
@@ -78,8 +78,8 @@ def cheapest_levels(
     out_falling: Array,
     out_position: Array,
 ) -> int:
-    """As `cheapest_way` to the last node, for whole costs below `most`: edges wait in lists by the
-    cost of the way they begin.
+    """As `cheapest_way` to the last node, for integer costs below `most`: edges wait in lists by
+    the cost of the way they begin.
 
     The last entries of `out_falling` become the nodes that get there, by falling cost and, where
     costs are not far apart, in the order of their numbers; the last of all is the last node itself.
@@ -109,9 +109,9 @@ def cheapest_levels(
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
     reached = np.full(goal + 1, LARGEST)
     reached[goal], out_falling[goal] = 0, goal
-    node, cost, turn, waiting, left = goal, 0, 0, 0, goal
+    node, cost, turn, waiting, begin = goal, 0, 0, 0, goal
     while True:
-        # Whoever is left cannot be reached at less than what its way costs now.
+        # A node that edges leave now cannot be reached for less than its way costs now.
         out_least[node] = cost
         for edge in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
             source, price = into[edge] >> 32, into[edge] & 0xFFFFFFFF
@@ -136,22 +136,22 @@ def cheapest_levels(
                 edge = -1
         if edge < 0:
             break
-        left -= 1
-        out_falling[left] = node
+        begin -= 1
+        out_falling[begin] = node
     if cost <= 4 * goal:
-        first = np.full(cost + 2, left, dtype=np.int32)
-        for node in out_falling[left:goal]:
+        first = np.full(cost + 2, begin, dtype=np.int32)
+        for node in out_falling[begin:goal]:
             first[cost - int(out_least[node]) + 1] += 1
         for below in range(cost + 1):
-            first[below + 1] += first[below] - left
+            first[below + 1] += first[below] - begin
         for node in range(goal):
             if out_least[node] <= cost:
                 below = cost - int(out_least[node])
                 out_falling[first[below]] = node
                 first[below] += 1
-    for i in range(left, goal + 1):
-        out_position[out_falling[i]] = i - left
-    return left
+    for i in range(begin, goal + 1):
+        out_position[out_falling[i]] = i - begin
+    return begin
 
 
 @kernel

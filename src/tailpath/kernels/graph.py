@@ -98,8 +98,8 @@ def close_under_choices(
     out_inside: Array,
     out_allowed: Array,
 ) -> None:
-    """Shrink a set of states to the largest part in which every state keeps a choice that surely
-    stays inside.
+    """Shrink a set of states to the largest part in which every state has a choice all of whose
+    outcomes stay inside.
 
     On return `out_inside` is that part and `out_allowed` marks the choices of its states that stay
     inside. Choices not allowed on entry stay so.
@@ -212,8 +212,8 @@ def longest_paths(row_start: Array, target: Array, order: Array, out_length: Arr
 
 @kernel
 def group_members(group: Array, next_position: Array, out_members: Array) -> None:
-    """Counting sort: every member goes to the next place of its group; `next_position` comes in as
-    the groups' first places.
+    """Counting sort: every member goes to the next position of its group; `next_position` comes in
+    as the groups' first positions.
     """
     for member in range(len(group)):
         position = next_position[group[member]]
@@ -226,13 +226,13 @@ def shortest_edges(
     row_start: Array,
     target: Array,
     level: Array,
-    room: Array,
+    latest: Array,
     out_start: Array,
     out_target: Array,
     out_level: Array,
 ) -> None:
     """Of several edges from a row to a target only one, of the least level, in the order of the
-    first; `room` has an entry for every target.
+    first; `latest` has an entry for every target.
     """
     size = 0
     out_start[0] = 0
@@ -240,11 +240,11 @@ def shortest_edges(
         begin = size
         for edge in range(row_start[row], row_start[row + 1]):
             to = target[edge]
-            at = room[to]
+            at = latest[to]
             if begin <= at < size and out_target[at] == to:
                 out_level[at] = min(out_level[at], level[edge])
             else:
-                room[to], out_target[size], out_level[size] = size, to, level[edge]
+                latest[to], out_target[size], out_level[size] = size, to, level[edge]
                 size += 1
         out_start[row + 1] = size
 

@@ -1,4 +1,4 @@
-"""A list of different whole numbers, each found by a table of open addressing.
+"""A list of different integers, each found by a table of open addressing.
 
 The table holds positions in the list, or -1, and is as large as a power of two.
 """
@@ -31,7 +31,7 @@ def where(table: Array, key: Array, wanted: int) -> int:
 
 @kernel
 def entered(table: Array, key: Array, count: int, wanted: int) -> int:
-    """The count of the numbers once this one is among them. There must be room."""
+    """The count of the numbers once this one is among them. The list must be long enough."""
     cell = where(table, key, wanted)
     if table[cell] < 0:
         table[cell], key[count] = count, wanted
@@ -40,10 +40,10 @@ def entered(table: Array, key: Array, count: int, wanted: int) -> int:
 
 
 @kernel
-def longer(key: Array, count: int, room: int) -> tuple[Array, Array]:
-    """A table and a list of the same numbers, with room for so many more."""
+def longer(key: Array, count: int, more: int) -> tuple[Array, Array]:
+    """A table and a list of the same numbers, long enough for so many more."""
     size = FIRST_SIZE
-    while size < count + room:
+    while size < count + more:
         size *= 2
     longer_key, table = np.empty(size, dtype=np.int64), np.full(2 * size, -1, dtype=np.int32)
     for i in range(count):

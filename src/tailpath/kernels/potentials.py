@@ -46,8 +46,8 @@ def correct_labels(
         node = queue[first]
         first = (first + 1) % (n + 1)
         waiting[node] = False
-        for place in range(into_start[node], into_start[node + 1]):
-            edge = into_edge[place]
+        for position in range(into_start[node], into_start[node + 1]):
+            edge = into_edge[position]
             before = source[edge]
             if cost[edge] + out_least[node] < out_least[before]:
                 out_least[before] = cost[edge] + out_least[node]

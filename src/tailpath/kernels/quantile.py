@@ -10,8 +10,8 @@ more than `slack` since its last backup is passed over. So is a choice that cann
 any atom: V changes no Q by more than it changes itself (`y V` is linear between the atoms, and sum
 P xi = 1), so a choice that was worse than the best by `gap` everywhere is so still, as long as no
 successor of the node has travelled farther than gap / 2 since. The sum over all successors is what
-is kept: `margin` is the sum up to which this surely holds. And so is a bundle all of whose choices
-are passed over.
+is stored: `margin` is the sum up to which this holds for certain. And so is a bundle all of whose
+choices are passed over.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
 HALF, ROUNDING = 0.499, 1e-12
 #: Columns of `Work.memory`: when a node last moved noticeably, how far it has moved in all, the
-#: same as they were before the sweep, when it was last backed up, moves too small to be told, its
-#: part in this sweep, and whether it was seen from another part.
+#: same as they were before the sweep, when it was last backed up, moves too small to be noticed,
+#: its part in this sweep, and whether it was seen from another part.
 STAMP, TRAVEL, STAMP_BEFORE, TRAVEL_BEFORE, SEEN, DRIFT, PART, CROSSED = range(8)
 
 

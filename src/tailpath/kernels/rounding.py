@@ -1,4 +1,4 @@
-"""What a double can and cannot tell: every constant of rounding, with the reason for its size.
+"""What a double can and cannot represent: every constant of rounding, with the reason for its size.
 Plain numbers, for kernels and all others.
 """
 

@@ -29,7 +29,7 @@ NEVER = -1
 #: What survives between two calls of `walk`: the run at work, its node (-1: not begun), its budget,
 #: and the words of its generator.
 WALKER = np.dtype(
-    [(name, np.int64) for name in ("run", "node", "left")]
+    [(name, np.int64) for name in ("run", "node", "remaining")]
     + [(word, np.uint64) for word in ("s0", "s1", "s2", "s3")],
 )
 
@@ -71,7 +71,7 @@ def lay_rows(row_start: Array, probability: Array, out_order: Array, out_cumulat
     """Sort the edges of each short row by falling probability (`out_order`), and sum up the
     probabilities of every row.
 
-    The last sum of a row is set beyond every random number, whatever rounding left of it.
+    The last sum of a row is set beyond every random number, whatever rounding made of it.
     """
     for row in range(len(row_start) - 1):
         begin, end = row_start[row], row_start[row + 1]
@@ -127,8 +127,8 @@ def walk(
     steps are done.
 
     `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as
-    zeros. With a budget >= 0 rows belong to choices, and a node picks its row by the budget left,
-    which falls by `spent`. `trapped` nodes never arrive once no budget is left.
+    zeros. With a budget >= 0 rows belong to choices, and a node picks its row by the remaining
+    budget, which falls by `spent`. `trapped` nodes never arrive once no budget remains.
     """
     goal = len(paths.trapped)
     by_budget = rows.budget >= 0
@@ -142,18 +142,18 @@ def walk(
                 _mixed(key[2] + counter),
                 _mixed(key[3] + counter),
             )
-            node, left = start, max(rows.budget, 0)
+            node, remaining = start, max(rows.budget, 0)
         else:
             s0, s1, s2, s3 = now.s0, now.s1, now.s2, now.s3
-            node, left = now.node, now.left
+            node, remaining = now.node, now.remaining
         total = out_total[now.run]
         while node < goal and steps < pause:
             row = node
-            if left <= 0 and paths.trapped[node]:
+            if remaining <= 0 and paths.trapped[node]:
                 total, node = total * 0 + NEVER, goal
                 break
             if by_budget:
-                row = step_choice(rows, node, left)
+                row = step_choice(rows, node, remaining)
                 if row < 0:
                     now.node = node
                     return Pause.NO_ACTION
@@ -168,12 +168,12 @@ def walk(
             edge = _drawn(paths.row_start, paths.cumulative, row, u)
             total += paths.cost[edge]
             if by_budget:
-                left = max(left - paths.spent[edge], 0)
+                remaining = max(remaining - paths.spent[edge], 0)
             node = paths.target[edge]
             steps += 1
         out_total[now.run] = total
         if node < goal:
-            now.node, now.left = node, left
+            now.node, now.remaining = node, remaining
             now.s0, now.s1, now.s2, now.s3 = s0, s1, s2, s3
             return Pause.STEPS_DONE
         now.run, now.node = now.run + 1, -1

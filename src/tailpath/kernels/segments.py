@@ -1,17 +1,17 @@
 """The inner problem of the CVaR planners for all choices of a node and all confidence levels at
 once.
 
-Every node keeps `slope[x, i]`, the slope of `y V(x, y)` between atoms i - 1 and i. Slopes fall with
+Every node has `slope[x, i]`, the slope of `y V(x, y)` between atoms i - 1 and i. Slopes fall with
 i, since `y V` is concave. Outcome o of a choice offers segments of slope `c_o + gamma slope[t_o,
 i]` and width `p_o (y_i - y_{i-1})`; taken in order of falling slope, their area up to mass y is `y
 Q(y)`, for all y at once. The slope that reaches mass y is the VaR there.
 
-Choices of a node often lead to the same places at the same costs, with other probabilities: to the
-neighbours of a cell, say. The order of the segments is then the same for all of them. So choices
-come in *bundles*: consecutive choices of a node with (nearly) the same pairs of target and cost,
-its *runs*. The runs of a bundle are sorted falling as they are, and are merged two by two; each
-choice then walks once along the merged segments, with its own probability for each run, 0 for a run
-that it lacks. Node n is the goal: its slopes are 0 and it has no choices.
+Choices of a node often have the same targets at the same costs, with other probabilities: to the
+neighbours of a cell, for example. The order of the segments is then the same for all of them. So
+choices come in *bundles*: consecutive choices of a node with (nearly) the same pairs of target and
+cost, its *runs*. The runs of a bundle are sorted falling as they are, and are merged two by two;
+each choice then walks once along the merged segments, with its own probability for each run, 0 for
+a run that it lacks. Node n is the goal: its slopes are 0 and it has no choices.
 
 These loops run billions of times, so they make no arrays and count no references (see
 `kernels.jit`).
@@ -55,7 +55,7 @@ class AtomModel(NamedTuple):
 
     `limits` is what `follow` needs of the atoms. `most_runs` is the most runs of a bundle,
     `most_choices` the most choices of a node. `own[grid[x]]` marks the atoms of node x, and `alike`
-    tells that all nodes have all of them. `floor` is the size of values below which ties do not
+    says whether all nodes have all of them. `floor` is the size of values below which ties do not
     count in relation to them: the largest cost, and 1 at most, so that a single price of 10^9 blurs
     no other.
     """
@@ -80,11 +80,11 @@ class AtomModel(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Segments as they come, by slope and number, and room to merge them; then in order: `falling`
+    """Segments as they come, by slope and number, and space to merge them; then in order: `falling`
     slopes, their widths and runs.
 
-    `number_width` and `number_run` tell what a number stands for. `area` and `var` have a row per
-    choice of the node, one place longer than there are atoms, and `best` the least areas.
+    `number_width` and `number_run` say what a number stands for. `area` and `var` have a row per
+    choice of the node, one entry longer than there are atoms, and `best` the least areas.
     """
 
     slope: Array
@@ -103,7 +103,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(model: AtomModel) -> Scratch:
-    """Room for one thread."""
+    """Arrays for one thread to work on."""
     n_atoms, runs = len(model.atoms), model.most_runs
     size = runs * n_atoms
     return Scratch(
@@ -127,8 +127,8 @@ def new_scratch(model: AtomModel) -> Scratch:
 def make_bundles(
     node_choices: Array, choice_outcomes: Array, target: Array, cost: Array, out: Bundles
 ) -> tuple[int, int]:
-    """Put choices into bundles; returns how many bundles and runs there are. `out` has room for one
-    bundle a choice, one run an outcome.
+    """Put choices into bundles; returns how many bundles and runs there are. `out` is long
+    enough for one bundle a choice, one run an outcome.
 
     A choice joins the bundle before it unless more than a third of the runs would then be foreign
     to it or to the others.

@@ -1,5 +1,5 @@
-"""Decisions as step functions of the budget left, as kernels look them up; `policies/budget.py`
-explains the arrays.
+"""Decisions as step functions of the remaining budget, as kernels look them up;
+`policies/budget.py` explains the arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Steps(NamedTuple):
 
 @kernel
 def step_choice(steps: Steps, row: int, remaining: int) -> int:
-    """The choice of a row with so much budget left."""
+    """The choice of a row with so much budget remaining."""
     low, high = steps.first[row], steps.first[row + 1]
     begin = low
     while low < high:
@@ -44,7 +44,7 @@ def step_choice(steps: Steps, row: int, remaining: int) -> int:
 
 @kernel
 def step_choices(steps: Steps, rows: Array, remaining: Array, out_choice: Array) -> None:
-    """The choice of some rows, each with so much budget left."""
+    """The choice of some rows, each with so much budget remaining."""
     for i in range(len(rows)):
         out_choice[i] = step_choice(steps, rows[i], remaining[i])
 

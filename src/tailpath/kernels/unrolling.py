@@ -2,9 +2,9 @@
 where their outcomes lead.
 
 `follow` takes memories 0 .. m - 1, with the choice of pair (s, i) in entry s m + i of a table;
-after an outcome the memory is the atom nearest to y xi. `follow_budget` takes a budget left, with
-choices by steps; it falls by the level of the outcome. Pairs are numbered in the order in which
-they are met.
+after an outcome the memory is the atom nearest to y xi. `follow_budget` takes a remaining budget,
+with choices by steps; it falls by the level of the outcome. Pairs are numbered in the order in
+which they are met.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def follow_pairs(
 def follow_budget(
     model: Outcomes, steps: Steps, level: Array, start: int, most: int
 ) -> tuple[int, Array]:
-    """The pairs of state and budget left that a policy reaches from a state, as budget * states +
-    state; it ends beyond `most`.
+    """The pairs of state and remaining budget that a policy reaches from a state, as
+    budget * states + state; it ends beyond `most`.
 
     A pair without a choice ends it, too: returned first is its state, otherwise -1.
     """
