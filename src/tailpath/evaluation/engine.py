@@ -138,7 +138,7 @@ def negligible(alpha: float, least_probability: float) -> float:
 
 
 def cost_error(last: int, unit: Fraction) -> float:
-    """The relative error of whole numbers of units up to the last as floats: none where every one
+    """The relative error of integer numbers of units up to the last as floats: none where every one
     of them is a float.
     """
     return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * UNIT

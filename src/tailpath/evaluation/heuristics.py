@@ -6,7 +6,7 @@ exceeds what is left to pay, and a pair that has left the queue does not come ba
 consistent is refused, with the step at fault. V_min, the default, is the largest h that is
 consistent; any other expands as much or more.
 
-h is rounded down to whole units of the search: if h is consistent with whole costs, so is its
+h is rounded down to integer units of the search: if h is consistent with integer costs, so is its
 floor, and all sums stay exact.
 """
 
@@ -21,7 +21,7 @@ from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 
-#: Room for the rounding of the user's numbers, relatively.
+#: Allowance for the rounding of the user's numbers, relatively.
 ROUNDING = 1e-12
 
 

@@ -1,4 +1,4 @@
-"""ForPECVaR on whole cost levels, compiled: the engine for every chain with a cost unit.
+"""ForPECVaR on integer cost levels, compiled: the engine for every chain with a cost unit.
 
 The search (`dp/forward.py`) works through buckets f = level + V_min(x), lowest first. Nothing with
 f > VaR is expanded, and when the search stops at X every open node has Z > X. Time and memory grow
@@ -103,7 +103,7 @@ def _along_zero_costs(
     chain: CostChain, heuristic: Heuristic
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
     """The arriving nodes and the goal by falling height, and along zero-cost transitions where it
-    ties; their places; and the most in a row.
+    ties; their positions; and the most in a row.
     """
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
@@ -162,20 +162,18 @@ class LatticeSearch:
         return int(self.state["bucket"])
 
     def _grow_overflow(self) -> None:
-        """Make room for all that may leave the ring in one bucket, and add the new entries to the
-        unused ones.
-        """
+        """Add unused entries, enough for all that may leave the ring in one bucket."""
         first, recent, *present = self.overflow
         old = len(present[0])
         grown = _entries(old + max(old, len(self.rows.far_jump)))
-        for new, kept in zip(grown, present, strict=True):
-            new[:old] = kept
+        for new, entries in zip(grown, present, strict=True):
+            new[:old] = entries
         grown[0][old:] = np.append(np.arange(old + 1, len(grown[0])), self.state["unused"])
         self.state["unused"] = old
         self.overflow = Overflow(first, recent, *grown)
 
     def _grow(self) -> None:
-        """Make room where it is short."""
+        """Lengthen the arrays that are full."""
         if self.state["n_found"] < len(self.found.level):
             self._grow_overflow()
         else:
@@ -269,7 +267,7 @@ class LatticeSearch:
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:
-    """Room for entries of the overflow: after, bucket, node, mass."""
+    """Arrays for entries of the overflow: after, bucket, node, mass."""
     return (
         np.empty(size, dtype=np.int64),
         np.empty(size, dtype=np.int64),

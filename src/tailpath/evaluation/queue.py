@@ -10,9 +10,9 @@ The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all d
 alpha. Here the open nodes are handed over instead, and the tail is summed over them. For the same
 reason P(Z > X) is the sum of the open probabilities, taken anew whenever it matters.
 
-A walk hands out whole costs and knows nothing of the search. Costs without a common unit that is
-worth the name are whole multiples of a tiny one, since each is a decimal as it was written; so all
-sums are exact, and so is what they decide. With a discount costs are floats.
+A walk hands out integer costs and knows nothing of the search. Costs without a common unit that is
+worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
+all sums are exact, and so is what they decide. With a discount costs are floats.
 
     ChainWalk   a finite chain
     LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history;
@@ -232,8 +232,8 @@ class QueueSearch:
                 return End.STOPPED
             # Look before each new priority: the head is complete up to the highest one so far.
             if self.head and self._heap[0][0] > highest:
-                rest = base - since
-                if rest <= stop * (1 + 1e-9) or rest < 0.25 * base:
+                tail = base - since
+                if tail <= stop * (1 + 1e-9) or tail < 0.25 * base:
                     base, since = self.open_mass(), 0.0
                     if base <= stop * (1 + SAME_MASS):
                         return End.FINISHED
@@ -287,7 +287,7 @@ class QueueSearch:
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
         """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their
-        places in `listed`.
+        positions in `listed`.
         """
         costs, probabilities, cost_error = self._head()
         nodes, opened = self.listed(), len(self._open)
@@ -342,7 +342,7 @@ class QueueSearch:
 
 
 def cheapest_integers(ways: Transitions, cost: list[int]) -> list[Any]:
-    """V_min of every node, as a whole number: what the cheapest way to the goal costs or, where
+    """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
     that is too large for a float, a little less.
 
     Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact

@@ -1,6 +1,6 @@
 """Monte Carlo: runs of a policy, and what they tell about VaR and CVaR.
 
-A run is a walk on the chain of the policy; costs are added up in whole units where there is a unit,
+A run is a walk on the chain of the policy; costs are added up as integers where there is a unit,
 so that equal costs come out equal. Each run has its own random numbers, made from the seed and the
 run's number: the result depends on neither threads nor blocks, and the first n runs of a longer
 simulation are the same runs.
