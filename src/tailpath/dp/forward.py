@@ -271,7 +271,9 @@ def open_sums(
     added up at a time, and what the sum of these loses is carried along, so that every result is
     off by 20 roundings at most.
     """
-    total, lost, part = np.zeros(5), np.zeros(5), np.zeros(5)
+    total, lost, part = np.empty(5), np.empty(5), np.empty(5)
+    for k in range(5):
+        total[k] = lost[k] = 0.0
     for begin in range(0, len(node), 16):
         for k in range(5):
             part[k] = 0.0

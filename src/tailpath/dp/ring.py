@@ -120,9 +120,13 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
     rows, count, stride = U(len(given.row)), more, U(cells)
     for i in range(rows):
         count += row_start[U(given.row[i]) + ONE] - row_start[U(given.row[i])]
-    start = np.empty(rows + U(more) + ONE, dtype=np.int64)
+    start, into = (
+        np.empty(len(given.row) + more + 1, dtype=np.int64),
+        np.empty(n + 2, dtype=np.int64),
+    )
     cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
-    into = np.zeros(n + 2, dtype=np.int64)
+    for node in range(n + 2):
+        into[node] = 0
     by_height, here, lost = len(height) > 0, 0, U(n + 1)
     longest, shortest, least, size = 0, LARGEST, 1.0, U(0)
     most_out: Any = 0
@@ -210,16 +214,20 @@ def _parted(
     rows, n_near, targets = len(start) - 1, _before(cell, end), 0
     n_far = len(cell) - n_near
     near_start, near_cell = start, np.empty(n_near, dtype=np.uint32)
-    near_probability, far_start = probability, np.zeros(rows + 1, dtype=np.int64)
+    near_probability, far_start = probability, np.empty(rows + 1, dtype=np.int64)
+    for row in range(rows + 1):
+        far_start[row] = 0
     far_target, far_recent = np.empty(n_far, dtype=np.int32), np.empty(n_far, dtype=np.int64)
     far_jump, far_probability = np.empty(n_far, dtype=np.int64), np.empty(n_far)
     if n_far == 0:
         for t in range(n_near):
             near_cell[t] = cell[t]
     else:
-        near_start, near_probability = np.zeros(rows + 1, dtype=np.int64), np.empty(n_near)
-        number = np.zeros(n + 2, dtype=np.int64)  # of the targets, from 1
-        near, far = 0, 0
+        near_start, near_probability = np.empty(rows + 1, dtype=np.int64), np.empty(n_near)
+        number = np.empty(n + 2, dtype=np.int64)  # of the targets, from 1
+        near, far, near_start[0] = 0, 0, 0
+        for node in range(n + 2):
+            number[node] = 0
         for row in range(rows):
             for t in range(U(start[row]), U(start[row + 1])):
                 if cell[t] < end:

@@ -50,7 +50,7 @@ def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[
     n = len(order)
     state_choices, choice_outcomes, target, probability, rate, _ = given
     out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
-    number = np.empty(n + 1, dtype=np.uint32)
+    number = np.empty(n + 1, dtype=np.int32)
     for position in range(n):
         number[order[position]] = position
     rows, outcomes = 0, 0
@@ -289,8 +289,11 @@ def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
     costs to wait for it. Of several from a state to another the shortest counts.
     """
     n = len(given.state_choices) - 1
-    into_start = np.zeros(n + 2, dtype=np.int64)
-    last = np.full(n + 1, n, dtype=np.int32)  # the state that led there last
+    into_start = np.empty(n + 2, dtype=np.int64)
+    last = np.empty(n + 1, dtype=np.int32)  # the state that led there last
+    into_start[n + 1] = 0
+    for to in range(n + 1):
+        into_start[to], last[to] = 0, n
     for state in range(n):
         for outcome in range(
             given.choice_outcomes[given.state_choices[state]],
@@ -326,14 +329,14 @@ def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, 
     order given; and where each component begins.
     """
     component = np.empty(len(order), dtype=np.int32)
-    part_start = np.zeros(strong_components(row_start, target, component) + 1, dtype=np.int64)
+    count = strong_components(row_start, target, component)
+    part_start, position = np.empty(count + 1, dtype=np.int64), np.empty(count, dtype=np.int64)
+    ordered = np.empty(len(order), dtype=np.int64)
+    for part in range(count + 1):
+        part_start[part] = 0
     for node in order:
         part_start[component[node] + 1] += 1
-    position, ordered = (
-        np.empty(len(part_start), dtype=np.int64),
-        np.empty(len(order), dtype=np.int64),
-    )
-    for part in range(len(part_start) - 1):
+    for part in range(count):
         part_start[part + 1] += part_start[part]
         position[part] = part_start[part]
     for node in order:

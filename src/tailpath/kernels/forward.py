@@ -88,9 +88,11 @@ def cheapest_levels(
     node is left once, so an edge waits once at most.
     """
     goal = len(out_least) - 1
+    into_end, reached = np.empty(goal + 2, dtype=np.int64), np.empty(goal + 1, dtype=np.int64)
+    into_end[goal + 1] = 0
     for node in range(goal + 1):
         out_least[node], out_position[node] = np.inf, -1
-    into_end = np.zeros(goal + 2, dtype=np.int64)
+        into_end[node], reached[node] = 0, LARGEST
     longest = 0
     for edge in range(len(target)):
         into_end[min(target[edge], goal) + 1] += 1
@@ -106,8 +108,9 @@ def cheapest_levels(
             into[into_end[to]] = node << 32 | level[edge]
             into_end[to] += 1
 
-    after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
-    reached = np.full(goal + 1, LARGEST)
+    after, first = np.empty(len(target), dtype=np.int32), np.empty(longest + 1, dtype=np.int32)
+    for slot in range(longest + 1):
+        first[slot] = -1
     reached[goal], out_falling[goal] = 0, goal
     node, cost, turn, waiting, begin = goal, 0, 0, 0, goal
     while True:
@@ -139,7 +142,9 @@ def cheapest_levels(
         begin -= 1
         out_falling[begin] = node
     if cost <= 4 * goal:
-        first = np.full(cost + 2, begin, dtype=np.int32)
+        first = np.empty(cost + 2, dtype=np.int32)
+        for below in range(cost + 2):
+            first[below] = begin
         for node in out_falling[begin:goal]:
             first[cost - int(out_least[node]) + 1] += 1
         for below in range(cost + 1):

@@ -146,12 +146,13 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
     """
     n = len(row_start) - 1
     unseen, finished = -1, n
-    low = np.full(n, unseen, dtype=np.int32)
+    index, low = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    for node in range(n):
+        index[node] = low[node] = unseen
     next_edge = np.empty(n, dtype=np.int64)
     path = np.empty(n, dtype=np.int32)
     pending = np.empty(n, dtype=np.int32)
     order, n_components, n_pending = 0, 0, 0
-    index = np.full(n, unseen, dtype=np.int32)
     for root in range(n):
         if index[root] != unseen:
             continue
