@@ -148,8 +148,8 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
 
 
 def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | None, Sweeps, bool]:
-    """What sweeps find, what weights prove of it, the order of the sweeps, and whether shares are
-    `close`, so that nobody need ask for weights.
+    """What sweeps find, what weights prove of it unless shares are `close`, the order of the
+    sweeps, and whether nobody need look for a better method.
     """
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
@@ -160,28 +160,26 @@ def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | No
     found = within_shares(value, below, above, SWEEPS) if shares <= max(close, WIDE) else None
     if found is not None and shares <= close:
         return found, None, sweeps, True
-    other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
+    other, proof = proof_by_sweeps(chain, sweeps, value)
     # On small chains both proofs take no time, and either may be closer.
-    return (other if found is None else narrower(found, other)), proof, sweeps, False
+    both = other if found is None else narrower(found, other)
+    return both, proof, sweeps, not other.is_wide
 
 
 def _bounded(value: FloatArray, proof: Certificate | None, method: str) -> Total:
     return (unproved(value, method) if proof is None else bounds_by(proof, method)), proof
 
 
-def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Certificate | None:
+def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Total:
     """What weights prove of these values, where sweeps sum them up; they need be quick,
     not exact.
     """
-    proof = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *ROUGHLY))
-    if proof is not None and not bounds_by(proof, SWEEPS).is_wide:
-        return proof
-    finely = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *FINELY))
-    return (
-        proof
-        if finely is None or (proof is not None and finely.slack.sum() > proof.slack.sum())
-        else finely
-    )
+    size = np.abs(value)
+    found = _bounded(value, proved(chain, value, _Rough(chain, sweeps, size, *ROUGHLY)), SWEEPS)
+    if not found[0].is_wide:
+        return found
+    finely = proved(chain, value, _Rough(chain, sweeps, size, *FINELY))
+    return _tighter(found, _bounded(value, finely, SWEEPS))
 
 
 def bounds_by(proof: Certificate, method: str) -> Bounds:

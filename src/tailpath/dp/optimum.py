@@ -230,7 +230,7 @@ def sharpest(
         best_rows(given, np.append(value, 0.0), np.append(fine, 0.0), chosen)
         if proof is not None and np.array_equal(chosen, before):
             break
-        proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
+        _, proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
         if proof is None:
             return chosen, None, None
         fine, below = proof.fine, _below(given, proof, proof.total, FURTHER)

@@ -108,48 +108,53 @@ def follow_pairs(
     size: Any = np.uint64(0)
     edge: Any = np.uint64(0)
     done = np.uint64(0)
-    by_level, by_atom, by_grid = len(model.level) > 0, len(memories.atoms), len(memories.grid) > 0
-    out.row_start[0] = 0
+    # Arrays are taken out of their groups before the loops, which counts.
+    choice_outcomes, target, probability, cost, level, is_goal = model
+    _, atoms, borders, xi_offset, xi, grid, own_borders, own_atoms = memories
+    out_state, out_memory, row_start = out.state, out.memory, out.row_start
+    out_target, out_outcome = out.target, out.outcome
+    out_probability, out_cost, out_level = out.probability, out.cost, out.level
+    by_level, by_atom, by_grid = len(level) > 0, len(atoms) > 0, len(grid) > 0
+    row_start[0] = 0
     for pair in first:
         number[np.uint64(pair)] = size
-        out.state[size], out.memory[size] = np.uint64(pair) // n, np.uint64(pair) % n
+        out_state[size], out_memory[size] = np.uint64(pair) // n, np.uint64(pair) % n
         size += one
     while done < size:
-        memory = np.uint64(out.memory[done])
-        pair = np.uint64(out.state[done]) * n + memory
+        memory = np.uint64(out_memory[done])
+        pair = np.uint64(out_state[done]) * n + memory
         if choice[pair] < 0:
-            return out.state[done], size, edge
+            return out_state[done], size, edge
         row = np.uint64(choice[pair])
-        begin = np.uint64(model.choice_outcomes[row])
-        for outcome in range(begin, np.uint64(model.choice_outcomes[row + one])):
-            state, to = np.uint64(model.target[outcome]), np.int32(-1)
-            if not model.is_goal[state]:
+        begin = np.uint64(choice_outcomes[row])
+        for outcome in range(begin, np.uint64(choice_outcomes[row + one])):
+            state, to = np.uint64(target[outcome]), np.int32(-1)
+            if not is_goal[state]:
                 after = np.uint64(0)
                 if by_atom:
-                    factor = memories.xi[np.uint64(memories.xi_offset[pair]) + outcome - begin]
-                    y = memories.atoms[memory] * factor
+                    y = atoms[memory] * xi[np.uint64(xi_offset[pair]) + outcome - begin]
                     if by_grid:
-                        own = np.uint64(memories.grid[state])
-                        nearest = np.uint64(_nearest(memories.own_borders[own], y))
-                        after = np.uint64(memories.own_atoms[own, nearest])
+                        own = np.uint64(grid[state])
+                        nearest = np.uint64(_nearest(own_borders[own], y))
+                        after = np.uint64(own_atoms[own, nearest])
                     else:
-                        after = np.uint64(_nearest(memories.borders, y))
+                        after = np.uint64(_nearest(borders, y))
                 there = state * n + after
                 to = number[there]
                 if to < 0:
                     to = np.int32(size)
-                    number[there], out.state[size], out.memory[size] = to, state, after
+                    number[there], out_state[size], out_memory[size] = to, state, after
                     size += one
-            out.target[edge], out.outcome[edge] = to, outcome
-            out.probability[edge], out.cost[edge] = model.probability[outcome], model.cost[outcome]
+            out_target[edge], out_outcome[edge] = to, outcome
+            out_probability[edge], out_cost[edge] = probability[outcome], cost[outcome]
             if by_level:
-                out.level[edge] = model.level[outcome]
+                out_level[edge] = level[outcome]
             edge += one
         done += one
-        out.row_start[done] = edge
+        row_start[done] = edge
     for i in range(edge):
-        if out.target[i] < 0:
-            out.target[i] = size
+        if out_target[i] < 0:
+            out_target[i] = size
     return -1, size, edge
 
 
