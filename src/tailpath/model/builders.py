@@ -142,14 +142,14 @@ def checked_rows(
     """
     for number, row in enumerate(outcomes):
         try:
-            state, action, next_state, p, cost = row
+            state, action, next_state, _, cost = row
             hash((state, action, next_state, cost))
         except (TypeError, ValueError):
             raise ModelError(
                 f"outcome {number} is {row!r}; expected hashable (state, action, next_state,"
                 f" {probability}, cost)"
             ) from None
-        yield state, action, next_state, p, cost
+        yield row
 
 
 def arrays_from_rows(

@@ -25,19 +25,22 @@ def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int,
 def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
     """A decision, an action or a distribution over actions, as pairs (choice, probability)."""
     if not isinstance(decision, Mapping):
-        decision = {decision: 1.0}
+        choice = ssp.choice_index(state, decision)
+        if choice < 0:
+            raise unknown_action(ssp, state, decision)
+        return [(choice, 1.0)]
     pairs = []
     for action, weight in decision.items():
         choice = ssp.choice_index(state, action)
         if choice < 0:
             raise unknown_action(ssp, state, action)
-        taken = f"the policy takes action {action!r} in state {ssp.states[state]!r}"
-        if not 0 <= weight <= 1 + TOLERANCE:
-            raise PolicyError(f"{taken} with probability {weight!r}")
-        if 0 < weight < 1:
-            least = min(ssp.outcome_probability[o] for o in members(ssp.choice_outcomes, choice))
-            if weight * float(least) < sys.float_info.min:
-                raise PolicyError(f"{taken} with probability {weight!r}, too small to compute with")
+        least = min(ssp.outcome_probability[o] for o in members(ssp.choice_outcomes, choice))
+        vanishes = 0 < weight < 1 and weight * float(least) < sys.float_info.min
+        if vanishes or not 0 <= weight <= 1 + TOLERANCE:
+            raise PolicyError(
+                f"the policy takes action {action!r} in state {ssp.states[state]!r} with"
+                f" probability {weight!r}{', too small to compute with' if vanishes else ''}"
+            )
         if weight > 0:
             pairs.append((choice, float(weight)))
     total = sum(weight for _, weight in pairs)

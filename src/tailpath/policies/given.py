@@ -106,7 +106,7 @@ def as_policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:
     """As `policy`, for verbs that will meet what is missing themselves."""
-    if isinstance(anything, Policy):
+    if isinstance(anything, (Kind, Policy)):
         return anything if ssp.origin is None else _on_pairs(ssp, anything)
     if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
         return policy_of_function(ssp, predictor(anything))
@@ -143,9 +143,9 @@ def policy_of(solution: Any, alpha: float | None = None) -> Policy:
     every deadline, a method `policy(...)`.
     """
     found: Any = solution
-    if not isinstance(found, Policy) and hasattr(found, "policy"):
+    if not isinstance(found, (Kind, Policy)) and hasattr(found, "policy"):
         found = solution.policy
-        if not isinstance(found, Policy):
+        if not isinstance(found, (Kind, Policy)):
             alpha = getattr(solution, "alpha", None) if alpha is None else alpha
             # Of a policy for every deadline, the one it was asked for.
             asked = getattr(solution, "deadline", alpha)

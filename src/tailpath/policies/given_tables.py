@@ -16,7 +16,7 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Decision
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class _Asked:
     """A state where a decision is needed: its index and its `own` name in the model, and its
     name and number in the model that it was made of, for which policies are mostly written.

@@ -56,10 +56,14 @@ def rows_of(ssp: SSP) -> ExactRows:
     """The model as given. Without a unit of its own, costs count the finest decimal place among
     them.
     """
-    exact = exact_costs(ssp)
-    unit = ssp.cost_unit or Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
+    if ssp.cost_unit is not None:
+        unit, level = ssp.cost_unit, ssp.outcome_level.tolist()
+    else:
+        exact = exact_costs(ssp)
+        unit = Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
+        level = [int(cost / unit) for cost in exact]
     probability = map(decimal, ssp.outcome_probability.tolist())
-    edges = list(zip(ssp.outcome_target.tolist(), probability, (int(c / unit) for c in exact)))
+    edges = list(zip(ssp.outcome_target.tolist(), probability, level))
     rows = pairwise(ssp.choice_outcomes.tolist())
     return ExactRows([integer_row(edges[first:end]) for first, end in rows], unit)
 
