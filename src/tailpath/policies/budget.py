@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import IntArray, offsets_of
-from tailpath.kernels.steps import Steps
+from tailpath.graph import IntArray, fit, offsets_of
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.steps import Steps, sort_steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
@@ -34,16 +35,12 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
     is left out.
     """
-    changes = np.array([state, from_budget, choice], dtype=np.int64)
-    state, from_budget, choice = changes[:, np.lexsort((changes[1], changes[0]))]
-    begins = np.append(True, state[1:] != state[:-1])[: len(state)]
-    before = np.append(-1, choice[:-1])[: len(state)]
-    mask = choice != np.where(begins, np.asarray(risk_neutral)[state], before)
-    return {
-        "first": offsets_of(state[mask], len(risk_neutral)),
-        "from_budget": from_budget[mask],
-        "choice": choice[mask].astype(np.int32),
-    }
+    changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
+    n, size, below = len(risk_neutral), len(state), np.asarray(risk_neutral, dtype=np.int32)
+    first, budgets = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    choices = np.empty(size, dtype=np.int32)
+    size = fit(sort_steps, n + size)(*frozen(*changes, below), first, budgets, choices)
+    return {"first": first, "from_budget": budgets[:size], "choice": choices[:size]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -41,6 +41,7 @@ from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
@@ -456,6 +457,7 @@ def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
     )
 
 
+@found_once
 def _missed(ssp: SSP) -> tuple[float, float]:
     """Bounds on the least probability of never arriving."""
     low, high = solve_arrival(ssp).bounds
