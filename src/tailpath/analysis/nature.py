@@ -124,12 +124,11 @@ def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
     together at every budget.
     """
     ssp = model.inside
-    source, zero_cost = (
-        ssp.choice_state[ssp.outcome_choice],
-        (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target],
-    )
+    zero_cost = (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
+    source = ssp.choice_state[ssp.outcome_choice]
     if (
-        zero_cost_edge_order(source[zero_cost], ssp.outcome_target[zero_cost], ssp.n_states)
+        not zero_cost.any()
+        or zero_cost_edge_order(source[zero_cost], ssp.outcome_target[zero_cost], ssp.n_states)
         is not None
     ):
         return

@@ -72,25 +72,30 @@ class Robust:
             choice, allowed = np.flatnonzero(safe), almost_sure[ssp.outcome_target]
             nodes, ends = np.flatnonzero(almost_sure & ~ssp.is_goal), np.zeros(0, dtype=np.int64)
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
-        # One more choice, of one more outcome, stands for all that end at a fine.
-        row = np.append(choice, np.full(len(ends), ssp.n_choices))
-        state = np.append(ssp.choice_state[choice], ends)
-        order = np.argsort(state, kind="stable")
-        row, state = row[order], state[order]
-        outcome, row_start = members_of(np.append(ssp.choice_outcomes, ssp.n_outcomes + 1), row)
-        mask = np.append(allowed, True)[outcome]
+
+        def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
+            """One more choice, of one more outcome, stands for all that end at a fine."""
+            return np.append(column, last).astype(column.dtype) if len(ends) else column
+
+        row, state = choice, ssp.choice_state[choice]
+        if len(ends):
+            row, state = np.append(row, np.full(len(ends), ssp.n_choices)), np.append(state, ends)
+            order = np.argsort(state, kind="stable")
+            row, state = row[order], state[order]
+        outcome, row_start = members_of(ended(ssp.choice_outcomes, ssp.n_outcomes + 1), row)
+        mask = ended(allowed, True)[outcome]
         outcome, row_start = outcome[mask], np.append(0, np.cumsum(mask))[row_start]
         number = np.full(ssp.n_states, len(nodes))
         number[nodes] = np.arange(len(nodes))
-        low, high = np.append(model.low, 1.0)[outcome], np.append(model.high, 1.0)[outcome]
-        rest, width = np.append(model.rest, 0.0)[row], high - low
+        low, high = ended(model.low, 1.0)[outcome], ended(model.high, 1.0)[outcome]
+        rest, width = ended(model.rest, 0.0)[row], high - low
         of_row = owners(row_start)
         open_ = np.bincount(of_row, width, len(row))
         inside = (
             np.where(rest > 0, rest / np.where(open_ > 0, open_, 1.0), 0.0)[of_row] * width + low
         )
-        cost = np.append(ssp.outcome_cost, self.fine * unit)[outcome]
-        target = np.append(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
+        cost = ended(ssp.outcome_cost, self.fine * unit)[outcome]
+        target = ended(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
         rows = (
             offsets_of(number[state], len(nodes)),
             row_start,
@@ -101,7 +106,7 @@ class Robust:
         width, rest = frozen(width, rest)
         game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest), cost, self.nature)
         level = (
-            np.append(ssp.outcome_level, self.fine)[outcome]
+            ended(ssp.outcome_level, self.fine)[outcome]
             if ssp.cost_unit is not None
             else np.zeros(len(outcome), dtype=np.int64)
         )

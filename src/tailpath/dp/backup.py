@@ -94,36 +94,47 @@ def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
 
 @kernel(inline=True)
 def served_value(
-    row_start: Array, target: Array, low: Array, spread: Spread, row: int, base: int, value: Array
-) -> tuple[float, float]:
-    """The expected value of where a row leads if outcomes are served as they stand, and the value
-    of the last one served.
+    row_start: Array,
+    target: Array,
+    low: Array,
+    spread: Spread,
+    nature: int,
+    row: int,
+    base: int,
+    value: Array,
+) -> tuple[float, float, bool]:
+    """The expected value of where a row leads if outcomes are served as they stand, the value of
+    the last one served, and whether nature would serve them in another order.
     """
     width, rest = spread
     total, marginal, remaining = 0.0, 0.0, rest[row]
+    before, disordered = np.inf, False
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
         ahead = value[np.uint64(base + target[outcome])]
+        disordered |= nature * ahead > before
+        before = nature * ahead
         given = min(width[outcome], remaining)
         marginal = ahead if given > 0.0 else marginal
         remaining -= given
         total += (low[outcome] + given) * ahead
-    return total, marginal
+    return total, marginal, disordered
 
 
 @kernel
-def sort_row(
-    span: tuple[int, int],
+def sorted_value(
+    row_start: Array,
     target: Array,
     low: Array,
-    width: Array,
+    spread: Spread,
     nature: int,
+    row: int,
     base: int,
     value: Array,
-) -> None:
-    """Bring the outcomes of a row into the order in which nature serves them. Apart from the loops
-    that call it, which it would slow down.
+) -> tuple[float, float]:
+    """`extreme_value` of a row whose outcomes are first brought into the order in which nature
+    serves them. Apart from the loops that call it, which it would slow down.
     """
-    first, last = span
+    first, last, width = row_start[row], row_start[row + 1], spread.width
     for i in range(first + 1, last):
         to, least, more, j = target[i], low[i], width[i], i
         key = nature * value[base + to]
@@ -131,6 +142,8 @@ def sort_row(
             target[j], low[j], width[j] = target[j - 1], low[j - 1], width[j - 1]
             j -= 1
         target[j], low[j], width[j] = to, least, more
+    total, marginal, _ = served_value(row_start, target, low, spread, nature, row, base, value)
+    return total, marginal
 
 
 @kernel(inline=True)
@@ -148,82 +161,78 @@ def extreme_value(
     that was served.
 
     A share that is off by e, since the rest is rounded, moves the result by no more than e times
-    that value.
+    that value. Outcomes stand in the order of the last visit, which as a rule still holds.
     """
-    before, odd = np.inf, False
-    for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
-        key = nature * value[np.uint64(base + target[outcome])]
-        odd |= key > before
-        before = key
-    if odd and spread.rest[row] > 0.0:
-        sort_row(
-            (row_start[row], row_start[row + 1]), target, low, spread.width, nature, base, value
-        )
-    found: tuple[float, float] = served_value(row_start, target, low, spread, row, base, value)
-    return found
-
-
-@kernel
-def extreme_rows(
-    row_start: Array,
-    low: Array,
-    spread: Spread,
-    nature: int,
-    worth: Array,
-    out_value: Array,
-    out_probability: Array,
-) -> None:
-    """Of every row the greatest or least expected worth, where `worth` is by outcome, and the
-    probabilities that make it.
-    """
-    outcomes, least, own = (
-        np.arange(len(worth)),
-        low.copy(),
-        Spread(spread.width.copy(), spread.rest),
+    total, marginal, disordered = served_value(
+        row_start, target, low, spread, nature, row, base, value
     )
-    for row in range(len(row_start) - 1):
-        out_value[row] = extreme_value(row_start, outcomes, least, own, nature, row, 0, worth)[0]
-        remaining = own.rest[row]
-        for i in range(row_start[row], row_start[row + 1]):
-            given = min(own.width[i], remaining)
-            out_probability[outcomes[i]] = least[i] + given
-            remaining -= given
+    if disordered and spread.rest[row] > 0.0:
+        found: tuple[float, float] = sorted_value(
+            row_start, target, low, spread, nature, row, base, value
+        )
+        return found
+    return total, marginal
 
 
 @kernel
-def extreme_defect(
+def improve_shares(
     row_start: Array,
+    target: Array,
     low: Array,
     spread: Spread,
     nature: int,
     worth: Array,
-    value: Array,
-    state_choices: Array,
-    side: int,
-) -> float:
-    """How far the backup of values is from what proves them a bound of the optimum, at most; none
-    if this is 0 or less.
+    present: Array,
+    margin: float,
+    out_probability: Array,
+) -> int:
+    """Give rows the probabilities by which nature gains more than `margin` on what they are worth
+    at `present`, relatively; how many rows there were.
 
-    They lie above it (`side` 1) where the least row of every state is no more than the value, and
-    below it (-1) where no row is less. What rounding may do, and that of the intervals themselves,
+    `worth` is by outcome, and so is `out_probability`: the target of an outcome is its own number.
+    """
+    improved = 0
+    for row in range(np.uint64(len(row_start) - 1)):
+        best, _ = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
+        if nature * (best - present[row]) > margin * abs(best):
+            remaining = spread.rest[row]
+            for i in range(row_start[row], row_start[row + np.uint64(1)]):
+                given = min(spread.width[i], remaining)
+                out_probability[target[i]] = low[i] + given
+                remaining -= given
+            improved += 1
+    return improved
+
+
+@kernel
+def extreme_holds(
+    row_start: Array,
+    target: Array,
+    low: Array,
+    spread: Spread,
+    nature: int,
+    worth: Array,
+    counted: tuple[Array, Array],
+    value: Array,
+    side: int,
+) -> bool:
+    """Whether the backup of values proves them a bound of the optimum; `worth` and targets are
+    those of `improve_shares`.
+
+    They lie below it (`side` -1) where no row of a state is less than its value, and above it (1)
+    where one row of every state is no more: `counted` are the first of the rows that count, by
+    state, and the first behind them. What rounding may do, and that of the intervals themselves,
     counts against it.
     """
-    outcomes, lows, own = (
-        np.arange(len(worth)),
-        low.copy(),
-        Spread(spread.width.copy(), spread.rest),
-    )
-    worst = -np.inf
-    for state in range(len(state_choices) - 1):
-        least = np.inf
-        for row in range(state_choices[state], state_choices[state + 1]):
-            total, marginal = extreme_value(row_start, outcomes, lows, own, nature, row, 0, worth)
-            count = row_start[row + 1] - row_start[row]
-            least = min(
-                least, total + side * (SERVED * count + SURPLUS) * UNIT * (total + marginal)
-            )
-        worst = max(worst, side * (least - value[state]))
-    return worst
+    first, last = counted
+    for state in range(len(value)):
+        for row in range(np.uint64(first[state]), np.uint64(last[state])):
+            total, marginal = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
+            count = row_start[row + np.uint64(1)] - row_start[row]
+            error_bound = (SERVED * count + SURPLUS) * UNIT * (total + marginal)
+            if not side * (total - value[state]) + error_bound <= 0.0:
+                return False
+    return True
 
 
 @kernel(inline=True)

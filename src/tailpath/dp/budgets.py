@@ -356,8 +356,15 @@ def settle_extreme(
             picked = np.int64(choice) if total < least else picked
             least = min(least, total)
             for i in range(1, count):
-                ahead, marginal = served_value(
-                    outcome_start, offset, probability, model.spread, choice, i * size + base, value
+                ahead, marginal, _ = served_value(
+                    outcome_start,
+                    offset,
+                    probability,
+                    model.spread,
+                    nature,
+                    choice,
+                    i * size + base,
+                    value,
                 )
                 total = constant[i, choice] + ahead
                 if marginal > worst * total and total > TINY:

@@ -8,22 +8,25 @@ and it ends. Every policy that never ends must cost infinitely much, whatever na
 against an adversarial nature some policy must surely end.
 
 Bounds come from the optimum's own equation, with all that rounding may do counted against them:
-values that are at least their backup, under some row of every state, lie above the optimum; values
-that no row's backup is below lie below it. They are looked for a little above and below the values
-found: by a share of them or, where steps may be free, with every step a little dearer and cheaper.
+values that are at least their backup under the rows of a policy lie above what it costs, whatever
+nature does; values that no row's backup is below lie below the optimum. They are looked for a
+little above and below the values found: by a share of them or, where steps may be free, with every
+step a little dearer and cheaper.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import Decisions, Spread, extreme_defect, extreme_rows
-from tailpath.dp.bounds import Bounds, FloatArray
-from tailpath.dp.optimum import least_total
+from tailpath.dp.backup import Decisions, Spread, extreme_holds, improve_shares, row_means
+from tailpath.dp.bounds import Bounds, FloatArray, unproved
+from tailpath.dp.optimum import Optimum, best_rows, least_total, policy_chain
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
@@ -31,9 +34,9 @@ from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
 from tailpath.model.cost_units import as_fraction
 
 #: Bounds are looked for this share away from the values, and so often so many times as far.
-NEAR, FARTHER, TRIES = 8 * UNIT, 4.0, 16
+NEAR, FARTHER, TRIES = 8 * UNIT, 2.0, 32
 #: After so many tries they are found, as a rule.
-GUESS = 4
+GUESS = 8
 #: No game of ours has taken more than a dozen strategies.
 MOST_STRATEGIES = 1_000
 
@@ -49,34 +52,15 @@ class Game(NamedTuple):
     cost: FloatArray
     nature: int
 
-    def responded(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What every row is worth if states are worth `value`, and the probabilities that nature
-        gives it then.
-        """
-        worth = self.worth(value)
-        best, probability = np.empty(len(self.given.rate)), np.empty(len(worth))
-        extreme_rows(
-            *frozen(self.given.choice_outcomes, self.low),
-            self.spread,
-            self.nature,
-            worth,
-            best,
-            probability,
-        )
-        return best, probability
-
     def worth(self, value: FloatArray) -> FloatArray:
         """What every outcome is worth: its cost, and the value of where it leads."""
         return np.asarray(self.cost + np.append(value, 0.0)[self.given.target])
 
-    def sums(self, terms: FloatArray) -> FloatArray:
-        """The sum of a term per outcome over every row."""
-        return np.asarray(np.add.reduceat(terms, self.given.choice_outcomes[:-1]))
-
     def against(self, probability: FloatArray) -> Decisions:
         """The problem that is left if nature has decided."""
-        rate = self.sums(probability * self.cost)
-        return self.given._replace(probability=next(frozen(probability)), rate=next(frozen(rate)))
+        p, cost = frozen(probability, self.cost)
+        rate = row_means(self.given.choice_outcomes, p, cost)
+        return self.given._replace(probability=p, rate=next(frozen(rate)))
 
     def exact_rates(self, probability: FloatArray) -> list[Fraction]:
         """The expected costs of rows in rationals."""
@@ -101,70 +85,120 @@ class GameOptimum(NamedTuple):
     iterations: int
 
 
-def game_optimum(game: Game) -> GameOptimum:
-    """V with bounds. Strategies on the way are swept, and only the last is solved with all that
-    proves it.
+class _Nature:
+    """Who answers to values, and checks what they prove. The outcomes of rows stay in the order in
+    which they were last served: the next is much the same.
     """
-    probability, strategies, proved = np.array(game.given.probability), 1, False
-    row, (sweeps, value) = owners(game.given.choice_outcomes), Sweeps.outwards(game.given)
-    for _ in range(MOST_STRATEGIES):
-        now = probability.copy()
-        given = game.against(now)
-        if not proved:
-            value, rounds = sweeps.run(given, value, SETTLED)
-            proved = rounds > MOST_ROUNDS or not np.isfinite(value).all()
-        if proved:
-            found = least_total(given, lambda now=now: game.exact_rates(now))  # type: ignore[misc]
-            value = found.bounds.value
-        best, answer = game.responded(value)
-        gain = game.nature * (best - game.sums(probability * game.worth(value)))
-        better = (gain > SAME_VALUE * np.abs(best))[row]
-        if better.any():
-            probability[better] = answer[better]
-            strategies += 1
-        elif proved:
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        width = game.spread.width.copy()
+        spread = game.spread._replace(width=width)
+        outcome, low = np.arange(len(width)), game.low.copy()
+        self.rows = game.given.choice_outcomes, outcome, low, spread, game.nature
+
+    def answer(self, given: Decisions, value: FloatArray) -> Decisions | None:
+        """The problem that is left if nature decides by these values; None if it gains nothing."""
+        worth, probability = self.game.worth(value), given.probability.copy()
+        present = row_means(given.choice_outcomes, given.probability, next(frozen(worth)))
+        if improve_shares(*self.rows, worth, present, SAME_VALUE, probability):
+            return self.game.against(probability)
+        return None
+
+    def proves(self, value: FloatArray, chosen: NDArray[np.int64], side: int) -> bool:
+        """Whether values are proved to lie below the optimum (`side` -1), or above what the policy
+        `chosen` costs at most (1).
+        """
+        first = self.game.given.state_choices
+        counted = (chosen, chosen + 1) if side > 0 else (first[:-1], first[1:])
+        return bool(
+            extreme_holds(*self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
+        )
+
+
+def game_optimum(game: Game) -> GameOptimum:
+    """V with bounds. Strategies are swept; where that leaves the bounds wide, the last one is
+    solved with all that proves it, and so are those that follow.
+    """
+    nature, (sweeps, first) = _Nature(game), Sweeps.outwards(game.given)
+
+    def swept(given: Decisions, before: Optimum | None) -> Optimum:
+        value, rounds = sweeps.run(given, before.bounds.value if before else first, SETTLED)
+        chosen = np.empty(len(value), dtype=np.int64)
+        best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
+        if rounds > MOST_ROUNDS:
+            value[:] = np.inf
+        return Optimum(chosen, unproved(value, "value iteration"), rounds)
+
+    def solved(given: Decisions, _: Optimum | None) -> Optimum:
+        return least_total(given, partial(game.exact_rates, given.probability))
+
+    given, found, strategies = _settled(nature, game.given, swept)
+    lower, upper = (_by_share(nature, found, side) for side in (-1, 1))
+    if Bounds(found.bounds.value, lower, upper).is_wide:
+        given, found, more = _settled(nature, given, solved)
+        strategies += more - 1
+        lower, upper = (
+            _by_steps(nature, given, found, side) if np.isinf(bound).any() else bound
+            for side, bound in ((side, _by_share(nature, found, side)) for side in (-1, 1))
+        )
+    method = f"strategy iteration, {found.bounds.method}"
+    bounds = Bounds(found.bounds.value, np.maximum(lower, 0.0), upper, method)
+    return GameOptimum(found.chosen, bounds, given.probability, strategies)
+
+
+def _settled(
+    nature: _Nature, given: Decisions, solve: Callable[[Decisions, Optimum | None], Optimum]
+) -> tuple[Decisions, Optimum, int]:
+    """The problem in which nature has nothing left to gain, its optimum, and how many strategies it
+    took. `solve` takes a problem and the optimum of the one before.
+    """
+    found, strategies = solve(given, None), 1
+    while strategies < MOST_STRATEGIES and np.isfinite(found.bounds.value).all():
+        other = nature.answer(given, found.bounds.value)
+        if other is None:
             break
-        else:
-            proved = True
-    lower, upper = _bound(game, value, probability, -1), _bound(game, value, probability, 1)
-    bounds = Bounds(
-        value, np.maximum(lower, 0.0), upper, f"strategy iteration, {found.bounds.method}"
-    )
-    return GameOptimum(found.chosen, bounds, probability, strategies)
+        given, found, strategies = other, solve(other, found), strategies + 1
+    return given, found, strategies
 
 
-def _bound(game: Game, value: FloatArray, probability: FloatArray, side: int) -> FloatArray:
-    """Values that are proved to lie above the optimum (`side` 1) or below it (-1)."""
+def _by_share(nature: _Nature, found: Optimum, side: int) -> FloatArray:
+    """Values that are proved to lie below the optimum (`side` -1), or above what the policy found
+    costs (1): a share away from those found. Infinite if that proves nothing.
+    """
+    if not np.isfinite(found.bounds.value).all():
+        return np.full(len(found.chosen), side * np.inf)
 
     def away(farther: int) -> FloatArray:
-        return np.asarray(value * (1 + side * NEAR * FARTHER**farther))
+        return np.asarray(found.bounds.value * (1 + side * NEAR * FARTHER**farther))
+
+    def holds(farther: int) -> bool:
+        return nature.proves(away(farther), found.chosen, side)
 
     # What holds at one share holds farther away: the nearest is looked for from a guess on.
-    found = next((k for k in range(GUESS, TRIES) if _holds(game, away(k), side)), TRIES)
-    while 0 < found <= GUESS and _holds(game, away(found - 1), side):
-        found -= 1
-    if found < TRIES:
-        return away(found)
-    given, size = game.against(probability), float(value.max(initial=0.0))
-    share = NEAR
-    for _ in range(TRIES):
-        dearer = side * share * size
+    nearest = next(filter(holds, range(GUESS, TRIES)), TRIES)
+    while 0 < nearest <= GUESS and holds(nearest - 1):
+        nearest -= 1
+    return away(nearest) if nearest < TRIES else np.full(len(found.chosen), side * np.inf)
+
+
+def _by_steps(nature: _Nature, given: Decisions, found: Optimum, side: int) -> FloatArray:
+    """Such values with every step a little cheaper, or dearer."""
+    p, rows = given.probability, np.arange(len(given.rate))
+    if side > 0:  # steps of the policy alone: another that ties may take fewer
+        rows, given = found.chosen, policy_chain(given, found.chosen)
+
+    def exact_rates(more: float) -> list[Fraction]:
+        rates = nature.game.exact_rates(p)
+        return [rates[row] + as_fraction(more) for row in rows.tolist()]
+
+    size = side * NEAR * float(found.bounds.value.max(initial=0.0))
+    for farther in range(0, TRIES, 2):  # each of these takes long
+        more = size * FARTHER**farther
         other = least_total(
-            given._replace(rate=next(frozen(given.rate + dearer))),
-            lambda: game.exact_rates(probability),
+            given._replace(rate=next(frozen(given.rate + more))), partial(exact_rates, more)
         )
-        if np.isfinite(other.bounds.value).all() and _holds(game, other.bounds.value, side):
-            return np.asarray(other.bounds.value)
-        share *= FARTHER
-    return np.full_like(value, side * np.inf)
-
-
-def _holds(game: Game, value: FloatArray, side: int) -> bool:
-    given = game.given
-    rows = frozen(given.choice_outcomes, game.low)
-    return bool(
-        extreme_defect(
-            *rows, game.spread, game.nature, game.worth(value), value, given.state_choices, side
-        )
-        <= 0.0
-    )
+        value: FloatArray = other.bounds.value
+        if np.isfinite(value).all() and nature.proves(value, found.chosen, side):
+            return value
+    return np.full(len(found.chosen), side * np.inf)
