@@ -153,5 +153,20 @@ def test_the_public_names_are_those_of_the_list():
     )
 
 
+def test_whatever_takes_an_alpha_answers_confidence():
+    # Pictures take what is drawn, and know no options; methods are told what the user was asked.
+    apart = {"plot_tails", "methods.Found", "methods.Method.make"}
+    asked = 0
+    for name, thing in PUBLIC.items():
+        found = {parameter.name for parameter in parameters(thing) or ()}
+        if found & {"alpha", "alphas", "a"} and "confidence" not in found and name not in apart:
+            own = inspect.isclass(thing) and name not in {"CVaR", "VaR"}  # the program makes these
+            if not own:
+                asked += 1
+                with pytest.raises(tp.OptionError, match="instead of confidence="):
+                    thing(None, confidence=0.95)
+    assert asked > 40
+
+
 if __name__ == "__main__":
     SNAPSHOT.write_text(listed(), encoding="utf-8")

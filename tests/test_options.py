@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -71,9 +72,17 @@ def test_confidence_is_told_from_tail_mass_in_python():
 
 
 def test_confidence_is_answered_by_a_sentence():
+    sentence = "the mass of the worst tail, instead of confidence=: alpha = 1 - confidence"
     for verb in (tp.solve_cvar_exact, tp.evaluate, tp.compare, tp.worst_runs, tp.differences):
-        with pytest.raises(OptionError, match="the mass of the worst tail, instead of confidence="):
+        with pytest.raises(OptionError, match=sentence):
             verb(SSP, confidence=0.95)
+    for verb in (partial(tp.solve, SSP, "cvar"), partial(tp.frontier, SSP, "cvar"), tp.CVaR):
+        with pytest.raises(OptionError, match=sentence):
+            verb(confidence=0.95)
+    costs = tp.evaluate(SSP, {"home": "road"}, 0.05)
+    for verb in (costs.cvar, costs.var, costs.bounds, tp.solve_cvar_exact(SSP, 0.05).policy):
+        with pytest.raises(OptionError, match=sentence):
+            verb(confidence=0.95)
 
 
 def test_alpha_may_be_a_percentage_in_python():

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from tailpath.errors import OptionError, TailpathWarning
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
 #: Alphas that agree so far, relatively, are the same: 1 - 0.95 is 0.05.
 SAME_ALPHA = 1e-9
 #: From here on an alpha looks like a level of confidence.
@@ -65,32 +67,65 @@ def warn_of_confidence(alpha: float) -> None:
 
     Not if the package itself is the caller: whoever called the package was warned.
     """
-    note = confidence_note(alpha)
-    caller = str(sys._getframe(2).f_globals.get("__name__"))
-    if note is not None and not caller.startswith("tailpath."):
-        warnings.warn(note, TailpathWarning, stacklevel=3)
+    note, depth = confidence_note(alpha), 2
+    if note is None:
+        return
+    while _module(depth) == __name__:  # what stands around the verb
+        depth += 1
+    if not _module(depth).startswith("tailpath."):
+        warnings.warn(note, TailpathWarning, stacklevel=depth + 1)
 
 
-def takes_alpha(verb: Method) -> Method:
-    """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
-    names = verb.__code__.co_varnames
-    word = "alphas" if "alphas" in names else "alpha"
-    position = names.index(word)
+def _module(depth: int) -> str:
+    """The module of a function that called this one's caller, so many calls ago."""
+    return str(sys._getframe(depth + 1).f_globals.get("__name__"))
+
+
+def answers_confidence(verb: Verb) -> Verb:
+    """Let a verb, or all methods of a class that take an alpha, answer `confidence=` with a
+    sentence.
+    """
+    if isinstance(verb, type):
+        for name, method in list(vars(verb).items()):
+            if isinstance(method, FunctionType) and _alpha_of(method) is not None:
+                setattr(verb, name, answers_confidence(method))
+        return verb
+    word = _alpha_of(verb)
+    instead = "an alpha in the measure" if word is None else f"{word}="
 
     @functools.wraps(verb)
     def checked(*args: Any, **named: Any) -> Any:
         if "confidence" in named:
             raise OptionError(
-                f"give {word}=, the mass of the worst tail, instead of confidence=: for 95 %"
-                " confidence it is 0.05"
+                f"give {instead}, the mass of the worst tail, instead of confidence=: alpha = 1 -"
+                " confidence, so for 95 % confidence it is 0.05"
             )
+        return verb(*args, **named)
+
+    return cast(Verb, checked)
+
+
+def _alpha_of(verb: Any) -> str | None:
+    """What a verb calls the alpha that it takes; None if it takes none."""
+    code = getattr(verb, "__wrapped__", verb).__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return next((word for word in ("alphas", "alpha", "a") if word in names), None)
+
+
+def takes_alpha(verb: Method) -> Method:
+    """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
+    word = _alpha_of(verb) or "alpha"
+    position = verb.__code__.co_varnames.index(word)
+
+    @functools.wraps(verb)
+    def checked(*args: Any, **named: Any) -> Any:
         given = args[position] if len(args) > position else named.get(word)
         for alpha in given if isinstance(given, (list, tuple)) else (given,):
             if isinstance(alpha, float):
                 warn_of_confidence(alpha)
         return verb(*args, **named)
 
-    return cast(Method, checked)
+    return answers_confidence(cast(Method, checked))
 
 
 def each(method: Method) -> Method:

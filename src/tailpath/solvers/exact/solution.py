@@ -20,7 +20,13 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
-from tailpath.options import alpha_from, check_invertible_alpha, each, same_alpha
+from tailpath.options import (
+    alpha_from,
+    answers_confidence,
+    check_invertible_alpha,
+    each,
+    same_alpha,
+)
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
@@ -64,6 +70,7 @@ def least_risk_neutral_cost(policy: BudgetPolicy) -> float:
     return float(int(least[ssp.is_goal].min()) * policy.unit)
 
 
+@answers_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class _OfBudgets(Record):
     """What both kinds of solution have in common: a policy for every alpha, by its first budget."""
@@ -322,6 +329,7 @@ class _OfBudgets(Record):
         return replace(self, largest=self.largest.on(self.largest.ssp.reduced))
 
 
+@answers_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution(_OfBudgets):
     """The least CVaR for every `a >= alpha`, with a policy for each.
@@ -467,6 +475,7 @@ class ExactSolution(_OfBudgets):
         )
 
 
+@answers_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.

@@ -46,7 +46,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_alpha, check_amount
+from tailpath.options import Progress, answers_confidence, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of
@@ -75,6 +75,7 @@ SHORT, LONG = 64, 4096
 LEVEL_BYTES = 48
 
 
+@answers_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class OnTimeSolution(Record):
     """The largest probability of arriving within every deadline up to `deadline`.
