@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.analysis.equations import equations, own_visits
+from tailpath.analysis.equations import diagonal_factors, equations, own_visits
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 
@@ -20,8 +20,9 @@ def random_chain(n, seed):
 @pytest.mark.parametrize("n", [1, 2, 7, 60, 250])
 def test_own_visits_are_the_diagonal_of_the_inverse(n):
     rows, source, target = random_chain(n, n)
-    found = own_visits(equations(source, target, rows[source, target], n, diagonal=True))
-    assert found == pytest.approx(np.diag(np.linalg.inv(np.eye(n) - rows)), rel=1e-12)
+    found = equations(source, target, rows[source, target], n, diagonal=True)
+    own = own_visits(diagonal_factors(found))[found.perm_c]
+    assert own == pytest.approx(np.diag(np.linalg.inv(np.eye(n) - rows)), rel=1e-12)
 
 
 def test_ever_being_there_on_a_large_cyclic_chain():
@@ -40,3 +41,41 @@ def test_ever_being_there_on_a_large_cyclic_chain():
         )
         wanted = 1.0 if node == chain.start else reach[np.searchsorted(others, chain.start)]
         assert found[node] == pytest.approx(wanted, rel=1e-9)
+
+
+ROWS = [
+    *(("a", "go", "b", 0.5, 0), ("a", "go", "c", 0.5, 1)),  # a and b are joined by free steps
+    *(("b", "back", "a", 0.6, 0), ("b", "back", "c", 0.4, 2)),
+    *(("c", "try", "a", 0.3, 1), ("c", "try", "d", 0.7, 1)),
+    *(("d", "on", "c", 0.2, 1), ("d", "on", "goal", 0.8, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    "ssp",
+    [tp.read("gridworld:5x5"), tp.SSP.from_outcomes(ROWS, "a", ["goal"])],
+    ids=["budgets fall", "free cycles at every budget"],
+)
+@pytest.mark.parametrize("falls", [True, False])
+def test_where_groups_are_first_entered(ssp, falls):
+    """As the ways there from the start that meet no other member before, from a system of each
+    group's own: all nodes of a state, with the budget left and spent.
+    """
+    chain = unroll(ssp, tp.solve_cvar_exact(ssp, 0.05).policy())
+    assert len(chain.state) > 2 * len(np.unique(chain.state))
+    visits = Visits(chain, np.array(list(chain.memory)) if falls else None)
+    told = []
+    found = visits.first(chain.state, lambda steps, share: told.append(share))
+    assert told[-1] == 1
+    dense = np.zeros((chain.n, chain.n + 1))
+    np.add.at(dense, (chain.source, chain.target), chain.probability)
+    for state in np.unique(chain.state):
+        inside = np.flatnonzero(chain.state == state)
+        others = np.flatnonzero(chain.state != state)
+        if chain.start in inside:
+            wanted = (inside == chain.start).astype(float)
+        else:
+            outside = np.eye(len(others)) - dense[np.ix_(others, others)]
+            met = np.linalg.solve(outside.T, (others == chain.start).astype(float))
+            wanted = met @ dense[np.ix_(others, inside)]
+        assert found[inside] == pytest.approx(wanted, rel=1e-9, abs=1e-15)

@@ -14,6 +14,10 @@ from tailpath.kernels.inverse import Factors, inverse_diagonal
 from tailpath.kernels.jit import frozen
 from tailpath.model.ssp import FloatArray
 
+_NONE, _FIRST = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
+#: The factors of nothing.
+NO_FACTORS = Factors(*frozen(_FIRST, _NONE, np.zeros(0), _FIRST, _NONE, np.zeros(0), np.zeros(0)))
+
 
 def equations(
     source: NDArray[Any],
@@ -27,7 +31,7 @@ def equations(
     Every target must be one of the nodes.
 
     `ordered`: the numbers follow the edges, so that hardly anything fills up. `diagonal`: the
-    factors keep to the diagonal, which is large enough here, and `own_visits` takes them. A
+    factors keep to the diagonal, which is large enough here, for `diagonal_factors`. A
     singular matrix is a RuntimeError: some nodes are never left.
     """
     import scipy.sparse.linalg
@@ -44,27 +48,31 @@ def equations(
     return scipy.sparse.linalg.splu(matrix, permc_spec="NATURAL" if ordered else "COLAMD")
 
 
-def own_visits(factors: Any) -> FloatArray | None:
-    """How often a run that begins at a node is there, itself included: the diagonal of the inverse
-    of I - P, shape (n,).
-
-    None where the factors do not keep to the diagonal.
+def diagonal_factors(factors: Any) -> Factors | None:
+    """The factors of `equations` by rows and columns; None where they do not keep to the
+    diagonal.
     """
     if not np.array_equal(factors.perm_r, factors.perm_c):
         return None
     pivot = factors.U.diagonal()
     below, right = _off_diagonal(factors.L), _off_diagonal(factors.U.tocsr())
     upper = right[2] / np.repeat(pivot, np.diff(right[0]))
-    diagonal = np.zeros(len(pivot))
+    return Factors(*frozen(*below, *right[:2], upper, pivot))
+
+
+def own_visits(factors: Factors) -> FloatArray:
+    """How often a run that begins at a node is there, itself included: the diagonal of the inverse
+    of I - P, shape (n,), in the order of the factors.
+    """
+    diagonal = np.zeros(len(factors.pivot))
     scratch = (
-        np.zeros(len(pivot), dtype=np.int8),
-        np.zeros(len(pivot)),
-        np.zeros(len(below[1])),
-        np.zeros(len(upper)),
+        np.zeros(len(diagonal), dtype=np.int8),
+        np.zeros(len(diagonal)),
+        np.zeros(len(factors.below)),
+        np.zeros(len(factors.right)),
     )
-    inverse_diagonal(Factors(*frozen(*below, *right[:2], upper, pivot)), *scratch, diagonal)
-    found: FloatArray = diagonal[factors.perm_c]
-    return found
+    inverse_diagonal(factors, *scratch, diagonal)
+    return diagonal
 
 
 def _off_diagonal(part: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:

@@ -110,3 +110,23 @@ def _entry(first: int, last: int, index: Array, value: Array, wanted: int) -> fl
         else:
             last = middle
     return float(value[first])
+
+
+@kernel
+def inverse_entry(factors: Factors, column: int, flow: Array, other: Array) -> float:
+    """The entry `column` of the product of a row and the inverse, from the few places where the row
+    is not 0 on; `flow`, the row, and `other`, zeros, are zeros afterwards.
+    """
+    below_start, below, lower, right_start, right, upper, pivot = factors
+    other[column] = 1.0
+    found = 0.0
+    for j in range(len(pivot)):
+        if other[j] != 0.0:  # L^-1 applied to the column
+            for e in range(below_start[j], below_start[j + 1]):
+                other[below[e]] -= lower[e] * other[j]
+        if flow[j] != 0.0:  # the row times U^-1
+            for e in range(right_start[j], right_start[j + 1]):
+                flow[right[e]] -= upper[e] * flow[j]
+            found += flow[j] * other[j] / pivot[j]
+        flow[j] = other[j] = 0.0
+    return found

@@ -55,13 +55,10 @@ def decision_table(
     alpha = check_invertible_alpha(alpha)
     chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
     memory = [None] * chain.n if chain.memory is None else list(chain.memory)
-    decisions = [
-        decide(ssp, policy, state, memory[node]) for node, state in enumerate(chain.state.tolist())
-    ]
     group, words = _groups(ssp, policy, chain, memory)
     if chain.n == 0:
         return []
-    visits = Visits(chain)
+    visits = Visits(chain, np.asarray(memory) if isinstance(policy, BudgetPolicy) else None)
     if most is not None and len(words) > most:
         group = _likeliest(visits.expected, group, most)
     if progress is not None:
@@ -83,7 +80,7 @@ def decision_table(
             Row(
                 ssp.states[int(chain.state[first])],
                 words[number],
-                action_of(ssp, decisions[first]),
+                action_of(ssp, decide(ssp, policy, int(chain.state[first]), memory[first])),
                 min(total, 1.0),
                 mean,
                 None if np.isnan(cvar[number]) else float(cvar[number]),

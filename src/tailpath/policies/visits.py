@@ -19,15 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.equations import equations, own_visits
+from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations, own_visits
 from tailpath.dp.budgets import EXCESS
 from tailpath.dp.layout import chain_layout
 from tailpath.graph import Array, FloatArray, Transitions, offsets_of, positions
+from tailpath.kernels.entries import first_entries, mark_behind, pull, push
+from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
 
-#: Right-hand sides solved at a time, and how many are few enough to solve for one by one.
-BATCH, MANY = 256, 64
+#: Nodes that are done at a time.
+BATCH = 256
 #: Edges times levels beyond which a risk to go is not worth its time: about a minute.
 MOST_WORK = 20_000_000_000
 #: Values that are computed at a time.
@@ -38,22 +40,41 @@ EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 
 
 class Visits:
-    """The expected visits of the nodes of a chain, and the probabilities of ever being there."""
+    """The expected visits of the nodes of a chain, and the probabilities of ever being there.
 
-    def __init__(self, chain: CostChain) -> None:
-        self.node, cut = _without_closed_classes(chain)
+    Nodes to which no cycle leads are taken in their order, those behind cycles are solved for.
+    `falling` is a number for each node that no edge raises, such as the budget left: nodes then
+    stand close to those that they lead to.
+    """
+
+    def __init__(self, chain: CostChain, falling: Array | None = None) -> None:
+        self.node, cut = _without_closed_classes(chain, falling)
         component, cyclic = cut.cycles()
-        self.returning = cyclic[component]
-        # Nodes stand in the order of their components, so that the matrix is block triangular.
-        # Where most nodes lie on cycles, that helps little, and all of their own visits are found
-        # at once.
-        self.cyclic = bool(2 * np.count_nonzero(self.returning) > cut.n > MANY)
-        self.factors = equations(
-            cut.source, cut.target, cut.probability, cut.n, ordered=True, diagonal=self.cyclic
+        self.rows, self.returning = (
+            tuple(frozen(cut.row_start, cut.target, cut.probability)),
+            cyclic[component],
         )
-        begin = np.zeros(cut.n)
-        begin[self.node[chain.start]] = 1.0
-        self.visits = self.factors.solve(begin, trans="T")
+        behind = self.returning.copy()
+        mark_behind(*self.rows[:2], behind)
+        self.is_behind, self.behind = next(frozen(behind)), np.flatnonzero(behind)
+        self.visits = np.zeros(cut.n)
+        self.visits[self.node[chain.start]] = 1.0
+        push(*self.rows, self.is_behind, self.visits)
+        count, place = len(self.behind), positions(behind)
+        # Where most of these lie on cycles, their order helps little, and all of their own visits
+        # are found at once.
+        self.cyclic = bool(2 * np.count_nonzero(self.returning) > count > 0)
+        edges = behind[cut.source]
+        if count:
+            self.factors = equations(
+                place[cut.source[edges]],
+                place[cut.target[edges]],
+                cut.probability[edges],
+                count,
+                ordered=True,
+                diagonal=self.cyclic,
+            )
+            self.visits[self.behind] = self.factors.solve(self.visits[self.behind], trans="T")
 
     @property
     def expected(self) -> FloatArray:
@@ -64,8 +85,8 @@ class Visits:
         """For every node, the probability that its group is entered, and first at this node.
         `group` is a number per node, -1 for none.
 
-        `progress` is called with the number of nodes that are met again, or with others of their
-        group, for which equations were solved, and their share.
+        `progress` is called with the number of nodes, of those that are met again or with others of
+        their group, that are done, and their share.
         """
         # One member of each group per node of the cut chain; the others of a closed class add
         # nothing.
@@ -74,44 +95,57 @@ class Visits:
             np.stack([group, self.node])[:, among], axis=1, return_index=True
         )
         member = among[index]
-        entry = np.zeros(len(group))
-        entry[member] = self.visits[position]
+        entry = self.visits[position]
         bounds = offsets_of(numbers, int(group.max(initial=-1)) + 1)
         size = np.diff(bounds)
-        again = np.bincount(numbers, weights=self.returning[position], minlength=len(size)) > 0
-        alone = again & (size == 1)
-        own = own_visits(self.factors) if self.cyclic and np.count_nonzero(alone) > MANY else None
-        if own is not None:
-            single = bounds[:-1][alone]
-            entry[member[single]] /= own[position[single]]
-            again &= ~alone
-        asked, done = np.flatnonzero((size > 1) | again), 0
+
+        def having(nodes: Array) -> Array:
+            return np.bincount(numbers, weights=nodes[position], minlength=len(size))
+
+        asked = np.flatnonzero((size > 1) | (having(self.returning) > 0))
+        factors = diagonal_factors(self.factors) if self.cyclic and len(asked) else None
+        one_by_one = having(self.is_behind) < (1 if factors is None else 2)
+        number, own, done = np.full(len(self.visits), -1), np.zeros(0), 0
+        number[self.behind] = np.arange(len(self.behind))
+        if factors is not None:
+            number[self.behind], own = self.factors.perm_c, own_visits(factors)
         for groups in _batches(asked, size):
-            self._correct(entry, groups, bounds, member, position)
+            simple = one_by_one[groups]
+            if simple.any():
+                first_entries(
+                    self.rows,
+                    *frozen(number, self.visits),
+                    factors or NO_FACTORS,
+                    *frozen(own, groups[simple], bounds, position),
+                    entry,
+                )
+            if not simple.all():
+                self._correct(entry, groups[~simple], bounds, position)
             done += int(size[groups].sum())
             if progress is not None:
                 progress(done, done / int(size[asked].sum()))
-        return np.maximum(entry, 0.0)
+        found = np.zeros(len(group))
+        found[member] = np.maximum(entry, 0.0)
+        return found
 
     def _correct(
         self,
         entry: FloatArray,
         groups: Array,
         bounds: Array,
-        member: Array,
         position: Array,
     ) -> None:
         """Solve N = f G within each of some groups."""
         columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
-        unit = np.zeros((len(self.returning), len(columns)))
-        unit[position[columns], np.arange(len(columns))] = 1.0
-        seen = self.factors.solve(unit)
+        seen = np.zeros((len(self.visits), len(columns)))
+        seen[position[columns], np.arange(len(columns))] = 1.0
+        seen[self.behind] = self.factors.solve(seen[self.behind])
+        pull(*self.rows, self.is_behind, seen)
         done = 0
         for g in groups.tolist():
-            own = slice(bounds[g], bounds[g + 1])
-            inside = position[own]
-            green = seen[inside, done : done + len(inside)]
-            entry[member[own]] = np.linalg.solve(green.T, self.visits[inside])
+            inside = position[bounds[g] : bounds[g + 1]]
+            green = seen[inside][:, done : done + len(inside)]
+            entry[bounds[g] : bounds[g + 1]] = np.linalg.solve(green.T, self.visits[inside])
             done += len(inside)
 
 
@@ -123,9 +157,9 @@ def _batches(groups: Array, size: Array) -> list[Array]:
     return np.split(groups, np.flatnonzero(np.diff(turn)) + 1)
 
 
-def _without_closed_classes(chain: CostChain) -> tuple[Array, Transitions]:
-    """The chain with each closed class as one node without edges, and the number there of every
-    node; edges to the goal are left out.
+def _without_closed_classes(chain: CostChain, falling: Array | None) -> tuple[Array, Transitions]:
+    """The chain with each closed class as one node without edges, in an order that follows the
+    edges between components, and the number there of every node; edges to the goal are left out.
     """
     component, closed = chain.closed()
     inside = closed[component]
@@ -134,7 +168,9 @@ def _without_closed_classes(chain: CostChain) -> tuple[Array, Transitions]:
     representative = np.where(inside, first[component], np.arange(chain.n))
     selected = np.unique(representative)
     number = np.zeros(chain.n, dtype=np.int64)
-    number[selected[np.argsort(-component[selected], kind="stable")]] = np.arange(len(selected))
+    keys = [component] if falling is None else [component, falling]
+    order = np.lexsort([-key[selected] for key in keys])
+    number[selected[order]] = np.arange(len(selected))
     node = number[representative]
     return node, chain.only(~inside[chain.source] & (chain.target < chain.n)).collapse(
         node, len(selected)

@@ -1,0 +1,114 @@
+"""Where a run first enters a group of nodes, on a part of a chain without cycles.
+
+Nodes stand in an order that follows the edges, and `visits` are their expected visits. Of these, a
+part comes from runs that were in the group before: it starts out as all of the visits of its
+members, and goes on along the edges. What a member has beyond that part enters there first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.inverse import Factors, inverse_entry
+from tailpath.kernels.jit import kernel
+from tailpath.kernels.rounding import UNIT
+
+Array = NDArray[Any]
+#: What is less than this share of the visits of a group is not followed.
+FAINT = UNIT / 256
+
+
+@kernel
+def mark_behind(row_start: Array, target: Array, out_marked: Array) -> None:
+    """Mark all nodes to which marked ones lead."""
+    for node in range(len(out_marked)):
+        if out_marked[node]:
+            for edge in range(row_start[node], row_start[node + 1]):
+                out_marked[target[edge]] = True
+
+
+@kernel
+def push(row_start: Array, target: Array, probability: Array, behind: Array, out: Array) -> None:
+    """The expected visits of nodes that are not `behind`, from where runs begin; `behind` those,
+    what enters from there.
+    """
+    for node in range(len(out)):
+        if not behind[node]:
+            for edge in range(row_start[node], row_start[node + 1]):
+                out[target[edge]] += probability[edge] * out[node]
+
+
+@kernel
+def pull(row_start: Array, target: Array, probability: Array, behind: Array, out: Array) -> None:
+    """Add what is reached along the edges to the rows of nodes that are not `behind`: (n, k)."""
+    for node in range(len(out) - 1, -1, -1):
+        if not behind[node]:
+            for edge in range(row_start[node], row_start[node + 1]):
+                out[node] += probability[edge] * out[target[edge]]
+
+
+@kernel
+def first_entries(
+    rows: tuple[Array, Array, Array],
+    number: Array,
+    visits: Array,
+    factors: Factors,
+    own: Array,
+    groups: Array,
+    bounds: Array,
+    position: Array,
+    out_entry: Array,
+) -> None:
+    """The first entries of some groups, by member: `position[bounds[g] : bounds[g + 1]]` rise.
+
+    `number` is -1 for nodes of the part without cycles; for those behind it, to which it leads and
+    which never lead back, their place in `factors`, with the visits `own` of each from itself. A
+    group has at most one of these.
+    """
+    row_start, target, probability = rows
+    before, queued = np.zeros(len(visits)), np.zeros(len(visits), dtype=np.bool_)
+    inside = np.zeros(len(visits), dtype=np.bool_)
+    flow, other = np.zeros(len(own)), np.zeros(len(own))
+    for g in groups:
+        first, last = bounds[g], bounds[g + 1]
+        total, final, end, waiting = 0.0, np.int64(-1), np.int64(-1), 0
+        for i in range(first, last):
+            total += visits[position[i]]
+            if number[position[i]] >= 0:
+                end = np.int64(i)
+            else:
+                final = np.int64(position[i])
+                inside[final] = queued[final] = True
+                waiting += 1
+        node = np.int64(position[first]) if waiting else final
+        while waiting > 0:
+            if queued[node]:
+                gone = visits[node] if inside[node] else before[node]
+                if inside[node] or gone > FAINT * total:
+                    for edge in range(row_start[node], row_start[node + 1]):
+                        to = target[edge]
+                        if number[to] >= 0:
+                            if end >= 0:
+                                flow[number[to]] += probability[edge] * gone
+                        elif to <= final or end >= 0:
+                            before[to] += probability[edge] * gone
+                            waiting += 0 if queued[to] else 1
+                            queued[to] = True
+                queued[node] = False
+                waiting -= 1
+                if not inside[node]:
+                    before[node] = 0.0
+            node += 1
+        for i in range(first, last):
+            node = position[i]
+            if i != end:
+                out_entry[i] = visits[node] - before[node]
+                before[node], inside[node] = 0.0, False
+            else:
+                there = number[node]
+                out_entry[i] = (visits[node] - inverse_entry(factors, there, flow, other)) / own[
+                    there
+                ]
