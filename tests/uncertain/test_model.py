@@ -120,6 +120,15 @@ def test_counts_are_the_intervals_of_clopper_and_pearson():
     )
 
 
+def test_counts_may_come_as_a_table():
+    names = ("state", "action", "next_state", "count", "cost")
+    columns = dict(zip(names, map(list, zip(*ROAD)), strict=True))
+    model = tp.IntervalSSP.from_counts(ROAD, "home", ["town"], 0.9)
+    assert tp.IntervalSSP.from_counts(columns, "home", ["town"], 0.9) == model
+    pandas = pytest.importorskip("pandas")
+    assert tp.IntervalSSP.from_counts(pandas.DataFrame(columns), "home", ["town"], 0.9) == model
+
+
 def test_what_was_never_seen_or_tried_is_said():
     rows = [
         *ROAD,
@@ -132,8 +141,8 @@ def test_what_was_never_seen_or_tried_is_said():
         model = tp.IntervalSSP.from_counts(rows, "home", ["town"])
     words = [str(each.message) for each in told]
     assert words == [
-        "1 outcomes were never seen, the first is state 'home', action 'bridge' -> 'lost'",
-        "1 choices were never tried and may do anything, the first is state 'lost', action 'ask'",
+        "1 outcome was never seen: state 'home', action 'bridge' -> 'lost'",
+        "1 choice was never tried and may do anything: state 'lost', action 'ask'",
     ]
     assert set(words) <= set(model.notes)
     names = {

@@ -20,6 +20,7 @@ from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import confidence_note
 from tailpath.pictures.progress import progress_line
@@ -27,6 +28,8 @@ from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
 Request = TypeVar("Request")
+#: Commands that take no intervals.
+KNOWN_ALONE = ("show", "diff", "explain", "simulate")
 
 # ---------------------------------------------------------------------- arguments and options
 
@@ -182,7 +185,14 @@ def takes_model(command: Command) -> Command:
             # With a limit of steps the discount is part of the model, for every method and policy
             # alike.
             options["gamma"] = None if endings["within"] is not None else endings.pop("gamma")
-        return command(*args, ssp=read_model(model, endings, **reading), source=model, **options)
+        ssp = read_model(model, endings, **reading)
+        verb = click.get_current_context().info_name
+        if verb in KNOWN_ALONE and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
+            raise click.UsageError(
+                f"{verb} needs known probabilities, and the model has intervals, which info, solve,"
+                " evaluate, compare, page and convert take"
+            )
+        return command(*args, ssp=ssp, source=model, **options)
 
     own = inspect.signature(command).parameters
     discounts, flags = (

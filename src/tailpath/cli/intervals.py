@@ -15,6 +15,7 @@ from tailpath.cli.common import policy_argument
 from tailpath.cli.output import Output, fitted_table, save_picture
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.errors import OptionError
+from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.model.interval import IntervalSSP
 from tailpath.risk.measure import Limit, Measure
@@ -60,9 +61,9 @@ def solve_intervals(
     verify: bool,
 ) -> tuple[dict[str, Any], str, Any]:
     """What `solve` tells, and the policy."""
-    begin = perf_counter()
+    begin, before = perf_counter(), compiling_seconds()
     found: Any = tailpath.solve(model, objective, limits, nature=nature)
-    seconds = perf_counter() - begin
+    seconds, compiling = perf_counter() - begin, compiling_seconds() - before
     band = tailpath.evaluate(
         model, found.policy, objective.tail[1] if objective.tail is not None else 1.0
     )
@@ -88,7 +89,10 @@ def solve_intervals(
             "proved" if number == 0 else " " * number: line
             for number, line in enumerate(record["proved"])
         }
-    text = pairs([*rows.items(), ("time", f"{seconds:.3g} s")])
+    rows["time"] = f"{seconds:.3g} s"
+    if compiling > 0:
+        rows["of which, once"] = f"{compiling:.1f} s of compiling"
+    text = pairs([*rows.items()])
     if not model.is_certain:
         record["words"] = found.words()
         text += f"\n{record['words']}"

@@ -98,11 +98,17 @@ def words_of_counts(fields: Mapping[str, Any], count: FloatArray) -> tuple[str, 
     if len(unseen):
         target = fields["states"][int(fields["outcome_target"][unseen[0]])]
         first = f"{choice(int(row[unseen[0]]))} -> {target!r}"
-        words.append(f"{len(unseen)} outcomes were never seen, the first is {first}")
+        words.append(_never(len(unseen), "outcome", "seen", first))
     untried = np.flatnonzero((size > 1) & (tried == 0))
     if len(untried):
         words.append(
-            f"{len(untried)} choices were never tried and may do anything, the first is"
-            f" {choice(int(untried[0]))}"
+            _never(len(untried), "choice", "tried and may do anything", choice(int(untried[0])))
         )
     return tuple(words)
+
+
+def _never(amount: int, noun: str, what: str, first: str) -> str:
+    """`1 outcome was never seen: ...`, `2 outcomes were never seen, the first is ...`."""
+    if amount == 1:
+        return f"1 {noun} was never {what}: {first}"
+    return f"{amount} {noun}s were never {what}, the first is {first}"

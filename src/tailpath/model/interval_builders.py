@@ -282,9 +282,10 @@ class IntervalBuilder(Record):
 
         Parameters
         ----------
-        rows : iterable of tuple
+        rows : iterable of tuple, or a table
             Rows `(state, action, next_state, count, cost)`, or one row
-            `(state, action, cost, next_state)` for each step seen.
+            `(state, action, cost, next_state)` for each step seen. A table is one that `from_table`
+            takes.
         start : hashable
             The state where runs begin.
         goals : iterable of hashable
@@ -325,6 +326,8 @@ class IntervalBuilder(Record):
         (array([0.764, 0.028]), array([0.972, 0.236]))
         """
         goals = goals if isinstance(goals, str) else list(goals)
+        if hasattr(rows, "columns") or isinstance(rows, Mapping):
+            return cls.from_table(rows, start=start, goals=goals, confidence=confidence)
         known = set(goals)
         steps = ((*row[:4], (row[4],)) for row in counted_rows(rows) if row[0] not in known)
         fields, (count,) = fields_of_rows(steps, start, goals)
