@@ -244,9 +244,9 @@ def _costs(
     name = next(iter(model.rewards)) if cost is None else cost
     several = cost is None and len(model.rewards) > 1
     if several or name not in model.rewards:
-        how = "choose the cost" if several else f"no reward structure {name!r}; choose"
+        what = "choose the cost with" if several else f"no reward structure {name!r}; choose with"
         raise FormatError(
-            f"{model.where}: {how} with --cost NAME (cost=) among: {_list(model.rewards)}"
+            f"{model.where}: {what} --cost NAME (cost=) among: {_list(model.rewards)}"
         )
     reward = model.rewards[name]
     of_choice = exact_sum(
