@@ -21,9 +21,9 @@ import numpy as np
 
 from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations, own_visits
 from tailpath.dp.budgets import EXCESS
+from tailpath.dp.entries import first_entries, mark_behind, pull, push
 from tailpath.dp.layout import chain_layout
 from tailpath.graph import Array, FloatArray, Transitions, offsets_of, positions
-from tailpath.kernels.entries import first_entries, mark_behind, pull, push
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
@@ -109,6 +109,8 @@ class Visits:
         number[self.behind] = np.arange(len(self.behind))
         if factors is not None:
             number[self.behind], own = self.factors.perm_c, own_visits(factors)
+        nodes, places, flags = len(number), len(own), np.zeros((2, len(number)), dtype=np.bool_)
+        scratch = (np.zeros(nodes), np.zeros(places), np.zeros(places), *flags)
         for groups in _batches(asked, size):
             simple = one_by_one[groups]
             if simple.any():
@@ -117,6 +119,7 @@ class Visits:
                     *frozen(number, self.visits),
                     factors or NO_FACTORS,
                     *frozen(own, groups[simple], bounds, position),
+                    scratch,
                     entry,
                 )
             if not simple.all():
@@ -137,15 +140,15 @@ class Visits:
     ) -> None:
         """Solve N = f G within each of some groups."""
         columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
-        seen = np.zeros((len(self.visits), len(columns)))
-        seen[position[columns], np.arange(len(columns))] = 1.0
-        seen[self.behind] = self.factors.solve(seen[self.behind])
-        pull(*self.rows, self.is_behind, seen)
+        seen = np.zeros((len(columns), len(self.visits)))
+        seen[np.arange(len(columns)), position[columns]] = 1.0
+        seen[:, self.behind] = self.factors.solve(seen[:, self.behind].T).T
+        pull(*self.rows, self.is_behind, seen.reshape(-1))
         done = 0
         for g in groups.tolist():
             inside = position[bounds[g] : bounds[g + 1]]
-            green = seen[inside][:, done : done + len(inside)]
-            entry[bounds[g] : bounds[g + 1]] = np.linalg.solve(green.T, self.visits[inside])
+            green = seen[done : done + len(inside), inside]
+            entry[bounds[g] : bounds[g + 1]] = np.linalg.solve(green, self.visits[inside])
             done += len(inside)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import row_value
 from tailpath.kernels.inverse import Factors, inverse_entry
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import UNIT
@@ -43,11 +44,14 @@ def push(row_start: Array, target: Array, probability: Array, behind: Array, out
 
 @kernel
 def pull(row_start: Array, target: Array, probability: Array, behind: Array, out: Array) -> None:
-    """Add what is reached along the edges to the rows of nodes that are not `behind`: (n, k)."""
-    for node in range(len(out) - 1, -1, -1):
-        if not behind[node]:
-            for edge in range(row_start[node], row_start[node + 1]):
-                out[node] += probability[edge] * out[target[edge]]
+    """Add what their edges lead to, to the values of nodes that are not `behind`: of several values
+    by node, one after the other in `out`.
+    """
+    n = len(behind)
+    for base in range(0, len(out), n):
+        for node in range(n - 1, -1, -1):
+            if not behind[node]:
+                out[base + node] += row_value(row_start, target, probability, node, base, out)
 
 
 @kernel
@@ -60,18 +64,18 @@ def first_entries(
     groups: Array,
     bounds: Array,
     position: Array,
+    scratch: tuple[Array, Array, Array, Array, Array],
     out_entry: Array,
 ) -> None:
     """The first entries of some groups, by member: `position[bounds[g] : bounds[g + 1]]` rise.
 
     `number` is -1 for nodes of the part without cycles; for those behind it, to which it leads and
     which never lead back, their place in `factors`, with the visits `own` of each from itself. A
-    group has at most one of these.
+    group has at most one of these. `scratch` holds zeros: by node, twice by place in the factors,
+    and twice more by node, as flags.
     """
     row_start, target, probability = rows
-    before, queued = np.zeros(len(visits)), np.zeros(len(visits), dtype=np.bool_)
-    inside = np.zeros(len(visits), dtype=np.bool_)
-    flow, other = np.zeros(len(own)), np.zeros(len(own))
+    before, flow, other, queued, inside = scratch
     for g in groups:
         first, last = bounds[g], bounds[g + 1]
         total, final, end, waiting = 0.0, np.int64(-1), np.int64(-1), 0
@@ -109,6 +113,5 @@ def first_entries(
                 before[node], inside[node] = 0.0, False
             else:
                 there = number[node]
-                out_entry[i] = (visits[node] - inverse_entry(factors, there, flow, other)) / own[
-                    there
-                ]
+                again = inverse_entry(factors, there, flow, other)
+                out_entry[i] = (visits[node] - again) / own[there]
