@@ -231,6 +231,8 @@ def decimals(
                 )
             flat = tp.Loss([(0, 0), (place, 0), (place, 1)]) if place else tp.Late(0)
             yield inside("exact loss", found.bounds(flat), beyond)
+            weighted = found.bounds(0.7 * tp.Late(place) + 0.1 * flat)
+            yield inside("exact sum", weighted, Fraction(8, 10) * beyond)
 
 
 def unitless(draw: random.Random, number: int) -> Iterator[str]:
@@ -268,3 +270,8 @@ def missed(draw: random.Random, number: int) -> Iterator[str]:
     low, high = found.bounds(tp.Late(math.inf))
     assert low <= lost <= high, (low, high, float(lost))
     yield from decimals({Fraction(c): p for p, c in zip(chance, costs)}, found, lost)
+    choices = [{"s": 0, "d": 1}.get(state, -1) for state in ssp.states]
+    policy = tp.BudgetPolicy.from_table(ssp, [[choice] * 2 for choice in choices], choices)
+    budget = draw.choice([1, 9, 50, 10**3, 10**4] * 3 + [2**61])
+    found = tp.evaluate(ssp, policy.with_budget(budget), 0.1, max_nodes=10**6)
+    yield inside("never arriving by budget", found.bounds(tp.Late(math.inf)), lost)
