@@ -13,14 +13,13 @@ import sys
 import time
 from typing import Any
 
-from tailpath.distributed.expected import BandSweeps
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.job import Job
-from tailpath.distributed.laid_out import lay_out_part, sure_budgets
+from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.ranks import world
 from tailpath.dp.budgets import EXCESS
-from tailpath.dp.sweeps import FOLLOWED
+from tailpath.dp.sweeps import FOLLOWED, FOLLOWED_SLOWLY, PLAIN
 from tailpath.solvers.exact.parts import PartTable
 
 ALPHA, MOST_BYTES = 0.01, 2**40
@@ -50,12 +49,17 @@ def measured(name: str, comm: Any) -> list[str]:
     table = PartTable.of(part, Job.of(comm), MOST_BYTES, None)
     graph, rounds = table.expected.graph, table.expected.rounds
     said.append(f"V* in {clock}, {rounds} rounds")
-    needed, sweeps = sum(map(len, graph.halo.send)), rounds + (rounds - 1) * FOLLOWED
-    halos = BandSweeps(graph, table.expected.nearest).halos.values()
-    messages = sum(len(some) > 0 for halo in halos for some in halo.send)
-    # The search for the nearest goal sends some more.
+    needed = sum(map(len, graph.halo.send))
+    halos = table.expected.sweeps.halos.values()
+    messages = sum(len(halo.send[0]) > 0 for pairs in halos for _, halo in pairs)
+    # At most; the searches for distances send some more.
+    sweeps = swept(rounds)
     said.append(f"sent {_sent(graph.halo.sent)}, {messages * sweeps}, {8 * needed * sweeps}")
-    layout = lay_out_part(table.expected, sure_budgets(table.expected))
+    before = list(graph.halo.sent)
+    table, certain_cost = table.sharpened()
+    sent = [now - then for now, then in zip(graph.halo.sent, before)]
+    said.append(f"sharpened in {clock}, sent {sent[0]} messages, {sent[1]} bytes")
+    layout = lay_out_part(table.expected, certain_cost)
     said.append(f"laid out in {clock}")
     before = list(graph.halo.sent)
     found = fill_part(layout, layout.objective(EXCESS, weight=1.0, price=1 / ALPHA))
@@ -65,6 +69,12 @@ def measured(name: str, comm: Any) -> list[str]:
     said.append(f"sent {_sent(sent)}, {levels * len(graph.halo.ranks)}, {8 * needed * levels}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     return [*said, f"{graph.n - graph.own} ghosts", f"{memory:.2f} GB"]
+
+
+def swept(rounds: int) -> int:
+    """How many sweeps so many rounds of value iteration are."""
+    quick, slow = min(rounds, PLAIN) - 1, max(rounds - PLAIN, 0)
+    return rounds + quick * FOLLOWED + slow * (FOLLOWED_SLOWLY + 2)
 
 
 def _sent(sent: list[int]) -> str:

@@ -48,6 +48,29 @@ def sparse(n: int) -> tp.SSP:
     return tp.SSP.from_outcomes(rows, 0, [n])
 
 
+def layers(n: int, wide: int) -> tp.SSP:
+    """Strong components in a row, some of one state, with costs in tenths."""
+    draw, rows = np.random.default_rng(7), []
+    for state in range(n):
+        layer = state // wide
+        for action in range(2):
+            here = layer * wide + draw.integers(wide) if layer % 3 else state + 1
+            to = min(int(draw.integers(1, 2 * wide)) + (layer + 1) * wide, n)
+            rows.append((state, action, min(int(here), n), 0.75, draw.integers(1, 8) / 10))
+            rows.append((state, action, to, 0.25, draw.integers(1, 8) / 10))
+    return tp.SSP.from_outcomes(rows, 0, [n])
+
+
+def apart() -> tp.SSP:
+    """Two walks that know nothing of each other: in two parts nothing crosses."""
+    rows: list[tuple[object, ...]] = []
+    for first in (0, 6):
+        for k in range(first, first + 5):
+            rows += [(k, "go", k + 1, 0.7, 2), (k, "go", max(k - 1, first), 0.3, 1)]
+            rows.append((k, "creep", k + 1, 1, 4))
+    return tp.SSP.from_outcomes(rows, 0, [5, 11])
+
+
 def models() -> dict[str, tp.SSP]:
     """Models that can be had in parts."""
     return {
@@ -58,6 +81,8 @@ def models() -> dict[str, tp.SSP]:
         "dear": tp.SSP.from_outcomes(DEAR, "s", ["g"]),
         "scattered 2": scattered(12, 2),
         "scattered 4": scattered(12, 4),
+        "layers": layers(60, 5),
+        "apart": apart(),
     }
 
 

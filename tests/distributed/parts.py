@@ -6,6 +6,7 @@ import numpy as np
 
 import tailpath as tp
 from tailpath.solvers.exact import parts as exact
+from tailpath.solvers.exact import solver
 from tailpath.solvers.part_policies import PartMarkovPolicy
 from tests.distributed.models import bits, late_bits, table_bits
 
@@ -29,6 +30,23 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
         "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
         "mean": [mean.cost(), *mean.bounds],
         "policies": [followed(each) for each in (best.policy(ALPHA), mean.policy, mixed)],
+    }
+
+
+def in_one_process(ssp) -> dict[str, object]:
+    """The same about the whole model, without parts; policies are left out."""
+    best, late = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_on_time(ssp, DEADLINE)
+    with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
+        skipping = tp.solve_cvar_exact(ssp, ALPHA)
+    mean = tp.solve_expected(ssp)
+    return {
+        "table": table_bits(best, best.largest),
+        "skipping": table_bits(skipping, skipping.largest),
+        "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
+        "late": late_bits(late, late.latest),
+        "expected": bits(mean.value, mean.lower, mean.upper, mean.policy.choices_for(ssp)),
+        "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
+        "mean": [mean.cost(), *mean.bounds],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -100,6 +101,10 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
     assert found == pytest.approx(least, rel=1e-12)
     assert sorted(order.tolist()) == list(range(n))
     assert np.all(np.diff(found[order]) >= 0)
+    sweeps, first = Sweeps.outwards(given)
+    for begin, end in pairwise(sweeps.part_start.tolist()):
+        key = [(first[state], state) for state in sweeps.order[begin:end].tolist()]
+        assert key == sorted(key)
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class PartCosts:
     """
 
     alpha: float
-    unit: float
+    unit: Fraction
     probabilities: FloatArray
     tail: FloatArray
     excess: FloatArray
@@ -54,12 +55,12 @@ class PartCosts:
 
     def var(self, alpha: float | None = None) -> float:
         """The VaR at a tail mass, `alpha` or more."""
-        return self._place(alpha)[0] * self.unit
+        return float(self._place(alpha)[0] * self.unit)
 
     def cvar(self, alpha: float | None = None) -> float:
         """The CVaR at a tail mass, `alpha` or more."""
         x, a = self._place(alpha)
-        return float(x + self.excess[0, x] / a) * self.unit
+        return float(x + self.excess[0, x] / a) * float(self.unit)
 
     def bounds(self, alpha: float | None = None) -> tuple[float, float]:
         """Proved bounds on the CVaR."""
@@ -67,12 +68,13 @@ class PartCosts:
         places, off = np.arange(self.excess.shape[1]), self.relative_error
         low = float(np.min(places + self.excess[1] * (1 - off) / a))
         high = x + float(self.excess[2, x]) / (1 - off) / a
-        return low * (1 - 4 * UNIT) * self.unit, high * (1 + 4 * UNIT) * self.unit
+        unit = float(self.unit)
+        return low * (1 - 4 * UNIT) * unit, high * (1 + 4 * UNIT) * unit
 
     @property
     def mean(self) -> float:
         """The expected cost."""
-        return float(self.excess[0, 0]) * self.unit
+        return float(self.excess[0, 0]) * float(self.unit)
 
     def _place(self, alpha: float | None) -> tuple[int, float]:
         a = self.alpha if alpha is None else alpha
@@ -179,7 +181,7 @@ def _summed(expected: PartExpected, forward: _Forward, g: int, alpha: float) -> 
     excess = np.stack([arrivals + (mass * left + value) for value in values])
     excess[2] += lost * (left + worst)
     tail = beyond[: g + 1] + (mass + lost)
-    return PartCosts(alpha, unit, head[: g + 1], tail, excess, _error(graph, g))
+    return PartCosts(alpha, graph.part.unit, head[: g + 1], tail, excess, _error(graph, g))
 
 
 def _open_sums(expected: PartExpected, forward: _Forward, g: int) -> list[float]:

@@ -1,15 +1,13 @@
 """A model in parts, laid out for the sweep over budgets: what `solvers.exact.layout` does, by rank.
 
 Every state is sure and every choice safe, since a model in parts has no dead ends, and no state is
-joined with others, since it has no cycles of free outcomes. Budgets that every run exceeds are left
-to their closed form V* - w, which is off by e / (V* - w) where V* is off by e: up to the largest
-budget for which that is no more than `AS_WIDE` times the relative error of V*.
+joined with others, since it has no cycles of free outcomes.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,56 +29,12 @@ from tailpath.dp.joint import Joint
 from tailpath.dp.layout import Choices
 from tailpath.errors import ModelError
 from tailpath.graph import members_of, offsets_of, owners
-from tailpath.kernels.rounding import UNIT
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-#: Closed forms may be off by so many times the relative error of V*, and by this much at most.
-AS_WIDE, MUCH = 64.0, 1e-6
 #: Nodes whose outcomes are looked at together.
 SOME = 2**16
-#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
-TAKEN_OFF = 4 * UNIT
-
-
-class Doubts(NamedTuple):
-    """How far V* may lie below and above its value, relatively; above where it is 0, in units; and
-    how far at all, in units: the largest of all ranks."""
-
-    below: float
-    above: float
-    at_zero: float
-    at_all: float
-
-
-def doubts_of(expected: PartExpected, certain_cost: IntArray) -> Doubts:
-    """The doubt about V*, where closed forms take budgets up to `certain_cost` (own,), in units,
-    off it.
-    """
-    graph, own = expected.graph, expected.graph.own
-    unit, bounds = float(graph.part.unit), expected.bounds
-    value, lower, upper = (side[:own] for side in (bounds.value, bounds.lower, bounds.upper))
-    rounded = np.where(certain_cost > 0, TAKEN_OFF * value, 0.0)
-    rest, some = value - certain_cost * unit, value > 0.0
-    low, high = value - lower + rounded, upper - value + rounded
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mine = [float(np.max(side / rest, where=some, initial=0.0)) for side in (low, high)]
-    mine.append(float(np.max(upper, where=~some, initial=0.0)) / unit)
-    mine.append(float(np.max(np.maximum(low, high), initial=0.0)) / unit)
-    below, above, at_zero, at_all = (largest(graph.comm, each) for each in mine)
-    return Doubts(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15))
-
-
-def sure_budgets(expected: PartExpected) -> IntArray:
-    """Up to which budget, in units, each node is sure to exceed it, and its closed form is good."""
-    graph, bounds, unit = expected.graph, expected.bounds, float(expected.graph.part.unit)
-    doubts = doubts_of(expected, np.zeros(graph.own, dtype=np.int64))
-    allowed = min(max(AS_WIDE * (doubts.below + doubts.above), 16 * UNIT), MUCH)
-    low, value, high = (side / unit for side in (bounds.lower, bounds.value, bounds.upper))
-    error_bound = np.maximum(high - value, value - low) + TAKEN_OFF * value
-    most = np.minimum(expected.nearest, value - error_bound / allowed)
-    return np.asarray(np.maximum(np.floor(most), 0.0), dtype=np.int64)
 
 
 def _begin(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
@@ -129,7 +83,7 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
         probability=choices.probability,
         joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((2, 0))),
         start=max(int(place[graph.start]), 0) if graph.start >= 0 else 0,
-        rounding=largest(comm, choices.rounding()),
+        rounding=largest(comm, choices.rounding()) + graph.decisions.error,
         depth=len(blocks.joint),
         visits=0.0,
         halo=replace(graph.halo, send=tuple(place[some] for some in graph.halo.send)),

@@ -70,6 +70,8 @@ class Part:
         Names.
     unit : Fraction
         What a unit of cost is.
+    probability_error : float
+        How far probabilities may be off, relatively, beside rounding; as of `SSP`.
 
     Raises
     ------
@@ -89,6 +91,7 @@ class Part:
     start: int
     actions: tuple[Any, ...]
     unit: Fraction
+    probability_error: float = 0.0
 
     def __post_init__(self) -> None:
         for name, kind in ARRAYS.items():
@@ -121,6 +124,12 @@ class Part:
     def n_states(self) -> int:
         """How many states all parts have together."""
         return int(self.bounds[-1])
+
+    @property
+    def outcome_cost(self) -> FloatArray:
+        """The cost of each outcome: the float nearest to so many units."""
+        cost = self.outcome_level * float(self.unit.numerator) / float(self.unit.denominator)
+        return np.asarray(cost, dtype=np.float64)
 
     def _check_rows(self) -> None:
         wrong = (np.diff(self.state_choices) == 0) != self.is_goal
@@ -191,6 +200,7 @@ class Part:
             start=int(ssp.start_index),
             actions=tuple(ssp.actions),
             unit=ssp.cost_unit,
+            probability_error=ssp.probability_error,
         )
 
 
@@ -202,13 +212,14 @@ def whole_of(comm: Any, part: Part) -> SSP:
         choice_outcomes=offsets_from_lengths(joined(comm, lengths[1])),
         outcome_target=joined(comm, part.outcome_target),
         outcome_probability=joined(comm, part.outcome_probability),
-        outcome_cost=joined(comm, part.outcome_level) * float(part.unit),
+        outcome_cost=joined(comm, part.outcome_cost),
         choice_action=joined(comm, part.choice_action),
         is_goal=joined(comm, part.is_goal),
         start_index=part.start,
         states=range(part.n_states),
         actions=part.actions,
         exact_unit=part.unit,
+        probability_error=part.probability_error,
     )
 
 
@@ -249,6 +260,7 @@ def write_part(part: Part, folder: str | pathlib.Path) -> pathlib.Path:
     path = part_file(folder, part.index, len(part.bounds) - 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"start": part.start, "actions": list(part.actions), "unit": str(part.unit)}
+    about["probability_error"] = part.probability_error
     arrays = {name: getattr(part, name) for name in ARRAYS}
     np.savez(path, about=np.array(json.dumps(about, default=str)), **arrays)
     return path
@@ -283,7 +295,13 @@ def read_part(folder: str | pathlib.Path, index: int, parts: int) -> Part:
         with np.load(path) as found:
             about = json.loads(str(found["about"]))
             arrays = {name: found[name] for name in ARRAYS}
-        actions, unit = tuple(about["actions"]), Fraction(about["unit"])
-        return Part(index=index, start=int(about["start"]), actions=actions, unit=unit, **arrays)
+        return Part(
+            index=index,
+            start=int(about["start"]),
+            actions=tuple(about["actions"]),
+            unit=Fraction(about["unit"]),
+            probability_error=float(about.get("probability_error", 0.0)),
+            **arrays,
+        )
     except (OSError, KeyError, ValueError, ModelError) as error:
         raise FormatError(f"{path}: {error}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -120,10 +120,9 @@ class Halo:
         send = tuple(np.asarray(find(asked[rank]), dtype=np.int64) for rank in some)
         return cls(comm, tuple(some), send, tuple(place[rank] for rank in some))
 
-    def among(self, some: Sequence[tuple[int, Array, Array]]) -> Halo:
-        """A part of it: some ranks, with what goes to and comes from each."""
-        ranks, send, receive = zip(*some)
-        return replace(self, ranks=ranks, send=send, receive=receive)
+    def between(self, rank: int, send: Array, receive: Array) -> Halo:
+        """A part of it: what goes to and comes from one rank."""
+        return replace(self, ranks=(rank,), send=(send,), receive=(receive,))
 
     @cached_property
     def boundary(self) -> Array:
@@ -163,8 +162,13 @@ class Halo:
         """From ghosts to those whose nodes they are."""
         return replace(self, send=self.receive, receive=self.send)
 
+    def renumbered(self, number: Array) -> Halo:
+        """The same where nodes have other indices here: `number` (n,) by node."""
+        send, receive = (tuple(number[some] for some in side) for side in (self.send, self.receive))
+        return replace(self, send=send, receive=receive)
+
     def gather_least(self, values: Array, out_least: Array) -> None:
         """The least of what any rank has for a node, ghosts included, put where it belongs."""
         back = self.reversed()
-        for place, here in back.arrived(back.begin(values)):
-            np.minimum.at(out_least, place, here)
+        for node, here in back.arrived(back.begin(values)):
+            np.minimum.at(out_least, node, here)

@@ -17,7 +17,7 @@ from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import Transitions, offsets_from_lengths, offsets_of, owners
+from tailpath.graph import Transitions, offsets_from_lengths, offsets_of
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 
@@ -150,8 +150,8 @@ def graph_of(comm: Any, part: Part) -> PartGraph:
     local = np.where(outside, n + np.searchsorted(there, part.outcome_target), 0)
     local[~outside] = part.outcome_target[~outside] - first
     target = np.where(is_goal[local], len(own) + len(ghost), node[local]).astype(np.int32)
-    cost, row = part.outcome_level * float(part.unit), owners(part.choice_outcomes)
-    rate = np.bincount(row, part.outcome_probability * cost, len(part.choice_action))
+    weighted = part.outcome_probability * part.outcome_cost
+    rate = np.add.reduceat(weighted, part.choice_outcomes[:-1]) if len(weighted) else np.zeros(0)
     # Goals have no choices, so that those of own nodes are all there are.
     choices = offsets_from_lengths(
         np.append(np.diff(part.state_choices)[own], np.zeros(len(ghost), dtype=np.int64))
@@ -162,7 +162,7 @@ def graph_of(comm: Any, part: Part) -> PartGraph:
         halo=Halo.of(comm, owner[~is_goal[n:]], ghost, len(own), lambda asked: node[asked - first]),
         own=len(own),
         state=np.append(own + first, ghost),
-        decisions=Decisions(*frozen(*columns)),
+        decisions=Decisions(*frozen(*columns))._replace(error=part.probability_error),
         level=part.outcome_level,
         start=int(node[part.start - first]) if first <= part.start < first + n else -1,
     )
@@ -184,8 +184,8 @@ def _neighbours(comm: Any, part: Part, outside: Array) -> tuple[IntArray, IntArr
 
 def _check_fits(comm: Any, part: Part) -> None:
     """Refuse parts that are not those of one model, one for each rank."""
-    about = part.index, part.bounds.tolist(), part.start, part.actions, part.unit
-    every = comm.allgather(about)
+    about = part.bounds.tolist(), part.start, part.actions, part.unit, part.probability_error
+    every = comm.allgather((part.index, *about))
     if [each[0] for each in every] != list(range(comm.size)):
         indices = [each[0] for each in every]
         raise ModelError(f"{comm.size} ranks need parts 0 to {comm.size - 1}, not {indices}")

@@ -5,6 +5,7 @@ in `kernels/rounding.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,19 +33,27 @@ class Bounds:
 
     @cached_property
     def width(self) -> float:
-        """The worst relative width, infinite if nothing is proved. Values far below the largest are
-        allowed what comes with its rounding.
+        """The worst relative width, infinite if nothing is proved."""
+        return self.widest(float)
+
+    def widest(self, most: Callable[[float], float]) -> float:
+        """The worst relative width, where `most` has the largest number of all ranks. Values far
+        below the largest are allowed what comes with its rounding.
         """
         size = np.abs(self.value)
-        scale = size + 1e-3 * np.max(size, initial=0.0) + NOTHING
+        scale = size + 1e-3 * most(float(np.max(size, initial=0.0))) + NOTHING
         with np.errstate(invalid="ignore"):
             widest = float(np.max((self.upper - self.lower) / scale, initial=0.0))
-        return math.inf if math.isnan(widest) else widest
+        return most(math.inf if math.isnan(widest) else widest)
 
     @property
     def is_wide(self) -> bool:
         """Whether they are worth a better method."""
         return self.width > 2 * WIDE
+
+    def each(self, change: Callable[[FloatArray], FloatArray]) -> Bounds:
+        """The same change made to the value and to both bounds."""
+        return Bounds(change(self.value), change(self.lower), change(self.upper), self.method)
 
     def shifted(self, by: FloatArray) -> Bounds:
         """Of values and so much more, each the float nearest to what is meant; infinite ones stay,
@@ -67,7 +76,8 @@ def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bou
     lower = value * (np.maximum(1 - below, 0.0) * (1 - THRICE))
     upper = value * ((1 + above) * (1 + THRICE))
     if np.min(upper, initial=np.inf) < FADED:  # there a product is off by more than a share
-        upper = np.where(value > 0.0, np.nextafter(upper, np.inf), upper)
+        faded = (value > 0.0) & (upper < FADED)
+        upper = np.where(faded, np.nextafter(upper, np.inf), upper)
     return Bounds(value, lower, upper, method)
 
 

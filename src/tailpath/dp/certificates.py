@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.across import ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_surplus, row_surplus
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import FEW, SURPLUS_FINE, UNIT, VANISHED
@@ -134,42 +135,43 @@ def proved(
     chain: Decisions,
     value: FloatArray,
     solve: Callable[[FloatArray, FloatArray], FloatArray | None],
+    across: OneProcess = ONE_PROCESS,
 ) -> Certificate | None:
     """What weights prove of the values of a chain; None if that is nothing. `solve(c, w)` solves x
     = c + P x roughly, where |c| is no more than a share of w > 0; it is asked for what is missing
     in the values, a few times, until rounding is all that is left.
     """
-    n = len(value)
-    value, fine, gain = np.append(value, 0.0), np.zeros(n + 1), np.empty(n)
-    weight = weights(chain, value)
+    here, fine, gain = value, np.zeros(len(value)), np.empty(len(value))
+    value = across.padded(here)
+    weight = weights(chain, value, across)
     total = solve(weight, weight)
     if total is None:
         return None
-    total = np.append(total, 0.0)
-    e = certify(chain, value, fine, total, gain)
+    padded = across.padded(total)
+    e = across.most(certify(chain, value, across.padded(fine), padded, gain))
     for _ in range(REFINEMENTS if np.isfinite(e) else 0):
         missing = solve(gain, weight) if e > ENOUGH else None
         if missing is None:
             break
-        finer = fine + np.append(missing, 0.0)
-        better = certify(chain, value, finer, total, gain)
+        finer = fine + missing
+        better = across.most(certify(chain, value, across.padded(finer), padded, gain))
         if not better < e:
             break
         fine, e = finer, better
-    return Certificate(value[:-1], fine[:-1], total[:-1], e) if np.isfinite(e) else None
+    return Certificate(here, fine, total, e) if np.isfinite(e) else None
 
 
-def weights(given: Decisions, value: FloatArray) -> FloatArray:
+def weights(given: Decisions, value: FloatArray, across: OneProcess = ONE_PROCESS) -> FloatArray:
     """By row what rounding may make of a surplus, in units of it, and a little more for
     every step.
     """
-    here = np.repeat(value[:-1], np.diff(given.state_choices))
-    weight = rounding_weights(given, value, here)
-    mean = weight.mean() or 1.0
+    here = np.repeat(value[: len(given.state_choices) - 1], np.diff(given.state_choices))
+    weight = _rounding_weights(given, value, here)
+    mean = across.mean(weight) or 1.0
     return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
 
 
-def rounding_weights(given: Decisions, value: FloatArray, here: FloatArray) -> FloatArray:
+def _rounding_weights(given: Decisions, value: FloatArray, here: FloatArray) -> FloatArray:
     """By row what rounding may make of a surplus, in units of it; `here` (rows,) are the values of
     their states.
     """

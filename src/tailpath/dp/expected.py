@@ -174,12 +174,13 @@ def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Tota
     """What weights prove of these values, where sweeps sum them up; they need be quick,
     not exact.
     """
-    size = np.abs(value)
-    found = _bounded(value, proved(chain, value, _Rough(chain, sweeps, size, *ROUGHLY)), SWEEPS)
-    if not found[0].is_wide:
+    across, size = sweeps.across, np.abs(value)
+    rough, fine = (_Rough(chain, sweeps, size, *how) for how in (ROUGHLY, FINELY))
+    found = _bounded(value, proved(chain, value, rough, across), SWEEPS)
+    if not across.is_wide(found[0]):
         return found
-    finely = proved(chain, value, _Rough(chain, sweeps, size, *FINELY))
-    return _tighter(found, _bounded(value, finely, SWEEPS))
+    finely = _bounded(value, proved(chain, value, fine, across), SWEEPS)
+    return finely if across.width(finely[0]) < across.width(found[0]) else found
 
 
 def bounds_by(proof: Certificate, method: str) -> Bounds:
@@ -208,7 +209,7 @@ class _Rough:
         if self.total is None:
             self.total = self._summed(weight, self.first + weight, self.weights)
             return self.total
-        share = 2.0 * float(np.max(np.abs(constant) / weight))
+        share = 2.0 * self.sweeps.across.most(float(np.max(np.abs(constant) / weight, initial=0.0)))
         if share == 0.0:
             return np.zeros_like(constant)
         found = self._summed(constant / share + weight, self.total, self.missing)
@@ -218,7 +219,8 @@ class _Rough:
         total, rounds = self.sweeps.run(
             self.chain._replace(rate=next(frozen(rate))), first, tolerance
         )
-        return total if rounds <= MOST_ROUNDS and np.isfinite(total).all() else None
+        settled = rounds <= MOST_ROUNDS and np.isfinite(total).all()
+        return total if self.sweeps.across.every(settled) else None
 
 
 def by_elimination(chain: Decisions, sweeps: Sweeps) -> Bounds:

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.across import OneProcess
 from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
 from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
 from tailpath.dp.certificates import Certificate, lower_defect, mark_tied, relative_bounds, weights
@@ -155,9 +156,9 @@ def least_total(
     if zero is not None:
         # Elsewhere values are positive; a sweep that starts from 0 keeps these so.
         first[zero] = 0.0
-    value, rounds = sweeps.run(given, first, SETTLED)
-    found = Optimum(*_by_sweeps(given, sweeps, value, rounds <= MOST_ROUNDS), rounds)
-    if found.bounds.width > _good_enough(len(value)):
+    found = swept_optimum(given, sweeps, first)
+    value = found.bounds.value
+    if not is_proved(found, sweeps):
         slow = _by_policies(given, sweeps, found.chosen)
         # What sweeps have found without a proof may be a policy that never ends.
         found = found if found.bounds.width < slow.bounds.width else slow
@@ -188,6 +189,17 @@ def _good_enough(n: int) -> float:
     return FINE if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR
 
 
+def swept_optimum(given: Decisions, sweeps: Sweeps, first: FloatArray) -> Optimum:
+    """What sweeps find and prove from first values on."""
+    value, rounds = sweeps.run(given, first, SETTLED)
+    return Optimum(*_by_sweeps(given, sweeps, value, rounds <= MOST_ROUNDS), rounds)
+
+
+def is_proved(found: Optimum, sweeps: Sweeps) -> bool:
+    """Whether what sweeps prove is so close that no other method is tried."""
+    return sweeps.across.width(found.bounds) <= _good_enough(sweeps.n)
+
+
 def _by_sweeps(
     given: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool
 ) -> tuple[Chosen, Bounds]:
@@ -195,26 +207,28 @@ def _by_sweeps(
     proved.
     """
     method = "value iteration"
-    if not np.isfinite(value).all():
+    across = sweeps.across
+    if not across.every(np.isfinite(value).all()):
         return _nearer_rows(given), unproved(value, method)
-    chosen = np.empty(len(value), dtype=np.int64)
-    best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
+    chosen, padded = np.empty(len(value), dtype=np.int64), across.padded(value)
+    best_rows(given, padded, np.zeros(len(padded)), chosen)
     found = unproved(value, method)
-    if settled and given.rate.min(initial=1.0) > 0.0:
-        low, high = relative_bounds(given, np.append(value, 0.0), *frozen(chosen))
+    if across.every(settled and given.rate.min(initial=1.0) > 0.0):
+        low, high = map(across.most, relative_bounds(given, padded, *frozen(chosen)))
         found = within_shares(value, low, high, method)
-        if low + high <= close_enough(len(value)):
+        if low + high <= close_enough(sweeps.n):
             return chosen, found
     sharp, proof, below = sharpest(given, sweeps, value)
     if proof is None or (below is None and not settled):
         return chosen, found
     policy = bounds_by(proof, method)
     if below is None:
-        below = _cheaper(given, sweeps, policy) if found.is_wide else found.lower
+        below = _cheaper(given, sweeps, policy) if across.is_wide(found) else found.lower
     # On small problems both proofs take no time, and either may be closer; what lies above is said
     # of the policy, too.
     both = narrower(found, replace(policy, lower=below))
-    return sharp, both if np.array_equal(sharp, chosen) else replace(both, upper=policy.upper)
+    same = across.every(np.array_equal(sharp, chosen))
+    return sharp, both if same else replace(both, upper=policy.upper)
 
 
 def sharpest(
@@ -224,32 +238,50 @@ def sharpest(
     value, and a lower bound on V* if that proves one.
     """
     chosen, fine, proof = np.full(len(value), -1, dtype=np.int64), np.zeros(len(value)), None
+    across, padded = sweeps.across, sweeps.across.padded(value)
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.
         before = chosen.copy()
-        best_rows(given, np.append(value, 0.0), np.append(fine, 0.0), chosen)
-        if proof is not None and np.array_equal(chosen, before):
+        best_rows(given, padded, across.padded(fine), chosen)
+        if proof is not None and across.every(np.array_equal(chosen, before)):
             break
         _, proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
         if proof is None:
             return chosen, None, None
-        fine, below = proof.fine, _below(given, proof, proof.total, FURTHER)
+        fine, below = proof.fine, _below(given, proof, proof.total, FURTHER, across)
         if below is not None:
             return chosen, proof, below
     assert proof is not None
-    return chosen, proof, _below(given, proof, _heaviest(given, sweeps, proof), FURTHEST)
+    return chosen, proof, _below(given, proof, _heaviest(given, sweeps, proof), FURTHEST, across)
+
+
+def sharper(given: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
+    """The same bounds or narrower ones, where they are easily found; for what takes differences of
+    values."""
+    _, proof, below = sharpest(given, sweeps, found.value)
+    if proof is None or below is None:
+        return found
+    above = np.nextafter(found.value + (proof.fine + proof.slack), np.inf)
+    lower, upper = np.maximum(below, found.lower), np.minimum(above, found.upper)
+    # What is exactly 0 stays so.
+    finer = np.where(found.value > 0.0, found.value + proof.fine, 0.0)
+    return Bounds(np.clip(finer, lower, upper), lower, upper, found.method)
 
 
 def _below_all(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray | None:
     """A lower bound on V*, from what proves the value of a policy, if that proves one."""
-    below = _below(given, policy, policy.total, FURTHER)
+    below = _below(given, policy, policy.total, FURTHER, sweeps.across)
     if below is None:
-        return _below(given, policy, _heaviest(given, sweeps, policy), FURTHEST)
+        return _below(given, policy, _heaviest(given, sweeps, policy), FURTHEST, sweeps.across)
     return below
 
 
 def _below(
-    given: Decisions, policy: Certificate, total: FloatArray, times: tuple[float, ...]
+    given: Decisions,
+    policy: Certificate,
+    total: FloatArray,
+    times: tuple[float, ...],
+    across: OneProcess,
 ) -> FloatArray | None:
     """A lower bound on V*: so many times the distance below a policy that proves its own value,
     where that is a share of `total`, its own or that of the heaviest policy which ties with it.
@@ -257,11 +289,11 @@ def _below(
     For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs;
     others have room.
     """
-    value, fine = np.append(policy.value, 0.0), np.append(policy.fine, 0.0)
+    value = across.padded(policy.value)
     for further in times:
-        below = fine - np.append(further * policy.share * total, 0.0)
-        if lower_defect(given, value, below) <= 0.0:
-            return np.asarray(np.nextafter(policy.value + below[:-1], -np.inf))
+        below = policy.fine - further * policy.share * total
+        if across.most(lower_defect(given, value, across.padded(below))) <= 0.0:
+            return np.asarray(np.nextafter(policy.value + below, -np.inf))
     return None
 
 
@@ -269,8 +301,9 @@ def _heaviest(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArr
     """The largest expected total of weights over all policies that tie with one, roughly, as far as
     sweeps tell.
     """
-    value, fine = np.append(policy.value, 0.0), np.append(policy.fine, 0.0)
-    weight, tied = weights(given, value), np.zeros(len(given.rate), dtype=np.bool_)
+    across = sweeps.across
+    value, fine = across.padded(policy.value), across.padded(policy.fine)
+    weight, tied = weights(given, value, across), np.zeros(len(given.rate), dtype=np.bool_)
     mark_tied(given, value, fine, weight, TIED, tied)
     row = np.flatnonzero(tied)
     outcome, row_start = members_of(given.choice_outcomes, row)
@@ -281,12 +314,9 @@ def _heaviest(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArr
     )
     # A row must lose its weight, so that what sweeps leave open has to be less than the little more
     # than that.
-    tolerance = (
-        (HEAVIER - 1)
-        / 4
-        * float(weight[row].min())
-        / float(policy.total.max(initial=0.0) + NOTHING)
-    )
+    least = -across.most(-float(weight[row].min(initial=np.inf)))
+    most = across.most(float(policy.total.max(initial=0.0)))
+    tolerance = (HEAVIER - 1) / 4 * least / (most + NOTHING)
     return -sweeps.run(some, -policy.total, float(np.clip(tolerance, FLUTTER, HEAVILY)))[0]
 
 
@@ -294,16 +324,22 @@ def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
     """A lower bound that holds for every proper policy, given the bounds of one: values of the same
     problem with every step slightly cheaper.
     """
-    value, exactly = policy.value, np.zeros(len(policy.value) + 1)
-    discount = 4 * max(lower_defect(given, np.append(value, 0.0), exactly), 0.0)
+    value, across = policy.value, sweeps.across
+    exactly = np.zeros_like(across.padded(value))
+
+    def defect(values: FloatArray) -> float:
+        return across.most(lower_defect(given, across.padded(values), exactly))
+
+    discount = 4 * max(defect(value), 0.0)
+    size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
     # the cheaper problem's values lie.
     slope = np.where(np.isfinite(policy.upper), policy.upper - value, 0.0)
     for attempt in range(CHEAPER):
-        tolerance = 0.25 * discount / (np.abs(value).max(initial=0.0) + NOTHING)
         cheaper = given._replace(rate=next(frozen(given.rate - discount)))
-        lower, _ = sweeps.run(cheaper, value - 4 * MORE**attempt * slope, tolerance)
-        if np.isfinite(lower).all() and lower_defect(given, np.append(lower, 0.0), exactly) <= 0.0:
+        first = value - 4 * MORE**attempt * slope
+        lower, _ = sweeps.run(cheaper, first, 0.25 * discount / size)
+        if across.every(np.isfinite(lower).all()) and defect(lower) <= 0.0:
             return lower
         discount *= MORE
     return np.full_like(value, -np.inf)

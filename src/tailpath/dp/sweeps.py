@@ -10,21 +10,26 @@ and are left out until a last look at all.
 Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
 direction: once two sweeps move values along the same direction, by a share q of each other, the
 rest of that way, q / (1 - q) times the last move, is taken in one leap.
+
+States as far from the end as each other stand in the order of their numbers, and the moves of a
+leap are summed as integers: on several ranks, each with its own states, the same values result
+(`distributed/sweeps.py`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.across import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, SETTLED, STRICT
+from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -40,6 +45,18 @@ PATIENCE, MOST_ROUNDS = 48, 400
 LOOKS = 4
 #: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
 STALLED = 1e-12
+#: What a component does after a round: it has settled, looks at all its states, or goes on.
+DONE, LOOK, GO_ON = 0, 1, 2
+
+
+class Pace(NamedTuple):
+    """How a component settles: the change of the last round and of the last digit gained, rounds,
+    and looks at all states."""
+
+    previous: float = np.inf
+    marked: float = np.inf
+    rounds: int = 0
+    looks: int = 0
 
 
 @kernel
@@ -79,7 +96,7 @@ def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[
 
 
 @kernel
-def _choose(
+def choose(
     loop_free: Decisions,
     first: int,
     last: int,
@@ -108,7 +125,7 @@ def _choose(
 
 
 @kernel
-def _follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
+def follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
     _, choice_outcomes, target, probability, rate, _ = loop_free
     for state in range(np.uint64(first), np.uint64(last)):
         row = np.uint64(chosen[state])
@@ -118,37 +135,121 @@ def _follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_valu
 
 
 @kernel
+def largest_move(first: int, last: int, before: Array, old: Array, value: Array) -> float:
+    """The largest of two moves of a state, from `before` to `old` and from there to `value`, as a
+    share of its value."""
+    most = 0.0
+    for state in range(first, last):
+        size = max(abs(value[state] - old[state]), abs(old[state] - before[state]))
+        size /= abs(value[state]) + NOTHING
+        if not size < np.inf:
+            return np.inf
+        most = max(most, size)
+    return most
+
+
+@kernel
+def direction(
+    first: int, last: int, before: Array, old: Array, value: Array, most: float, full: float
+) -> tuple[int, int, int]:
+    """The products of the first move with the second, with itself, and of the second with itself,
+    summed over states: integers, in which the square of the largest move is `full`. So sums do not
+    depend on the order of the states.
+    """
+    along: Any = 0
+    once: Any = 0
+    again: Any = 0
+    for state in range(first, last):
+        weight = 1.0 / ((abs(value[state]) + NOTHING) * most)
+        move, then = (old[state] - before[state]) * weight, (value[state] - old[state]) * weight
+        along += np.int64(np.rint(move * then * full))
+        once += np.int64(np.rint(move * move * full))
+        again += np.int64(np.rint(then * then * full))
+    return along, once, again
+
+
+@kernel
+def leap_length(along: int, once: int, again: int) -> float:
+    """How many times the second move is left, from the sums of `direction`; 0 if it has another
+    direction than the first."""
+    if not (0 < along < once and float(along) * along > ALIKE * float(once) * again):
+        return 0.0
+    return along / (once - along)
+
+
+@kernel
+def leap_limit(first: int, last: int, old: Array, value: Array, far: float) -> float:
+    """No farther than so that a value changes its sign, or its size by much."""
+    for state in range(first, last):
+        move = value[state] - old[state]
+        if move * value[state] < 0.0:
+            far = min(far, LEAST_LEFT * abs(value[state] / move))
+        elif move != 0.0:
+            far = min(far, MOST_TIMES * abs(value[state] / move))
+    return far
+
+
+@kernel
+def leap(first: int, last: int, old: Array, far: float, out_value: Array) -> None:
+    for state in range(first, last):
+        out_value[state] += far * (out_value[state] - old[state])
+
+
+@kernel
 def _leap(
-    loop_free: Decisions, first: int, last: int, chosen: Array, move: Array, out_value: Array
+    loop_free: Decisions,
+    first: int,
+    last: int,
+    chosen: Array,
+    before: Array,
+    old: Array,
+    out_value: Array,
 ) -> bool:
     """Follow the choices twice, and go on as far as the second time leads if it has the direction
     of the first; whether it has.
     """
-    _, choice_outcomes, target, probability, rate, _ = loop_free
-    along, before, after = 0.0, 0.0, 0.0
-    for time in range(2):
-        along, before, after = 0.0, 0.0, 0.0
-        for state in range(first, last):
-            row = np.uint64(chosen[state])
-            value = rate[row] + row_value(choice_outcomes, target, probability, row, 0, out_value)
-            here, weight = value - out_value[state], 1.0 / (abs(value) + NOTHING)
-            if time == 1:
-                along += (here * weight) * (move[state] * weight)
-                before += (move[state] * weight) ** 2
-                after += (here * weight) ** 2
-            move[state], out_value[state] = here, value
-    if not (0.0 < along < before and along * along > ALIKE * before * after):
+    for state in range(first, last):
+        before[state] = out_value[state]
+    follow(loop_free, first, last, chosen, out_value)
+    for state in range(first, last):
+        old[state] = out_value[state]
+    follow(loop_free, first, last, chosen, out_value)
+    most = largest_move(first, last, before, old, out_value)
+    if not 0.0 < most < np.inf:
         return False
-    far = along / (before - along)
-    for state in range(first, last):
-        # Not so far that a value changes its sign, or its size by much.
-        if move[state] * out_value[state] < 0.0:
-            far = min(far, LEAST_LEFT * abs(out_value[state] / move[state]))
-        elif move[state] != 0.0:
-            far = min(far, MOST_TIMES * abs(out_value[state] / move[state]))
-    for state in range(first, last):
-        out_value[state] += far * move[state]
+    far = leap_length(*direction(first, last, before, old, out_value, most, FULL / (last - first)))
+    if far == 0.0:
+        return False
+    leap(first, last, old, leap_limit(first, last, old, out_value, far), out_value)
     return True
+
+
+@kernel
+def after_round(
+    change: float, settled: bool, everywhere: bool, most: int, pace: Pace
+) -> tuple[int, Pace]:
+    """What a component does after a round that changed values by no more than `change` or, if
+    `settled`, none; `everywhere` if it looked at all states.
+
+    Rounding can keep the last bits moving for ever: a component has also settled when changes are
+    that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
+    up, with more than `most` rounds.
+    """
+    previous, marked, rounds, looks = pace
+    rounds += 1
+    if settled or (change <= FLUTTER and change >= previous):
+        # The last bits may go round for ever; after some looks at all states what is left of them
+        # is rounding.
+        looks += 1
+        return (
+            DONE if everywhere else LOOK,
+            Pace(np.inf if looks < LOOKS else 0.0, marked, rounds, looks),
+        )
+    if rounds % PATIENCE == 0:
+        if not change < 0.1 * marked or rounds >= most:
+            return DONE, Pace(change, marked, rounds if change < STALLED else most + 1, looks)
+        marked = change
+    return GO_ON, Pace(change, marked, rounds, looks)
 
 
 @kernel
@@ -159,77 +260,33 @@ def settle(
     most: int,
     out_value: Array,
     out_chosen: Array,
-    move: Array,
+    scratch: Array,
 ) -> int:
     """Value iteration until a round moves no value by more than `tolerance`, relatively; the most
-    rounds of a component, `most` + 1 if given up.
-
-    Rounding can keep the last bits moving for ever: a component has also settled when changes are
-    that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
-    up, and the next one begun.
+    rounds of a component, `most` + 1 if one was given up.
     """
     worst = 0
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
-        begin, previous, rounds, marked, looks = first, np.inf, 0, np.inf, 0
+        begin, pace = first, Pace(np.inf, np.inf, 0, 0)
         while True:
-            change, moved = _choose(loop_free, begin, last, tolerance, out_value, out_chosen)
+            change, moved = choose(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
-            rounds += 1
-            if moved == last or (change <= FLUTTER and change >= previous):
-                if begin == first:
-                    break
-                # The last bits may go round for ever; after some looks at all states what is left
-                # of them is rounding.
-                looks += 1
-                begin, previous = first, np.inf if looks < LOOKS else 0.0
+            what, pace = after_round(change, moved == last, begin == first, most, pace)
+            if what == DONE:
+                break
+            begin = first if what == LOOK else moved
+            if what == LOOK:
                 continue
-            if rounds % PATIENCE == 0:
-                if not change < 0.1 * marked or rounds >= most:
-                    rounds = rounds if change < STALLED else most + 1
-                    break
-                marked = change
-            begin, previous = moved, change
-            for _ in range(FOLLOWED if rounds < PLAIN else FOLLOWED_SLOWLY):
-                _follow(loop_free, begin, last, out_chosen, out_value)
-            if rounds >= PLAIN and _leap(loop_free, first, last, out_chosen, move, out_value):
-                begin, previous = first, np.inf
-        worst = max(worst, rounds)
+            for _ in range(FOLLOWED if pace.rounds < PLAIN else FOLLOWED_SLOWLY):
+                follow(loop_free, begin, last, out_chosen, out_value)
+            if pace.rounds >= PLAIN and _leap(
+                loop_free, first, last, out_chosen, scratch[0], scratch[1], out_value
+            ):
+                begin, pace = first, Pace(np.inf, pace.marked, pace.rounds, pace.looks)
+        worst = max(worst, pace.rounds)
     return worst
-
-
-@kernel
-def settle_band(
-    loop_free: Decisions,
-    first: int,
-    last: int,
-    choose: bool,
-    out_value: Array,
-    out_chosen: Array,
-    room: Array,
-) -> float:
-    """Give states in a row new values, all from the old ones, by their best row or the one chosen;
-    the largest relative change beyond `SETTLED`.
-    """
-    state_choices, choice_outcomes, target, probability, rate, _ = loop_free
-    change = 0.0
-    for state in range(first, last):
-        best, row = np.inf, int(out_chosen[state])
-        if choose:
-            best, row = best_row(
-                state_choices, choice_outcomes, target, probability, rate, state, out_value
-            )
-            out_chosen[state] = row if row >= 0 else out_chosen[state]
-        else:
-            best = rate[row] + row_value(choice_outcomes, target, probability, row, 0, out_value)
-        step = abs(best - out_value[state])
-        if step > SETTLED * abs(best):
-            change = max(change, step / (abs(best) + NOTHING))
-        room[state - first] = best
-    for state in range(first, last):
-        out_value[state] = room[state - first]
-    return change
 
 
 @kernel
@@ -395,8 +452,18 @@ class Sweeps:
         start, source, length = ways_back(
             given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
         )
-        order = cheapest_way(start, source, length, n, least)[1:].astype(np.int64)
+        cheapest_way(start, source, length, n, least)
+        order = np.argsort(least[:-1], kind="stable")
         return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
+
+    @property
+    def n(self) -> int:
+        """How many states there are, those of other ranks included."""
+        return len(self.order)
+
+    @property
+    def across(self) -> OneProcess:
+        return ONE_PROCESS
 
     def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
@@ -406,7 +473,7 @@ class Sweeps:
         loop_free = room_for(given)
         without_self_loops(given, order, loop_free)
         settled, value = first[order], np.empty_like(first)
-        chosen, move = np.zeros_like(loop_free.state_choices), np.zeros(len(order))
-        rounds = settle(part_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, move)
+        chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
+        rounds = settle(part_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch)
         value[order] = settled
         return value, int(rounds)

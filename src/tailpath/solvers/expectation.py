@@ -20,7 +20,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import warn_if_unproved
-from tailpath.dp.optimum import least_total, sharpest
+from tailpath.dp.optimum import least_total, sharper
 from tailpath.dp.sweeps import Sweeps
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray
@@ -201,17 +201,7 @@ def sharpened(ssp: SSP) -> ExpectedSolution:
     """`solve_expected` with narrower bounds, where they are easily found; for what takes
     differences of values.
     """
-    expected = solve_expected(ssp)
-    core = core_of(ssp)
-    given, value = core.decisions(), core.gather(expected.value)
-    _, proof, below = sharpest(given, Sweeps.outwards(given)[0], value)
-    if proof is None or below is None:
-        return expected
-    above = np.nextafter(value + (proof.fine + proof.slack), np.inf)
-    lower, upper = (
-        np.maximum(core.spread(below), expected.lower),
-        np.minimum(core.spread(above), expected.upper),
-    )
-    # What is exactly 0 stays so.
-    finer = np.where(expected.value > 0.0, core.spread(value + proof.fine), 0.0)
-    return replace(expected, value=np.clip(finer, lower, upper), lower=lower, upper=upper)
+    expected, core = solve_expected(ssp), core_of(ssp)
+    given, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
+    sharp = sharper(given, Sweeps.outwards(given)[0], found.each(core.gather)).each(core.spread)
+    return replace(expected, value=sharp.value, lower=sharp.lower, upper=sharp.upper)

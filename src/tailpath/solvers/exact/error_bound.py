@@ -9,11 +9,14 @@ a closed form takes the budget off it (`layout.py`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.bounds import Bounds
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import FloatArray
 from tailpath.solvers.expectation import ExpectedSolution
@@ -42,32 +45,49 @@ TAKEN_OFF = 4 * UNIT
 def error_bound_of(
     expected: ExpectedSolution, per_level: float, certain_cost: IntArray | int = 0
 ) -> ErrorBound:
-    """The doubt about V*, and what each level of a table adds. `certain_cost` is the largest budget
-    of each state, in units, that a closed form takes off its value.
+    """The error bound of V*, and what each level of a table adds. `certain_cost` is the largest
+    budget of each state, in units, that a closed form takes off its value.
     """
-    ssp, unit = expected.ssp, expected.ssp.cost_unit
-    assert unit is not None
-    value, zero = expected.value, expected.value == 0
-    positive = (value > 0) & np.isfinite(value)
-    rounded = np.where(np.asarray(certain_cost) > 0, TAKEN_OFF * value, 0.0)
-    rest = value - np.asarray(certain_cost) * float(unit)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low, high = value - expected.lower + rounded, expected.upper - value + rounded
-        below, above = (
-            float(np.max(side / rest, where=positive, initial=0.0)) for side in (low, high)
-        )
+    ssp, zero = expected.ssp, expected.value == 0
+    assert ssp.cost_unit is not None
     # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their
     # upper bounds count.
     outcome = np.flatnonzero(
         np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)])
     )
     zero_cost = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
-    at_zero = 0.0 if zero_cost.all() else float(np.max(expected.upper[zero])) / float(unit)
-    at_all = float(np.max(np.maximum(low, high), where=np.isfinite(value), initial=0.0)) / float(
-        unit
+    bounds = Bounds(expected.value, expected.lower, expected.upper)
+    return error_bound_by(bounds, ssp.cost_unit, certain_cost, bool(zero_cost.all()), per_level)
+
+
+def error_bound_by(
+    bounds: Bounds,
+    cost_unit: Fraction,
+    certain_cost: IntArray | int,
+    zero_is_proved: bool,
+    per_level: float,
+    most: Callable[[float], float] = float,
+) -> ErrorBound:
+    """The same from bounds by state or node, where `most` has the largest number of all ranks."""
+    value, unit = bounds.value, float(cost_unit)
+    positive = (value > 0) & np.isfinite(value)
+    rounded = np.where(np.asarray(certain_cost) > 0, TAKEN_OFF * value, 0.0)
+    rest = value - np.asarray(certain_cost) * unit
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high = value - bounds.lower + rounded, bounds.upper - value + rounded
+        below, above = (
+            most(float(np.max(side / rest, where=positive, initial=0.0))) for side in (low, high)
+        )
+    at_zero = most(float(np.max(bounds.upper, where=value == 0, initial=0.0)) / unit)
+    at_all = most(
+        float(np.max(np.maximum(low, high), where=np.isfinite(value), initial=0.0)) / unit
     )
     return ErrorBound(
-        min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level
+        min(below * (1 + 1e-15), 1.0),
+        above * (1 + 1e-15),
+        0.0 if zero_is_proved else at_zero,
+        at_all * (1 + 1e-15),
+        per_level,
     )
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of
+from tailpath.dp.bounds import Bounds
 from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint, joint_optimum
 from tailpath.dp.layout import Choices, Layout, block_starts, joint_of, zero_cost_blocks
@@ -41,7 +42,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.findings import found_once
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.solvers.exact.error_bound import TAKEN_OFF, error_bound_of
+from tailpath.solvers.exact.error_bound import TAKEN_OFF, ErrorBound, error_bound_of
 from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expected
 
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
@@ -131,8 +132,10 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         certain_cost = nearest_of(core, level).astype(np.int64)
     elif skip:
         before, expected = error_bound_of(expected, 0.0), sharpened(ssp)
-        allowed = min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
-        certain_cost = _certain_cost(core, expected, nearest_of(core, level), allowed)
+        bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.gather)
+        certain_cost = certain_budgets(
+            bounds, ssp.cost_unit, nearest_of(core, level), allowed_error(before)
+        )
     order = _ordered(core, _Edges(source, level, least), certain_cost)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order.node] = np.arange(len(order.node))
@@ -188,21 +191,24 @@ def nearest_of(core: Core, level: IntArray) -> FloatArray:
     return core.by_node.replaced(level=level).distances().least[: core.n]
 
 
-def _certain_cost(
-    core: Core, expected: ExpectedSolution, nearest: FloatArray, allowed: float
+def certain_budgets(
+    bounds: Bounds, cost_unit: Fraction, nearest: FloatArray, allowed: float
 ) -> IntArray:
     """Up to which budget each node is sure to exceed it, and the closed form is off by no more than
     the share allowed.
     """
-    assert core.ssp.cost_unit is not None
     low, value, high = (
-        core.gather(of) / float(core.ssp.cost_unit)
-        for of in (expected.lower, expected.value, expected.upper)
+        side / float(cost_unit) for side in (bounds.lower, bounds.value, bounds.upper)
     )
     error_bound = np.maximum(high - value, value - low) + TAKEN_OFF * value
-    return np.maximum(np.floor(np.minimum(nearest, value - error_bound / allowed)), 0.0).astype(
-        np.int64
-    )
+    most = np.floor(np.minimum(nearest, value - error_bound / allowed))
+    return np.asarray(np.maximum(most, 0.0), dtype=np.int64)
+
+
+def allowed_error(before: ErrorBound) -> float:
+    """The share by which closed forms may be off, given the error bound of V* before it was
+    sharpened."""
+    return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
 def _begin(core: Core, edges: _Edges, certain_cost: IntArray) -> IntArray:

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.job import Job
-from tailpath.distributed.laid_out import doubts_of, lay_out_part, sure_budgets
+from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budgets import EXCESS
+from tailpath.graph import members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import steps_of
-from tailpath.solvers.exact.error_bound import ErrorBound
+from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_by
+from tailpath.solvers.exact.layout import allowed_error, certain_budgets
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.part_policies import PartPolicy
@@ -81,9 +83,35 @@ class PartTable:
         return cls(job, expected, max_bytes, told)
 
     @property
-    def nothing_sure(self) -> IntArray:
+    def no_budgets(self) -> IntArray:
         """No budget is left to a closed form."""
         return np.zeros(self.expected.graph.n, dtype=np.int64)
+
+    def error_bound(self, certain_cost: IntArray, per_level: float) -> ErrorBound:
+        """What is known of the values of a table, where closed forms take budgets up to
+        `certain_cost` (n,), in units, off V*."""
+        graph, expected = self.expected.graph, self.expected
+        given, zero = graph.decisions, np.append(expected.bounds.value == 0.0, True)
+        chosen = expected.chosen[zero[: graph.own]]
+        outcome, _ = members_of(given.choice_outcomes, chosen)
+        proved = bool(np.all((graph.level[outcome] == 0) & zero[given.target[outcome]]))
+        across = expected.sweeps.across
+        return error_bound_by(
+            expected.own_bounds,
+            graph.part.unit,
+            certain_cost[: graph.own],
+            across.every(proved),
+            per_level,
+            across.most,
+        )
+
+    def sharpened(self) -> tuple[PartTable, IntArray]:
+        """The same with narrower bounds of V*, and up to which budget each node is sure to exceed
+        it and its closed form is good enough."""
+        allowed = allowed_error(self.error_bound(self.no_budgets, 0.0))
+        sharp = self.expected.sharpened
+        nearest, unit = sharp.nearest, sharp.graph.part.unit
+        return replace(self, expected=sharp), certain_budgets(sharp.bounds, unit, nearest, allowed)
 
     def filled(self, certain_cost: IntArray, criteria: FloatArray, **aims: Any) -> BudgetTable:
         """The table; the least of `criteria` is minimised at the start with the given aims."""
@@ -114,11 +142,11 @@ def solve_part_cvar(
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
     large = part.n_states * table.expected.start[0] / float(part.unit) > WORTH_SKIPPING
-    certain_cost = sure_budgets(table.expected) if large else table.nothing_sure
+    certain_cost = table.no_budgets
+    if large:
+        table, certain_cost = table.sharpened()
     filled = table.filled(certain_cost, EXCESS, weight=1.0, price=1 / alpha)
-    error_bound = ErrorBound(
-        *doubts_of(table.expected, certain_cost[: table.expected.graph.own]), filled.error
-    )
+    error_bound = table.error_bound(certain_cost, filled.error)
     nothing: Any = table.policy(filled, 0)
     columns = filled.budgets, filled.steps, filled.values[:, 0], None, None
     solution = PartSolution(alpha, *columns, error_bound, nothing, method=filled.method)
