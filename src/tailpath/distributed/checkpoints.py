@@ -29,7 +29,7 @@ CHANGING = "value", "origin", "constant", "active", "entered", "n_active", "choi
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where checkpoints of a job are kept, and how many seconds lie between two of them, or, if
+    """Where checkpoints of a job are stored, and how many seconds lie between two of them, or, if
     `levels` is given, how many exchanges."""
 
     folder: pathlib.Path
@@ -38,9 +38,9 @@ class Checkpoints:
 
     def of_pass(self, filling: Any) -> PassCheckpoints:
         """Those of one pass over the levels, which goes on where the last complete one was made."""
-        kept = PassCheckpoints(self, filling)
-        kept.resume()
-        return kept
+        found = PassCheckpoints(self, filling)
+        found.resume()
+        return found
 
 
 class PassCheckpoints:
@@ -126,7 +126,7 @@ class PassCheckpoints:
 
 
 def _move_into_place(path: pathlib.Path, write: Any) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file so that it is complete or not there at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with open(unfinished, "wb") as stream:
         write(stream)

@@ -110,7 +110,7 @@ class Filling:
             self.w += 1
 
     def result(self) -> Filled:
-        """What was found; changes are those of the own nodes, by their places here."""
+        """What was found; changes are those of the own nodes, by their positions here."""
         comm, part = self.part.halo.comm, self.part
         error, left = (largest(comm, each) for each in (self.error, self.gain_left))
         per_level = part.per_level(error, left)
@@ -132,7 +132,7 @@ def fill_part(
     """One pass from budget 1 to where nothing beyond can matter; changes are those of own nodes."""
     comm = part.halo.comm
     filling = Filling(part, objective, max_bytes)
-    kept = None if checkpoints is None else checkpoints.of_pass(filling)
+    saving = None if checkpoints is None else checkpoints.of_pass(filling)
     rounds = 0
     while filling.more:
         if rounds % LOOK == 0:
@@ -140,10 +140,10 @@ def fill_part(
         filling.advance(loss)
         rounds += 1
         progress(filling.w - 1, filling.best)
-        if kept is not None:
-            kept.save_now_and_then()
-    if kept is not None:
-        kept.save()
+        if saving is not None:
+            saving.save_now_and_then()
+    if saving is not None:
+        saving.save()
     return filling.result()
 
 

@@ -55,18 +55,18 @@ class PartCosts:
 
     def var(self, alpha: float | None = None) -> float:
         """The VaR at a tail mass, `alpha` or more."""
-        return float(self._place(alpha)[0] * self.unit)
+        return float(self._level(alpha)[0] * self.unit)
 
     def cvar(self, alpha: float | None = None) -> float:
         """The CVaR at a tail mass, `alpha` or more."""
-        x, a = self._place(alpha)
+        x, a = self._level(alpha)
         return float(x + self.excess[0, x] / a) * float(self.unit)
 
     def bounds(self, alpha: float | None = None) -> tuple[float, float]:
         """Proved bounds on the CVaR."""
-        x, a = self._place(alpha)
-        places, off = np.arange(self.excess.shape[1]), self.relative_error
-        low = float(np.min(places + self.excess[1] * (1 - off) / a))
+        x, a = self._level(alpha)
+        levels, off = np.arange(self.excess.shape[1]), self.relative_error
+        low = float(np.min(levels + self.excess[1] * (1 - off) / a))
         high = x + float(self.excess[2, x]) / (1 - off) / a
         unit = float(self.unit)
         return low * (1 - 4 * UNIT) * unit, high * (1 + 4 * UNIT) * unit
@@ -76,7 +76,7 @@ class PartCosts:
         """The expected cost."""
         return float(self.excess[0, 0]) * float(self.unit)
 
-    def _place(self, alpha: float | None) -> tuple[int, float]:
+    def _level(self, alpha: float | None) -> tuple[int, float]:
         a = self.alpha if alpha is None else alpha
         if not self.alpha <= a <= 1:
             raise OptionError(f"the policy was evaluated for alpha >= {self.alpha:g}")

@@ -1,4 +1,4 @@
-"""Models made in parts: every rank makes its own states, and nobody holds the whole.
+"""Models made in parts: every rank makes its own states, and nobody holds them all.
 
 What is random is drawn for a row of the grid, or for some states in a row, from a seed and their
 number, so that the model does not depend on how many parts there are.
@@ -43,7 +43,7 @@ def gridworld_part(
     Parameters
     ----------
     rows, columns : int
-        The size of the whole grid.
+        The size of the grid, all parts together.
     index, parts : int
         Which part, and of how many.
     share : float in [0, 1)
@@ -81,7 +81,7 @@ def river_part(rows: int, columns: int, index: int, parts: int) -> Part:
     Parameters
     ----------
     rows, columns : int, 2 or more
-        The size of the whole.
+        The size of the grid, all parts together.
     index, parts : int
         Which part, and of how many.
 
@@ -141,7 +141,7 @@ def sparse_part(
     choices, width : int
         The choices of a state, and the outcomes of a choice.
     dearest : int
-        Costs are whole numbers from 1 to this.
+        Costs are integers from 1 to this.
     seed : int
         Another seed gives another model.
 

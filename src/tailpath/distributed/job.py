@@ -1,4 +1,4 @@
-"""What a job over several ranks is told: who takes part, and where it keeps its checkpoints."""
+"""What a job over several ranks is told: who takes part, and where its checkpoints are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tailpath.errors import OptionError
 
 @dataclass(frozen=True)
 class Job:
-    """Ranks, and what else they agree on; given in place of a communicator.
+    """Ranks, and what else they agree on; given instead of a communicator.
 
     Parameters
     ----------

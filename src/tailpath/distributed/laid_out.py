@@ -65,11 +65,11 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     vars(graph).pop("links", None)  # large, and no longer needed
     begin = _begin(graph, certain_cost, least)
     blocks, node, start, is_joint = _arranged(graph, begin, least)
-    place = np.full(graph.n + 1, -1, dtype=np.int32)
-    place[node] = np.arange(own)
-    place[own : graph.n] = np.arange(own, graph.n)
+    position = np.full(graph.n + 1, -1, dtype=np.int32)
+    position[node] = np.arange(own)
+    position[own : graph.n] = np.arange(own, graph.n)
     number = np.append(node, np.arange(own, graph.n))
-    choices, outcome_start = _choices(expected, node, place)
+    choices, outcome_start = _choices(expected, node, position)
     reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
     columns = reached[number], certain_cost[number], begin[node]
     value = expected.bounds.value[number] / float(unit)
@@ -82,11 +82,11 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
         level=choices.level,
         probability=choices.probability,
         joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((2, 0))),
-        start=max(int(place[graph.start]), 0) if graph.start >= 0 else 0,
+        start=max(int(position[graph.start]), 0) if graph.start >= 0 else 0,
         rounding=largest(comm, choices.rounding()) + graph.decisions.error,
         depth=len(blocks.joint),
         visits=0.0,
-        halo=replace(graph.halo, send=tuple(place[some] for some in graph.halo.send)),
+        halo=replace(graph.halo, send=tuple(position[some] for some in graph.halo.send)),
         own=own,
         number=graph.state[number],
         choice=choices.choice,
@@ -143,18 +143,18 @@ def _costs(graph: PartGraph) -> IntArray:
 
 
 def _choices(
-    expected: PartExpected, node: IntArray, place: NDArray[np.int32]
+    expected: PartExpected, node: IntArray, position: NDArray[np.int32]
 ) -> tuple[Choices, IntArray]:
     """The choices of own nodes in their order, the risk-neutral one first."""
     graph, given = expected.graph, expected.graph.decisions
-    neutral = np.zeros(len(given.rate), dtype=np.bool_)
-    neutral[expected.chosen] = True
+    risk_neutral = np.zeros(len(given.rate), dtype=np.bool_)
+    risk_neutral[expected.chosen] = True
     choice, first = members_of(given.state_choices, node)
     of_node = owners(first)
-    order = np.lexsort((~neutral[choice], of_node))
+    order = np.lexsort((~risk_neutral[choice], of_node))
     choice = choice[order]
     outcome, rows = members_of(given.choice_outcomes, choice)
-    target = place[given.target[outcome]]
+    target = position[given.target[outcome]]
     columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
     return Choices(choice, of_node, *columns, given.probability[outcome], False), rows
 

@@ -1,6 +1,6 @@
 """A rank's part of the nodes of a sweep over budgets, laid out like any other model.
 
-Own nodes come first, in the order that they have in the whole: of a plain block those that others
+Own nodes come first, in the order that they have in the model: of a plain block those that others
 need before all others, so that they are on their way while the rest is worked on. Ghosts are a
 last block whose nodes never begin: the sweep reads them, and never looks at them.
 
@@ -29,7 +29,7 @@ from tailpath.graph import grouped, members_of, offsets_of, owners
 Array = NDArray[Any]
 #: A level that no budget gets to.
 NEVER = 2**62
-#: With dear steps so many levels go with one exchange, at most.
+#: Where steps cost several units, so many levels go with one exchange, at most.
 MOST_TOGETHER = 16
 
 
@@ -57,7 +57,7 @@ class Overall(NamedTuple):
 class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
-    `own` counts the first; `number` (n,) is what each node is called in the whole, and `choice`
+    `own` counts the first; `number` (n,) is the number of each node in the model, and `choice`
     (choices,) each choice. `unit` is that of costs.
     """
 
@@ -103,7 +103,7 @@ class PartLayout(Layout):
 
 
 class Blocks(NamedTuple):
-    """The blocks of the whole: whether each is joint, and before which of them ghosts are read."""
+    """The blocks of all ranks: whether each is joint, and before which of them ghosts are read."""
 
     joint: Array
     reads: Array
@@ -140,73 +140,73 @@ def nodes_with_ghosts(nodes: Nodes, ghosts: int) -> Nodes:
     )
 
 
-def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
+def cut(comm: Any, layout: Layout, owner: Array, choice: IntArray) -> PartLayout:
     """The part of this rank of a layout that every rank has.
 
     `owner` (n,) is the rank of every node, and `choice` (choices,) what choices are called; a joint
     block belongs to the rank of its first node.
     """
-    nodes, joint = whole.nodes, whole.joint
+    nodes, joint = layout.nodes, layout.joint
     block = owners(nodes.block_start)
-    first_owner = owner[np.minimum(nodes.block_start[:-1], whole.n - 1)]
+    first_owner = owner[np.minimum(nodes.block_start[:-1], layout.n - 1)]
     owner = np.where(nodes.block_joint[block], first_owner[block], owner)
-    blocks, needed, ghost = _crossings(whole, owner, block, comm.rank)
+    blocks, needed, ghost = _crossings(layout, owner, block, comm.rank)
     own = np.flatnonzero(owner == comm.rank)
     order, start, is_joint = arranged(block[own], needed[own], blocks)
     own = own[order]
     number = np.concatenate([own, ghost])
-    place = np.full(whole.n + 1, -1, dtype=np.int64)
-    place[number] = np.arange(len(number))
-    chosen, node_choices = members_of(whole.node_choices, own)
-    outcome, outcome_start = members_of(whole.outcome_start, chosen)
+    position = np.full(layout.n + 1, -1, dtype=np.int64)
+    position[number] = np.arange(len(number))
+    chosen, node_choices = members_of(layout.node_choices, own)
+    outcome, outcome_start = members_of(layout.outcome_start, chosen)
     columns = nodes.least[number], nodes.certain_cost[number], nodes.begin[own], nodes.value[number]
     return PartLayout(
         nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns), len(ghost)),
         node_choices=np.append(node_choices, np.full(len(ghost), len(chosen))),
-        choice_cost=whole.choice_cost[chosen],
+        choice_cost=layout.choice_cost[chosen],
         outcome_start=outcome_start,
-        target=place[whole.target[outcome]].astype(np.int32),
-        level=whole.level[outcome],
-        probability=whole.probability[outcome],
+        target=position[layout.target[outcome]].astype(np.int32),
+        level=layout.level[outcome],
+        probability=layout.probability[outcome],
         joint=_joint_of(joint, chosen) if nodes.block_joint.any() else joint,
-        start=max(int(place[whole.start]), 0),
-        rounding=whole.rounding,
-        depth=whole.depth,
-        visits=whole.visits,
-        joints=whole.joints,
-        largest=whole.largest,
-        halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: place[asked]),
+        start=max(int(position[layout.start]), 0),
+        rounding=layout.rounding,
+        depth=layout.depth,
+        visits=layout.visits,
+        joints=layout.joints,
+        largest=layout.largest,
+        halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: position[asked]),
         own=len(own),
         number=number,
         choice=choice[chosen],
         stages=stages_of(blocks),
         overall=Overall(
-            costs=whole.costs,
-            home=int(owner[whole.start]),
-            start_value=whole.start_value,
-            farthest=whole.farthest,
-            skips=whole.skips,
+            costs=layout.costs,
+            home=int(owner[layout.start]),
+            start_value=layout.start_value,
+            farthest=layout.farthest,
+            skips=layout.skips,
         ),
-        unit=getattr(whole, "unit", Fraction(1)),
+        unit=getattr(layout, "unit", Fraction(1)),
     )
 
 
 def _crossings(
-    whole: Layout, owner: Array, block: Array, rank: int
+    layout: Layout, owner: Array, block: Array, rank: int
 ) -> tuple[Blocks, Array, IntArray]:
     """Where outcomes lead from rank to rank: what that means for blocks, whether others need each
     node (n,), and the nodes that a rank has ghosts of.
     """
-    source = owners(whole.node_choices)[owners(whole.outcome_start)]
-    crosses = (whole.target >= 0) & (owner[source] != owner[whole.target])
-    reads = np.zeros(len(whole.nodes.block_joint), dtype=np.bool_)
-    reads[block[source[crosses & (whole.level == 0)]]] = True
-    needed = np.zeros(whole.n, dtype=np.bool_)
-    needed[whole.target[crosses]] = True
-    ghost = np.unique(whole.target[crosses & (owner[source] == rank)]).astype(np.int64)
+    source = owners(layout.node_choices)[owners(layout.outcome_start)]
+    crosses = (layout.target >= 0) & (owner[source] != owner[layout.target])
+    reads = np.zeros(len(layout.nodes.block_joint), dtype=np.bool_)
+    reads[block[source[crosses & (layout.level == 0)]]] = True
+    needed = np.zeros(layout.n, dtype=np.bool_)
+    needed[layout.target[crosses]] = True
+    ghost = np.unique(layout.target[crosses & (owner[source] == rank)]).astype(np.int64)
     if not len(ghost) and not (owner == rank).any():
         ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
-    return Blocks(whole.nodes.block_joint, reads), needed, ghost
+    return Blocks(layout.nodes.block_joint, reads), needed, ghost
 
 
 def _joint_of(joint: Joint, chosen: IntArray) -> Joint:

@@ -59,7 +59,7 @@ class Part:
     outcome_probability : array of float64, shape (outcomes,)
         Positive; those of a choice sum to 1.
     outcome_level : array of int32, shape (outcomes,)
-        Costs, in whole units.
+        Costs, in units.
     choice_action : array of int32, shape (choices,)
         The index in `actions` of the name of each choice.
     is_goal : array of bool, shape (n,)
@@ -224,7 +224,7 @@ def whole_of(comm: Any, part: Part) -> SSP:
 
 
 def plainly(**asked: bool) -> None:
-    """Refuse options that a model in parts has no place for."""
+    """Refuse options that a model in parts does not have."""
     for name, given in asked.items():
         if given:
             raise OptionError(f"a model in parts is solved without {name}; give the whole model")
@@ -238,7 +238,7 @@ def even_bounds(n_states: int, parts: int) -> IntArray:
 
 
 def part_file(folder: str | pathlib.Path, index: int, parts: int) -> pathlib.Path:
-    """Where a part of a model is kept."""
+    """The file of a part of a model."""
     return pathlib.Path(folder) / f"part-{index}-of-{parts}.npz"
 
 

@@ -66,7 +66,7 @@ def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
     """What a rank finds; where it fails, all end. `about` says what it has in memory.
 
     The other ranks wait for it, and would for ever. So unless there is one rank only, what went
-    wrong is said in one line and the whole job is ended.
+    wrong is said in one line and the job is ended.
     """
     try:
         return work()
@@ -98,8 +98,8 @@ class Pending(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Halo:
-    """Who needs what: `send[i]` are places of own nodes that rank `ranks[i]` has ghosts of, and
-    `receive[i]` places of the ghosts here of nodes of that rank, both in the same order. `sent`
+    """Who needs what: `send[i]` are indices of own nodes that rank `ranks[i]` has ghosts of, and
+    `receive[i]` those of the ghosts here of nodes of that rank, both in the same order. `sent`
     counts the messages and bytes that have left this rank, those of its parts among them.
     """
 
@@ -111,14 +111,14 @@ class Halo:
 
     @classmethod
     def of(cls, comm: Any, owner: Array, number: Array, first: int, find: Any) -> Halo:
-        """The ghosts here are nodes `number` (g,), rising, of ranks `owner` (g,), at places from
-        `first` on; `find(numbers)` has the places of own nodes that others ask for."""
+        """The ghosts here are nodes `number` (g,), rising, of ranks `owner` (g,), at indices from
+        `first` on; `find(numbers)` has the indices of own nodes that others ask for."""
         wanted = [np.asarray(number[owner == rank], dtype=np.int64) for rank in range(comm.size)]
-        place = [first + np.flatnonzero(owner == rank) for rank in range(comm.size)]
+        index = [first + np.flatnonzero(owner == rank) for rank in range(comm.size)]
         asked = comm.alltoall(wanted)
         some = [rank for rank in range(comm.size) if len(asked[rank]) or len(wanted[rank])]
         send = tuple(np.asarray(find(asked[rank]), dtype=np.int64) for rank in some)
-        return cls(comm, tuple(some), send, tuple(place[rank] for rank in some))
+        return cls(comm, tuple(some), send, tuple(index[rank] for rank in some))
 
     def between(self, rank: int, send: Array, receive: Array) -> Halo:
         """A part of it: what goes to and comes from one rank."""
@@ -126,16 +126,16 @@ class Halo:
 
     @cached_property
     def boundary(self) -> Array:
-        """The places of own nodes that others have ghosts of, rising."""
+        """The indices of own nodes that others have ghosts of, rising."""
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *self.send]))
 
     def begin(self, values: Array) -> Pending:
         """Send what others need of values by node, (..., n), and ask for what is needed here."""
         shape, kind = values.shape[:-1], values.dtype
-        incoming = [np.empty((*shape, len(place)), kind) for place in self.receive]
+        incoming = [np.empty((*shape, len(index)), kind) for index in self.receive]
         asked = [(rank, here) for rank, here in zip(self.ranks, incoming) if here.size]
         requests = [self.comm.Irecv(here, rank) for rank, here in asked]
-        outgoing = [np.ascontiguousarray(values[..., place]) for place in self.send]
+        outgoing = [np.ascontiguousarray(values[..., index]) for index in self.send]
         for rank, there in zip(self.ranks, outgoing):
             if there.size:
                 requests.append(self.comm.Isend(there, rank))
@@ -144,15 +144,15 @@ class Halo:
         return Pending(requests, incoming, outgoing)
 
     def arrived(self, pending: Pending) -> list[tuple[Array, Array]]:
-        """Wait for what is under way: places here, and what came for them."""
+        """Wait for what is under way: indices here, and what came for them."""
         for request in pending.requests:
             request.Wait()
         return list(zip(self.receive, pending.incoming))
 
     def finish(self, pending: Pending, out_values: Array) -> None:
-        """Wait for what is under way, and put it in its place."""
-        for place, here in self.arrived(pending):
-            out_values[..., place] = here
+        """Wait for what is under way, and store it."""
+        for index, here in self.arrived(pending):
+            out_values[..., index] = here
 
     def exchange(self, values: Array) -> None:
         """Bring the ghosts of values by node, (..., n), up to date."""

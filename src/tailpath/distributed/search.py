@@ -1,7 +1,7 @@
 """The graph of a part with ghost rows, and searches that cross from rank to rank.
 
 A search settles what can be settled here, hands on what others need, and goes on until nothing
-moves anywhere. Costs are whole numbers, so that the result does not depend on who did what when.
+moves anywhere. Costs are integers, so that the result does not depend on who did what when.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class PartGraph:
         """The cheapest outcome from each node to each other; ghosts have none. Freed after use."""
         given, n = self.decisions, self.n
         rows = given.choice_outcomes[given.state_choices]
-        start, room = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+        start, scratch = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
         target, level = (np.empty(len(given.target), dtype=np.int32) for _ in range(2))
         columns = next(frozen(rows)), given.target, next(frozen(self.level))
-        shortest_edges(*columns, room, start, target, level)
+        shortest_edges(*columns, scratch, start, target, level)
         nothing = np.zeros(int(start[-1]))
-        whole: IntArray = level[: start[-1]].astype(np.int64)
-        return Transitions(start, target[: start[-1]], nothing, nothing, whole)
+        cheapest: IntArray = level[: start[-1]].astype(np.int64)
+        return Transitions(start, target[: start[-1]], nothing, nothing, cheapest)
 
     def source(self, outcomes: Array) -> IntArray:
         """The nodes that some outcomes leave."""
@@ -130,11 +130,11 @@ def _with_ways_out(rows: Transitions, first: int, level: FloatArray) -> Transiti
     """The rows with one more edge for each node from `first` on: outside, at a cost if finite."""
     n, ends = rows.n, np.flatnonzero(np.isfinite(level))
     added, more = offsets_of(first + ends, n), len(ends)
-    place = rows.row_start[1:][first + ends]  # behind the last edge of the row
+    behind = rows.row_start[1:][first + ends]  # behind the last edge of the row
     assert rows.level is not None
     nothing = np.zeros(len(rows.target) + more)
-    target = np.insert(rows.target, place, n)
-    levels = np.insert(rows.level, place, level[ends].astype(np.int64))
+    target = np.insert(rows.target, behind, n)
+    levels = np.insert(rows.level, behind, level[ends].astype(np.int64))
     return Transitions(rows.row_start + added, target, nothing, nothing, levels)
 
 

@@ -59,9 +59,9 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 #: Edges that are looked at together.
 SOME = 2**22
-#: Into so many bands the states of a sweep are cut. While a rank is at the next band, others are at
-#: the last one.
-BANDS = 128
+#: Into so many bands of so many states the states of a sweep are cut, at most and at least. While a
+#: rank is at the next band, others are at the last one.
+MOST_BANDS, LEAST_BAND = 128, 2**10
 #: A state in the order of its component: its distance to the end, and its number.
 Key = tuple[float, int]
 #: Behind all states.
@@ -173,7 +173,8 @@ class PartSweeps:
         """The turn of every node in its group, from a turn for every band of distances on."""
         graph, links = self.graph, self.graph.links
         farthest = self.across.most(float(self.least.max(initial=0.0)))
-        turn = (self.least * (BANDS / max(farthest, NOTHING))).astype(np.int64)
+        bands = min(self.n // LEAST_BAND, MOST_BANDS)
+        turn = (self.least * (bands / max(farthest, NOTHING))).astype(np.int64)
         while True:
             before = turn.copy()
             columns = frozen(links.row_start, links.target, self.order, group)
@@ -197,9 +198,9 @@ class PartSweeps:
         self.folded = np.append(own, np.arange(graph.own, graph.n))
         self.starts = np.searchsorted(segment[own], np.arange(len(stops) + 1))
         self.keys = segment[own] * graph.n + self.position[own]
-        place = np.empty(graph.n, dtype=np.int64)
-        place[self.folded] = np.arange(graph.n)
-        self.halo = halo.renumbered(place)
+        index = np.empty(graph.n, dtype=np.int64)
+        index[self.folded] = np.arange(graph.n)
+        self.halo = halo.renumbered(index)
         # By stop and rank, with the position of the last node that is passed on either way.
         self.halos: dict[int, list[tuple[int, Halo]]] = {}
         behind = np.append(stops, stops[-1:] + 1)
@@ -210,7 +211,7 @@ class PartSweeps:
             for stop in some.tolist():
                 out, here = (p[f[stop] : f[stop + 1]] for p, f in zip(sides, first))
                 last = int(self.position[np.append(out, here)].max())
-                pair = halo.between(rank, place[out], place[here])
+                pair = halo.between(rank, index[out], index[here])
                 self.halos.setdefault(stop, []).append((last, pair))
         return stops
 

@@ -73,8 +73,8 @@ def _moved(
     runs, nodes = [run[~away]], [target[~away].astype(np.int64)]
     for rank, send in zip(halo.ranks, halo.send):
         if got[rank] is not None:
-            number, place, cost = got[rank]
+            number, index, cost = got[rank]
             paid[number] = cost
             runs.append(number)
-            nodes.append(send[place])
+            nodes.append(send[index])
     return np.concatenate(runs), np.concatenate(nodes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,10 +30,12 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 
 IntArray = NDArray[np.int64]
+#: What a policy in parts is where one process has it all.
+Gathered = TypeVar("Gathered", BudgetPolicy, MarkovPolicy)
 
 
 @dataclass(frozen=True, eq=False)
-class InParts:
+class InParts(Generic[Gathered]):
     """What all policies of a model in parts can do."""
 
     comm: Any
@@ -100,16 +102,31 @@ class InParts:
         """What it takes at each node of the graph."""
         raise NotImplementedError
 
-    def _whole(self, ssp: SSP | None) -> tuple[SSP, int]:
-        """The whole model, and how many choices the parts before this one have."""
+    def gather(self, ssp: SSP | None = None) -> Gathered:
+        """The policy of all states on every rank, where it fits; all ranks call this.
+
+        Parameters
+        ----------
+        ssp : SSP, optional
+            The whole model; by default it is gathered, too, with numbers for names.
+
+        Returns
+        -------
+        BudgetPolicy or MarkovPolicy
+            The policy.
+        """
         model = whole_of(self.comm, self.part) if ssp is None else ssp
         if model.n_states != self.part.n_states:
             raise ModelError(f"the parts have {self.part.n_states} states, not {model.n_states}")
-        return model, sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
+        return self._gathered(model)
+
+    def _gathered(self, model: SSP) -> Gathered:
+        """The policy of all states of the whole model."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
-class PartPolicy(InParts):
+class PartPolicy(InParts[BudgetPolicy]):
     """Decisions over (state, budget left) of the states of a part, as `BudgetPolicy` has them.
 
     `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
@@ -148,20 +165,8 @@ class PartPolicy(InParts):
         columns = first, self.from_budget, self.choice, self.risk_neutral[state]
         return Steps(self.budget, *frozen(*columns))
 
-    def gather(self, ssp: SSP | None = None) -> BudgetPolicy:
-        """The whole policy on every rank, where it fits; all ranks call this.
-
-        Parameters
-        ----------
-        ssp : SSP, optional
-            The whole model; by default it is gathered, too, with numbers for names.
-
-        Returns
-        -------
-        BudgetPolicy
-            The policy.
-        """
-        model, before = self._whole(ssp)
+    def _gathered(self, model: SSP) -> BudgetPolicy:
+        before = sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
         risk_neutral = np.where(self.risk_neutral >= 0, self.risk_neutral + before, -1)
         return BudgetPolicy(
             ssp=model,
@@ -176,7 +181,7 @@ class PartPolicy(InParts):
 
 
 @dataclass(frozen=True, eq=False)
-class PartMarkovPolicy(InParts):
+class PartMarkovPolicy(InParts[MarkovPolicy]):
     """One decision for every state of a part.
 
     Parameters
@@ -232,20 +237,7 @@ class PartMarkovPolicy(InParts):
         first = np.zeros(len(row) + 1, dtype=np.int64)
         return Steps(0, *frozen(first, NO_STEPS.from_budget, NO_STEPS.choice, row))
 
-    def gather(self, ssp: SSP | None = None) -> MarkovPolicy:
-        """The whole policy on every rank, where it fits; all ranks call this.
-
-        Parameters
-        ----------
-        ssp : SSP, optional
-            The whole model; by default it is gathered, too, with numbers for names.
-
-        Returns
-        -------
-        MarkovPolicy
-            The policy.
-        """
-        model, _ = self._whole(ssp)
+    def _gathered(self, model: SSP) -> MarkovPolicy:
         probability = joined(self.comm, self.probability)
         taken = np.flatnonzero(probability > 0.0)
         if len(taken) == np.count_nonzero(~model.is_goal):

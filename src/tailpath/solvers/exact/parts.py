@@ -79,8 +79,7 @@ class PartTable:
     def of(cls, part: Part, job: Job, max_bytes: int, progress: Progress | None) -> PartTable:
         """V* of a model in parts, found."""
         expected = solve_part_expected(graph_of(job.comm, part))
-        told = progress if job.comm.rank == 0 else None
-        return cls(job, expected, max_bytes, told)
+        return cls(job, expected, max_bytes, progress if job.comm.rank == 0 else None)
 
     @property
     def no_budgets(self) -> IntArray:
@@ -126,12 +125,12 @@ class PartTable:
         graph, layout, part = self.expected.graph, table.layout, self.expected.graph.part
         node, from_budget, choice = table.changes
         met = np.flatnonzero(from_budget + layout.nodes.least[node] <= budget)
-        neutral = np.full(len(part.is_goal), -1, dtype=np.int32)
-        neutral[graph.state[: graph.own] - part.first] = self.expected.chosen
+        risk_neutral = np.full(len(part.is_goal), -1, dtype=np.int32)
+        risk_neutral[graph.state[: graph.own] - part.first] = self.expected.chosen
         number: Any = layout
         state = number.number[node[met]] - part.first
-        steps = steps_of(state, from_budget[met], layout.choice[choice[met]], neutral)
-        more: Any = {"risk_neutral": neutral, "expected": self.expected, **steps}
+        steps = steps_of(state, from_budget[met], layout.choice[choice[met]], risk_neutral)
+        more: Any = {"risk_neutral": risk_neutral, "expected": self.expected, **steps}
         return PartPolicy(self.job.comm, part, budget, **more)
 
 
