@@ -37,9 +37,9 @@ from tailpath.dp.sweeps import (
     PLAIN,
     Pace,
     after_round,
-    choose,
+    choose_rows,
     direction,
-    follow,
+    follow_rows,
     largest_move,
     leap,
     leap_length,
@@ -306,7 +306,7 @@ class _Settling:
         for first, last, pairs in sweeps.pieces(group, begin):
             if first < last:
                 rows = self.loop_free, first, last, self.tolerance
-                change, at = choose(*rows, self.value, self.chosen)
+                change, at = choose_rows(*rows, self.value, self.chosen)
                 most = max(most, change)
                 if at < last:
                     moved = min(moved, int(sweeps.position[sweeps.folded[at]]))
@@ -321,7 +321,7 @@ class _Settling:
     def _follow(self, group: Group, begin: Key) -> None:
         for first, last, pairs in self.sweeps.pieces(group, begin):
             if first < last:
-                follow(self.loop_free, first, last, self.chosen, self.value)
+                follow_rows(self.loop_free, first, last, self.chosen, self.value)
             self._pass_on(pairs)
 
     def _pass_on(self, pairs: list[Halo]) -> None:

@@ -96,7 +96,7 @@ def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[
 
 
 @kernel
-def choose(
+def choose_rows(
     loop_free: Decisions,
     first: int,
     last: int,
@@ -125,7 +125,9 @@ def choose(
 
 
 @kernel
-def follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
+def follow_rows(
+    loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array
+) -> None:
     _, choice_outcomes, target, probability, rate, _ = loop_free
     for state in range(np.uint64(first), np.uint64(last)):
         row = np.uint64(chosen[state])
@@ -210,10 +212,10 @@ def _leap(
     """
     for state in range(first, last):
         before[state] = out_value[state]
-    follow(loop_free, first, last, chosen, out_value)
+    follow_rows(loop_free, first, last, chosen, out_value)
     for state in range(first, last):
         old[state] = out_value[state]
-    follow(loop_free, first, last, chosen, out_value)
+    follow_rows(loop_free, first, last, chosen, out_value)
     most = largest_move(first, last, before, old, out_value)
     if not 0.0 < most < np.inf:
         return False
@@ -270,7 +272,7 @@ def settle(
         first, last = part_start[part], part_start[part + 1]
         begin, pace = first, Pace(np.inf, np.inf, 0, 0)
         while True:
-            change, moved = choose(loop_free, begin, last, tolerance, out_value, out_chosen)
+            change, moved = choose_rows(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
             what, pace = after_round(change, moved == last, begin == first, most, pace)
@@ -280,7 +282,7 @@ def settle(
             if what == LOOK:
                 continue
             for _ in range(FOLLOWED if pace.rounds < PLAIN else FOLLOWED_SLOWLY):
-                follow(loop_free, begin, last, out_chosen, out_value)
+                follow_rows(loop_free, begin, last, out_chosen, out_value)
             if pace.rounds >= PLAIN and _leap(
                 loop_free, first, last, out_chosen, scratch[0], scratch[1], out_value
             ):
