@@ -81,7 +81,7 @@ def models() -> dict[str, tp.SSP]:
         "dear": tp.SSP.from_outcomes(DEAR, "s", ["g"]),
         "scattered 2": scattered(12, 2),
         "scattered 4": scattered(12, 4),
-        "layers": layers(60, 5),
+        "layers": layers(24, 4),
         "apart": apart(),
     }
 

@@ -45,6 +45,7 @@ from tailpath.dp.sweeps import (
     leap_length,
     leap_limit,
     room_for,
+    settle,
     ways_back,
     without_self_loops,
 )
@@ -91,7 +92,8 @@ class AcrossRanks(OneProcess):
 
 class Group(NamedTuple):
     """A strong component, or some in a row of one state each: positions `first : last` of the
-    nodes here, segments `begin : end`, how many states it has on all ranks, and its first one."""
+    nodes here, segments `begin : end`, how many states it has on all ranks, whether one rank has
+    them all, and its first one."""
 
     first: int
     last: int
@@ -99,6 +101,7 @@ class Group(NamedTuple):
     end: int
     size: int
     is_component: bool
+    on_one_rank: bool
     start: Key
 
 
@@ -231,8 +234,9 @@ class PartSweeps:
         state = np.where(some, np.append(graph.state, 0)[here], 0)
         keys = zip(*(np.stack(graph.comm.allgather(each)).T for each in (distance, state)))
         starts = [min(zip(d.tolist(), s.tolist())) for d, s in keys]
+        most = np.max(graph.comm.allgather(np.bincount(group[own], minlength=count)), axis=0)
         columns = nodes[:-1], nodes[1:], segments[:-1], segments[1:], sizes, size[begins] > 1
-        rows = zip(*(each.tolist() for each in columns), starts)
+        rows = zip(*(each.tolist() for each in (*columns, most == sizes)), starts)
         return [Group(*row) for row in rows]
 
     def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
@@ -247,7 +251,7 @@ class PartSweeps:
         rounds = [settling.settle(group) for group in self.groups]
         result = np.empty(graph.own)
         result[self.folded[: graph.own]] = value[: graph.own]
-        return result, max(rounds, default=0)
+        return result, int(self.across.most(max(rounds, default=0)))
 
     def pieces(self, group: Group, begin: Key) -> Iterator[tuple[int, int, list[Halo]]]:
         """The own nodes of a group from one of its states on, and what is passed on behind each."""
@@ -283,6 +287,8 @@ class _Settling:
 
     def settle(self, group: Group) -> int:
         """Value iteration until the group has settled; the rounds it took."""
+        if group.on_one_rank:
+            return self._settle_here(group)
         begin, pace = group.start, Pace()
         while True:
             change, moved = self._choose(group, begin)
@@ -299,6 +305,21 @@ class _Settling:
                 self._follow(group, begin)
             if pace.rounds >= PLAIN and self._leap(group):
                 begin, pace = group.start, pace._replace(previous=np.inf)
+
+    def _settle_here(self, group: Group) -> int:
+        """The same where all states of the group are on one rank: others hear of them in the end.
+        Without rounds of its own a group is a row of components.
+        """
+        starts = self.sweeps.starts
+        first, last = int(starts[group.begin]), int(starts[group.end])
+        rounds = 0
+        if first < last:
+            ends = np.array([first, last]) if group.is_component else np.arange(first, last + 1)
+            columns = self.value, self.chosen, np.empty((2, len(self.value)))
+            rounds = settle(*frozen(ends), self.loop_free, self.tolerance, MOST_ROUNDS, *columns)
+        for _, _, pairs in self.sweeps.pieces(group, group.start):
+            self._pass_on(pairs)
+        return int(rounds)
 
     def _choose(self, group: Group, begin: Key) -> tuple[float, Key]:
         """The largest change of a round on all ranks, and the first state that made one."""
