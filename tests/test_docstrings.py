@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.errors import OptionError
 
 HERE = pathlib.Path(__file__).parent
 SNAPSHOT = HERE / "public_names.txt"
@@ -163,7 +164,7 @@ def test_whatever_takes_an_alpha_answers_confidence():
             own = inspect.isclass(thing) and name not in {"CVaR", "VaR"}  # the program makes these
             if not own:
                 asked += 1
-                with pytest.raises(tp.OptionError, match="instead of confidence="):
+                with pytest.raises(OptionError, match="instead of confidence="):
                     thing(None, confidence=0.95)
     assert asked > 40
 

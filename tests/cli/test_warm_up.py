@@ -20,8 +20,12 @@ import importlib, pkgutil, shlex, sys
 from tailpath.cli.application import main
 from tailpath.kernels.jit import FOLDERS, KERNELS, Kernel
 
+def signatures_of(found):
+    made = [one for one in (found._compiled, found._inner) if one is not None]
+    return {kinds for one in made for kinds in one.signatures}
+
 def known():
-    return {found: found.signatures for found in KERNELS}
+    return {found: signatures_of(found) for found in KERNELS}
 
 def named(found):
     names = found.plain.__globals__
@@ -33,7 +37,7 @@ for folder in FOLDERS:
     package = importlib.import_module(f"tailpath.{folder}")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"tailpath.{folder}.{module.name}")
-compiled, inside = known(), [found for found in KERNELS if found.signatures]
+compiled, inside = known(), [found for found in KERNELS if signatures_of(found)]
 for found in inside:
     inside += [called for called in named(found) if called not in inside]
 for found in KERNELS:

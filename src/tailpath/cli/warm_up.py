@@ -28,6 +28,8 @@ show {plain} {folder}/plain.json
 diff {plain} expected {folder}/plain.json
 explain {plain} {folder}/plain.json --alpha 0.1
 show {grid} expected --most 100
+solve {plain} --method quantile --alpha 0.1 --atoms 5 -o {folder}/atoms.json
+show {plain} {folder}/atoms.json
 page {plain} --out {folder}/page.html --alpha 0.1
 simulate {plain} {folder}/plain.json --runs 10 --alpha 0.1
 simulate {plain} expected --runs 10 --alpha 0.1
