@@ -246,10 +246,13 @@ def evaluate_as(request: Request) -> CostDistribution:
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(request)
-    by_budget = None
+    by_budget, unrolled_first = None, False
     if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
         by_budget = without_spare_budget(policy)
-    if by_budget is not None and by_budget.budget > MOST_LEVELS:
+        unrolled_first = not 0 < by_budget.budget <= MOST_LEVELS
+    if by_budget is not None and by_budget.budget == 0:
+        policy = by_budget  # no decision depends on the budget: a Markov policy
+    elif unrolled_first:
         request = replace(request, reason=f"unrolled: the budget has more than {MOST_LEVELS} units")
     elif by_budget is not None:
         found = evaluate_budget(request, by_budget)
@@ -259,7 +262,7 @@ def evaluate_as(request: Request) -> CostDistribution:
     try:
         chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
     except LimitExceededError:
-        if by_budget is not None and by_budget.budget > MOST_LEVELS:
+        if by_budget is not None and unrolled_first:
             found = evaluate_budget(replace(request, reason=""), by_budget)
             if isinstance(found, CostDistribution):
                 return found

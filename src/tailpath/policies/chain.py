@@ -129,7 +129,11 @@ class CostChain(Record, Transitions):
             Words.
         """
         state = f"state {self.ssp.states[int(self.state[node])]!r}"
-        return state if self.memory is None else f"{state} with memory {self.memory[node]!r}"
+        if self.memory is None:
+            return state
+        memory = self.memory[node]
+        shown = memory.item() if isinstance(memory, np.generic) else memory
+        return f"{state} with memory {shown!r}"
 
     @property
     def reduced(self) -> CostChain:
