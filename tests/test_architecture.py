@@ -304,3 +304,24 @@ def test_algorithms_neither_print_nor_open_files(path):
 )
 def test_a_breach_would_be_found(module, source, found):
     assert breaches(module, source, f"tailpath.{module}") == found
+
+
+def crowded(source: str) -> list[int]:
+    """The lines of statements that assign three or more things at once."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            targets = [target for target in node.targets if isinstance(target, ast.Tuple)]
+            found += [node.lineno for target in targets if len(target.elts) > 2]
+    return found
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
+)
+def test_no_statement_assigns_three_things(path):
+    assert crowded(path.read_text(encoding="utf-8")) == []
+
+
+def test_a_crowded_statement_would_be_found():
+    assert crowded("a, b = 1, 2\na, b, c = 1, 2, 3\na, b, c = found()") == [2]

@@ -37,7 +37,8 @@ class Register(Generic[Thing]):
         checked: Callable[[Any], Thing | None],
         taken: Iterable[str] = (),
     ) -> None:
-        self.noun, self.wanted, self.group, self.checked = noun, wanted, group, checked
+        self.noun, self.wanted = noun, wanted
+        self.group, self.checked = group, checked
         self.addresses, self.taken = dict(addresses), {*addresses, *taken}
         self.added: dict[str, Thing] = {}
 

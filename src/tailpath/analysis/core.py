@@ -89,7 +89,9 @@ class Core:
         lie together.
         """
         rank = np.empty(self.n + 2, dtype=np.int32)
-        rank[order], rank[self.n], rank[-1] = np.arange(self.n), self.n, -1
+        rank[order] = np.arange(self.n)
+        rank[self.n] = self.n
+        rank[-1] = -1
         choice, state_choices = members_of(self.state_choices, order)
         return Core(
             ssp=self.ssp,

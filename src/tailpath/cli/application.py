@@ -25,7 +25,8 @@ from tailpath.kernels.jit import when_compiling
 from tailpath.pictures.progress import CLEAR
 from tailpath.version import __version__
 
-PIPE_CLOSED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+PIPE_CLOSED, BAD_INPUT = 1, 2
+INTERRUPTED = 130
 
 #: Every command with its line of help, in the order of `--help`. Each lives in
 #: `tailpath.cli.<name>` as `command`, with _ for -.

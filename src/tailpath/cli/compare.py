@@ -51,7 +51,8 @@ from tailpath.risk.measure import Measure
 #: curves that cost nothing.
 FEW, MANY = 49, 193
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
-TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha0": 0.1}
+TINY, TINY_ALPHA = "textbook:geometric", 0.5
+TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
 
 
 @click.command(cls=ManyAlphas)

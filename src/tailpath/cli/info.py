@@ -86,7 +86,8 @@ def about(source: str) -> str | None:
 
 def info_text(record: dict[str, Any]) -> str:
     """What `info` tells, for people."""
-    goals, dead, unit = record["goals"], record["dead_ends"], record["cost_unit"]
+    goals, dead = record["goals"], record["dead_ends"]
+    unit = record["cost_unit"]
     size = record["grid"]
     grid = f" on a grid of {size['rows']} rows and {size['columns']} columns" if size else ""
     per_state, per_choice = map(

@@ -80,7 +80,8 @@ def part_of(model: str, job: Job) -> Part | None:
 
 def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
     """Solve a model in parts, and show what was found at the start."""
-    begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
+    begin, alpha = perf_counter(), asked["alpha"]
+    comm = job.comm
     method = find_method(asked["method"])
     if method.in_parts is None:
         able = solved_by(lambda method: method.in_parts)

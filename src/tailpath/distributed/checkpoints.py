@@ -49,7 +49,8 @@ class PassCheckpoints:
     def __init__(self, where: Checkpoints, filling: Any) -> None:
         self.where, self.filling = where, filling
         self.comm = filling.part.halo.comm
-        self.last, self.turn, self.count = time.monotonic(), 0, 0
+        self.last, self.turn = time.monotonic(), 0
+        self.count = 0
         self.name = self._name()
 
     def _name(self) -> str:

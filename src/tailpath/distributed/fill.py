@@ -57,7 +57,8 @@ class Filling:
         self.values: list[FloatArray] = [spent]
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
-        self.w, self.error, self.gain_left = 1, 0.0, 0.0
+        self.w, self.error = 1, 0.0
+        self.gain_left = 0.0
 
     @property
     def more(self) -> bool:
@@ -73,7 +74,8 @@ class Filling:
 
     def advance(self, loss: FloatArray) -> None:
         """The next level, or as many as go with one exchange."""
-        part, objective, work, halo = self.part, self.objective, self.work, self.part.halo
+        part, objective = self.part, self.objective
+        work, halo = self.work, self.part.halo
         last = int(min(self.w + self.together - 1, objective.limit))
         criteria, n = len(objective.criteria), part.n
         store = work.value.reshape(criteria, -1, n)

@@ -149,7 +149,8 @@ def evaluate_part(expected: PartExpected, steps: Steps, alpha: float) -> PartCos
     """The costs of a policy, with its VaR and CVaR at `alpha` and more; all ranks call this."""
     forward = _Forward(expected.graph, steps)
     comm = expected.graph.comm
-    known, arrived, g = 1.0, 0.0, 0
+    known, arrived = 1.0, 0.0
+    g = 0
     while True:
         forward.advance(g)
         here = float(forward.head[g]) if g < len(forward.head) else 0.0

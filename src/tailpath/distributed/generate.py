@@ -151,7 +151,8 @@ def sparse_part(
         The part.
     """
     bounds = even_bounds(n_states, parts)
-    first, last, goal = int(bounds[index]), int(bounds[index + 1]), n_states - 1
+    first, last = int(bounds[index]), int(bounds[index + 1])
+    goal = n_states - 1
     drawn = [
         _drawn(n_states, block, choices, width, dearest, seed)
         for block in range(first // DRAWN, -(-last // DRAWN))

@@ -60,7 +60,8 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     closed form.
     """
     graph, own = expected.graph, expected.graph.own
-    comm, unit, ghosts = graph.comm, graph.part.unit, graph.n - graph.own
+    comm, unit = graph.comm, graph.part.unit
+    ghosts = graph.n - graph.own
     least = graph.least()
     vars(graph).pop("links", None)  # large, and no longer needed
     begin = _begin(graph, certain_cost, least)
@@ -102,7 +103,8 @@ def _arranged(
     """Blocks by how many free outcomes follow in a row, and where they read ghosts; own nodes in
     the order of the sweep; where each block begins there, and whether it is joint: none is.
     """
-    comm, own, given, level = graph.comm, graph.own, graph.decisions, graph.level
+    comm, own = graph.comm, graph.own
+    given, level = graph.decisions, graph.level
     depth = np.zeros(graph.n, dtype=np.int64)
     if largest(comm, float(np.any((level == 0) & (given.target < graph.n)))):
         depth = graph.depth()

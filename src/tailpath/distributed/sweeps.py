@@ -149,7 +149,8 @@ class PartSweeps:
         """The strong component of every node, ghosts included, numbered such that all lead to the
         same or a lower one; and how many states each has.
         """
-        graph, comm, links = self.graph, self.graph.comm, self.graph.links
+        graph, comm = self.graph, self.graph.comm
+        links = self.graph.links
         own = graph.own
         here = np.empty(max(own, 1), dtype=np.int32)
         count = strong_components(*frozen(links.row_start[: own + 1], links.target), here[:own])
@@ -282,7 +283,8 @@ class _Settling:
         value: FloatArray,
         chosen: Array,
     ) -> None:
-        self.sweeps, self.loop_free, self.tolerance = sweeps, loop_free, tolerance
+        self.sweeps, self.loop_free = sweeps, loop_free
+        self.tolerance = tolerance
         self.value, self.chosen = value, chosen
 
     def settle(self, group: Group) -> int:
@@ -323,7 +325,8 @@ class _Settling:
 
     def _choose(self, group: Group, begin: Key) -> tuple[float, Key]:
         """The largest change of a round on all ranks, and the first state that made one."""
-        sweeps, most, moved = self.sweeps, 0.0, self.sweeps.graph.n
+        sweeps, most = self.sweeps, 0.0
+        moved = self.sweeps.graph.n
         for first, last, pairs in sweeps.pieces(group, begin):
             if first < last:
                 rows = self.loop_free, first, last, self.tolerance

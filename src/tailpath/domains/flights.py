@@ -39,7 +39,9 @@ from tailpath.texts import did_you_mean
 ON_TIME, LATE = (-30, 0, 30, 60, 120, 1440), (60, 120, 240, 480, 1440)
 #: Flights that are later than this give passengers a choice; the first hour of a day; how many
 #: flights a year make a service; what durations are rounded up to; where the parts of a day begin.
-PATIENCE, MORNING, SERVICE, UNIT, PARTS = 60, 5, 100, 5, (12, 17)
+PATIENCE, MORNING = 60, 5
+SERVICE, UNIT = 100, 5
+PARTS = (12, 17)
 START = "New York"
 
 BAD = ", bad day"

@@ -26,7 +26,8 @@ from tailpath.registers import folder_of
 
 PATIENTS, ACTIONS = 713, 25
 #: The states behind the patients', as the package numbers the first two of them.
-DIED, SURVIVED, ADMISSION = 713, 714, 715
+DIED, SURVIVED = 713, 714
+ADMISSION = 715
 DRAW, STAY = 25, 26
 
 

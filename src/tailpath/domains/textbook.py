@@ -81,7 +81,8 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
     After n trials with j < r successes, (r - j) / p more are to be expected: the excess needs no
     infinite sum.
     """
-    r, p, cost = _integer(r, "r", 1), _chance(p), _cost(cost, positive=True)
+    r, p = _integer(r, "r", 1), _chance(p)
+    cost = _cost(cost, positive=True)
     rows = [
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
@@ -109,7 +110,8 @@ def deterministic_chain(n: int = 5, cost: Number = 1) -> Problem:
 
 def lottery(p: Number = Fraction(1, 8), low: Number = 1, high: Number = 100) -> Problem:
     """One step that costs `high` with probability `p`, else `low`."""
-    p, low, high = _chance(p), _cost(low), _cost(high)
+    p, low = _chance(p), _cost(low)
+    high = _cost(high)
     rows = [("ticket", "draw", "end", p, high), ("ticket", "draw", "end", 1 - p, low)]
     return _discrete("lottery", rows, "ticket", ["end"], [_added([(high, p), (low, 1 - p)])])
 
@@ -120,11 +122,8 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
 
     The paths that stay inside for n plays are counted by reflection at both ends.
     """
-    fortune, target, win = (
-        _integer(fortune, "fortune", 1),
-        _integer(target, "target", 2),
-        _chance(p),
-    )
+    fortune, target = _integer(fortune, "fortune", 1), _integer(target, "target", 2)
+    win = _chance(p)
     if fortune >= target or win == 1:
         raise OptionError(
             f"gamblers-ruin needs fortune < target and p < 1, not fortune {fortune}, target"

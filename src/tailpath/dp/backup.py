@@ -27,7 +27,8 @@ from tailpath.kernels.rounding import SERVED, SURPLUS, SURPLUS_FINE, UNIT
 Array = NDArray[Any]
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
-CERTAIN, ADVERSARIAL, COOPERATIVE = 0, 1, -1
+CERTAIN, ADVERSARIAL = 0, 1
+COOPERATIVE = -1
 #: So many outcomes of a row are summed up without a loop.
 AT_ONCE = 4
 
@@ -107,7 +108,8 @@ def served_value(
     the last one served, and whether nature would serve them in another order.
     """
     width, rest = spread
-    total, marginal, remaining = 0.0, 0.0, rest[row]
+    total, marginal = 0.0, 0.0
+    remaining = rest[row]
     before, disordered = np.inf, False
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
         ahead = value[np.uint64(base + target[outcome])]
@@ -134,14 +136,20 @@ def sorted_value(
     """`extreme_value` of a row whose outcomes are first brought into the order in which nature
     serves them. Apart from the loops that call it, which it would slow down.
     """
-    first, last, width = row_start[row], row_start[row + 1], spread.width
+    first, last = row_start[row], row_start[row + 1]
+    width = spread.width
     for i in range(first + 1, last):
-        to, least, more, j = target[i], low[i], width[i], i
+        to, least = target[i], low[i]
+        more, j = width[i], i
         key = nature * value[base + to]
         while j > first and nature * value[base + target[j - 1]] < key:
-            target[j], low[j], width[j] = target[j - 1], low[j - 1], width[j - 1]
+            target[j] = target[j - 1]
+            low[j] = low[j - 1]
+            width[j] = width[j - 1]
             j -= 1
-        target[j], low[j], width[j] = to, least, more
+        target[j] = to
+        low[j] = least
+        width[j] = more
     total, marginal, _ = served_value(row_start, target, low, spread, nature, row, base, value)
     return total, marginal
 
@@ -268,8 +276,10 @@ def row_surplus(
     stay small however long the way is, and rounding is charged on these. `fine` is what the floats
     of `value` have no room for; if it is empty, that is nothing.
     """
-    total, size, mass, rounded = rate, abs(rate), 0.0, SURPLUS
-    here, first, last = np.uint64(state), given.choice_outcomes[row], given.choice_outcomes[row + 1]
+    total, size = rate, abs(rate)
+    mass, rounded = 0.0, SURPLUS
+    here, first = np.uint64(state), given.choice_outcomes[row]
+    last = given.choice_outcomes[row + 1]
     in_two = len(fine) > 0
     for outcome in range(np.uint64(first), np.uint64(last)):
         to, p = np.uint64(given.target[outcome]), given.probability[outcome]

@@ -55,16 +55,13 @@ from tailpath.kernels.rounding import TINY
 
 Array = NDArray[Any]
 #: The columns of criteria.
-BASE, SLOPE, TO_GO, PER_STEP = 0, 1, 2, 3
+BASE, SLOPE, TO_GO, PER_STEP = range(4)
 #: A level that no budget gets to.
 NEVER = 2**62
 #: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost.
 #: They may be added up.
-EXCESS, LATE, MEAN = (
-    np.array([0.0, 1.0, 1.0, 0.0]),
-    np.array([1.0, 0.0, 0.0, 0.0]),
-    np.array([0.0, 0.0, 1.0, 1.0]),
-)
+EXCESS, LATE = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
+MEAN = np.array([0.0, 0.0, 1.0, 1.0])
 
 
 class Rows(NamedTuple):
@@ -191,10 +188,12 @@ def begin_levels(model: Model, criteria: Array, lanes: int, work: Work) -> None:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
     choice.
     """
-    nodes, rows, reach, n = model.nodes, model.rows, work.reach, len(model.nodes.least)
+    nodes, rows = model.nodes, model.rows
+    reach, n = work.reach, len(model.nodes.least)
     size = len(work.value) // (len(criteria) * lanes)
     for i in range(len(criteria)):
-        base, slope, to_go = criteria[i, BASE], criteria[i, SLOPE], criteria[i, TO_GO]
+        base, slope = criteria[i, BASE], criteria[i, SLOPE]
+        to_go = criteria[i, TO_GO]
         for row in range(reach):
             for node in range(n):
                 worth = base - slope * (row + 1 - reach) + to_go * nodes.value[node]
@@ -217,7 +216,8 @@ def set_constants(
     where that is due; returns when it is due next.
     """
     of_node, of_choice, start, cost, probability, ahead = model.ends
-    own, constant, active, due = model.rows.cost, work.constant, work.active, work.due
+    own, constant = model.rows.cost, work.constant
+    active, due = work.active, work.due
     moving, soonest = len(loss) > 0, NEVER
     for i in range(len(criteria)):
         moving |= criteria[i, SLOPE] != 0.0
@@ -228,7 +228,8 @@ def set_constants(
             for e in range(of_node[node], of_node[node + 1]):
                 choice = of_choice[e]
                 for i in range(len(criteria)):
-                    base, slope, to_go = criteria[i, BASE], criteria[i, SLOPE], criteria[i, TO_GO]
+                    base, slope = criteria[i, BASE], criteria[i, SLOPE]
+                    to_go = criteria[i, TO_GO]
                     total = criteria[i, PER_STEP] * own[choice]
                     for k in range(start[e], start[e + 1]):
                         remaining = w - cost[k]
@@ -260,14 +261,11 @@ def settle_least(
     """
     node_choices, outcome_start, offset, probability, _ = rows
     certain_cost, to_go = nodes.certain_cost, nodes.value
-    value, constant, worth, active, chosen = (
-        work.value,
-        work.constant,
-        work.worth,
-        work.active,
-        work.choice,
-    )
-    criteria, tie, (out_node, out_budget, out_choice) = objective.criteria, objective.tie, out
+    value, constant = work.value, work.constant
+    worth, active = work.worth, work.active
+    chosen = work.choice
+    criteria, tie = objective.criteria, objective.tie
+    out_node, out_budget, out_choice = out
     (begin, end, at), (w, base, size) = span, level
     for k in range(np.uint64(begin), np.uint64(end)):
         node, place = np.uint64(active[k]), base + active[k]
@@ -306,7 +304,9 @@ def settle_least(
             value[np.uint64(i * size + place)] = total if total > TINY else 0.0
         if chosen[node] != np.int64(picked):
             chosen[node] = np.int64(picked)
-            out_node[at], out_budget[at], out_choice[at] = node, w, picked
+            out_node[at] = node
+            out_budget[at] = w
+            out_choice[at] = picked
             at += 1
     return at
 
@@ -326,13 +326,11 @@ def settle_extreme(
     as a factor: what rounding of the shares counts for.
     """
     node_choices, outcome_start, offset, probability, _ = model.rows
-    certain_cost, to_go, criteria = model.nodes.certain_cost, model.nodes.value, objective.criteria
-    value, constant, chosen, (out_node, out_budget, out_choice) = (
-        work.value,
-        work.constant,
-        work.choice,
-        out,
-    )
+    certain_cost, to_go = model.nodes.certain_cost, model.nodes.value
+    criteria = objective.criteria
+    value, constant = work.value, work.constant
+    chosen = work.choice
+    out_node, out_budget, out_choice = out
     worst, count = 0.0, len(criteria)
     (begin, end, at), (w, base, size) = span, level
     for k in range(begin, end):
@@ -375,7 +373,9 @@ def settle_extreme(
         value[base + node] = least if least > TINY else 0.0
         if chosen[node] != picked:
             chosen[node] = picked
-            out_node[at], out_budget[at], out_choice[at] = node, w, picked
+            out_node[at] = node
+            out_budget[at] = w
+            out_choice[at] = picked
             at += 1
     return at, worst
 
@@ -392,23 +392,16 @@ def settle_priced(
     few arrays, are what becomes vectors.
     """
     node_choices, outcome_start, offset, probability, _ = model.rows
-    certain_cost, to_go, criteria, prices = (
-        model.nodes.certain_cost,
-        model.nodes.value,
-        objective.criteria,
-        objective.prices,
-    )
-    constant, active, count = work.constant, work.active, len(objective.prices)
+    certain_cost, to_go = model.nodes.certain_cost, model.nodes.value
+    criteria, prices = objective.criteria, objective.prices
+    constant, active = work.constant, work.active
+    count = len(objective.prices)
     w, base, size = level
     value = work.value.reshape((2, size, count))
     scratch = np.empty((5, count))
-    mean, risk, least, best_mean, best_risk = (
-        scratch[0],
-        scratch[1],
-        scratch[2],
-        scratch[3],
-        scratch[4],
-    )
+    mean, risk = scratch[0], scratch[1]
+    least, best_mean = scratch[2], scratch[3]
+    best_risk = scratch[4]
     for j in range(span[0], span[1]):
         node = np.int64(active[j])
         for i in range(count):
@@ -436,7 +429,9 @@ def settle_priced(
                 for i in range(count):
                     total = mean[i] + prices[i] * risk[i]
                     if total < least[i]:
-                        least[i], best_mean[i], best_risk[i] = total, mean[i], risk[i]
+                        least[i] = total
+                        best_mean[i] = mean[i]
+                        best_risk[i] = risk[i]
         for i in range(count):
             value[0, base + node, i] = best_mean[i]
         for i in range(count):
@@ -450,18 +445,13 @@ def settle_jointly(
     """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
     Returns what `joint_optimum` returns.
     """
-    choices, first, last = (
-        model.rows.node_choices,
-        model.nodes.block_start[block],
-        model.nodes.block_start[block + 1],
-    )
-    criteria, tie, (_, base, size) = objective.criteria, objective.tie, level
+    choices, first = model.rows.node_choices, model.nodes.block_start[block]
+    last = model.nodes.block_start[block + 1]
+    criteria, tie = objective.criteria, objective.tie
+    _, base, size = level
     offset, count = choices[first], choices[last] - choices[first]
-    gain, allowed, value = (
-        np.empty((len(criteria), count)),
-        np.ones(count, dtype=np.bool_),
-        np.empty(last - first),
-    )
+    gain, allowed = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_)
+    value = np.empty(last - first)
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
@@ -503,13 +493,9 @@ def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> in
     Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `entered[b]` have
     begun. Returns where they end.
     """
-    first, last, active, least, begin = (
-        nodes.block_start[block],
-        nodes.block_start[block + 1],
-        work.active,
-        nodes.least,
-        nodes.begin,
-    )
+    first, last = nodes.block_start[block], nodes.block_start[block + 1]
+    active, least = work.active, nodes.least
+    begin = nodes.begin
     end, node = first, work.entered[block]
     for k in range(first, first + work.n_active[block]):
         if least[active[k]] <= room:
@@ -552,11 +538,13 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         out: Changes,
         out_value: Array,
     ) -> tuple[int, int, float, float, float]:
-        nodes, criteria, count = model.nodes, objective.criteria, max(len(objective.prices), 1)
+        nodes, criteria = model.nodes, objective.criteria
+        count = max(len(objective.prices), 1)
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, gain_left, w, start = 0.0, 0.0, first, objective.start
+        error, gain_left = 0.0, 0.0
+        w, start = first, objective.start
         if first == 0:
             begin_levels(model, criteria, count, work)
             for i in range(len(criteria)):

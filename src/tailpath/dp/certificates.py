@@ -141,7 +141,8 @@ def proved(
     = c + P x roughly, where |c| is no more than a share of w > 0; it is asked for what is missing
     in the values, a few times, until rounding is all that is left.
     """
-    here, fine, gain = value, np.zeros(len(value)), np.empty(len(value))
+    here, fine = value, np.zeros(len(value))
+    gain = np.empty(len(value))
     value = across.padded(here)
     weight = weights(chain, value, across)
     total = solve(weight, weight)

@@ -43,7 +43,8 @@ def eliminate(
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
         m = last - first
-        inner, leave, gain = np.zeros((m, m)), np.zeros(m), np.zeros((m, 1))
+        inner, leave = np.zeros((m, m)), np.zeros(m)
+        gain = np.zeros((m, 1))
         error, most_row = 0.0, 0
         for i in range(m):
             position[order[first + i]], part_of[order[first + i]] = i, part

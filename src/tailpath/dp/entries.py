@@ -78,7 +78,8 @@ def first_entries(
     before, flow, other, queued, inside = scratch
     for g in groups:
         first, last = bounds[g], bounds[g + 1]
-        total, final, end, waiting = 0.0, np.int64(-1), np.int64(-1), 0
+        total, final = 0.0, np.int64(-1)
+        end, waiting = np.int64(-1), 0
         for i in range(first, last):
             total += visits[position[i]]
             if number[position[i]] >= 0:

@@ -196,13 +196,9 @@ class _Rough:
     def __init__(
         self, chain: Decisions, sweeps: Sweeps, first: FloatArray, weights: float, missing: float
     ) -> None:
-        self.chain, self.sweeps, self.first, self.weights, self.missing = (
-            chain,
-            sweeps,
-            first,
-            weights,
-            missing,
-        )
+        self.chain, self.sweeps = chain, sweeps
+        self.first, self.weights = first, weights
+        self.missing = missing
         self.total: FloatArray | None = None
 
     def __call__(self, constant: FloatArray, weight: FloatArray) -> FloatArray | None:

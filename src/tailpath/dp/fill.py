@@ -61,7 +61,9 @@ def fill(
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.
     level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
-    best, error, gain_left, w, at, more = math.inf, 0.0, 0.0, 0, 0, True
+    best, error = math.inf, 0.0
+    gain_left, w = 0.0, 0
+    at, more = 0, True
     while more:
         last = w + rows - 1
         if at + n > len(found.node):
@@ -75,7 +77,8 @@ def fill(
         )
         values.append(value[: end - w])
         more = (end > last and end <= objective.limit) or at + n > len(found.node)
-        error, gain_left, w = max(error, worst), max(gain_left, left), end
+        error, gain_left = max(error, worst), max(gain_left, left)
+        w = end
         progress(w - 1, best)
     table = np.concatenate(values)
     table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table

@@ -176,8 +176,10 @@ def _expand(
     state: Any,
 ) -> None:
     """Send on all that the nodes hold in the bucket."""
-    cell_mass, in_use, near_cell = ring.mass, ring.in_use, rows.near_cell
-    bucket, remaining, chooses = state.bucket, limits.budget - state.bucket, len(steps.at_step) > 0
+    cell_mass, in_use = ring.mass, ring.in_use
+    near_cell = rows.near_cell
+    bucket, remaining = state.bucket, limits.budget - state.bucket
+    chooses = len(steps.at_step) > 0
     first, n_cells = U((bucket % (1 << ring.shift)) * ring.stride), U(len(cell_mass))
     goal, leaves_ring = first + U(ring.n), len(rows.far_jump) > 0
     expanded, new_blocks = 0, 0
@@ -271,14 +273,16 @@ def open_sums(
     added up at a time, and what the sum of these loses is carried along, so that every result is
     off by 20 roundings at most.
     """
-    total, lost, part = np.empty(5), np.empty(5), np.empty(5)
+    total, lost = np.empty(5), np.empty(5)
+    part = np.empty(5)
     for k in range(5):
         total[k] = lost[k] = 0.0
     for begin in range(0, len(node), 16):
         for k in range(5):
             part[k] = 0.0
         for i in range(begin, min(begin + 16, len(node))):
-            x, p, paid = node[i], mass[i], ahead[i]
+            x, p = node[i], mass[i]
+            paid = ahead[i]
             inside = x < len(value)
             high = upper[x] if inside else 0.0
             part[0] += p

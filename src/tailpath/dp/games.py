@@ -34,7 +34,8 @@ from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
 from tailpath.model.cost_units import as_fraction
 
 #: Bounds are looked for this share away from the values, and so often so many times as far.
-NEAR, FARTHER, TRIES = 8 * UNIT, 2.0, 32
+NEAR, FARTHER = 8 * UNIT, 2.0
+TRIES = 32
 #: After so many tries they are found, as a rule.
 GUESS = 8
 #: No game of ours has taken more than a dozen strategies.
@@ -158,7 +159,8 @@ def _settled(
         other = nature.answer(given, found.bounds.value)
         if other is None:
             break
-        given, found, strategies = other, solve(other, found), strategies + 1
+        given, found = other, solve(other, found)
+        strategies = strategies + 1
     return given, found, strategies
 
 

@@ -57,7 +57,8 @@ def joint_values(
     """
     m = last - first
     inner = np.zeros((m, m))
-    leave, value, largest = np.empty(m), np.empty((m, 1)), 0.0
+    leave, value = np.empty(m), np.empty((m, 1))
+    largest = 0.0
     for i in range(m):
         largest = max(largest, abs(gain[policy[first + i] - node_choices[first]]))
     raised = RAISED if largest < RAISED**3 else 1.0

@@ -220,7 +220,8 @@ class Layout:
         own, of_far = np.unique(
             np.stack([self.target[far], self.level[far]]), axis=1, return_inverse=True
         )
-        nodes, count, of_far = self.nodes, own.shape[1], of_far.ravel()
+        nodes, count = self.nodes, own.shape[1]
+        of_far = of_far.ravel()
         least = np.full(count, np.iinfo(np.int64).max)
         np.minimum.at(
             least,
@@ -295,7 +296,8 @@ class Layout:
         """What a sweep from level 0 on works on: `rows` levels stay before the window moves, or
         about as many as stay near the processor.
         """
-        n, count, lanes = self.n, len(objective.criteria), max(len(objective.prices), 1)
+        n, count = self.n, len(objective.criteria)
+        lanes = max(len(objective.prices), 1)
         reach, row = self.reach(objective.limit), 8 * n * lanes * count
         if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)

@@ -237,7 +237,8 @@ def sharpest(
     """The policy that is best for these values and what is missing in them, what proves its own
     value, and a lower bound on V* if that proves one.
     """
-    chosen, fine, proof = np.full(len(value), -1, dtype=np.int64), np.zeros(len(value)), None
+    chosen, fine = np.full(len(value), -1, dtype=np.int64), np.zeros(len(value))
+    proof = None
     across, padded = sweeps.across, sweeps.across.padded(value)
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.

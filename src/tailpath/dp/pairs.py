@@ -38,7 +38,8 @@ def reach_pairs(
     With sign -1 amounts are budgets left; with sign 1 they are costs so far, and arrivals count as
     node n. Those of the start with `first` come before all others. Gives up beyond `most` pairs.
     """
-    n, count, done = len(moves.first_in), 0, 0
+    n, count = len(moves.first_in), 0
+    done = 0
     table, key = longer(first, 0, len(first))
     for amount in first:
         count = entered(table, key, count, amount * (n + 1) + start)

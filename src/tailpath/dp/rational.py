@@ -30,7 +30,8 @@ DIGITS = 50
 #: Values of long decimals that differ by less, relatively, count as equal; how far below them a
 #: bound for all policies is looked for, as a share of the weights on the way; and what that may
 #: come to, relatively.
-SAME, BELOW, FINE = Decimal("1e-40"), Decimal("1e-35"), 1e-20
+SAME, BELOW = Decimal("1e-40"), Decimal("1e-35")
+FINE = 1e-20
 #: Products after which an elimination is given up, since it would take minutes; and how many are
 #: worth the last bits of values that are known well: a few seconds.
 MOST_PRODUCTS, WORTH_IT = 3_000_000, 1_000_000
@@ -236,11 +237,8 @@ def _float(value: Any) -> float:
 
 def exact_rows(given: Decisions) -> list[Row]:
     """Every row as the decimals as written, scaled to sum to 1."""
-    offsets, target, probability = (
-        given.choice_outcomes.tolist(),
-        given.target.tolist(),
-        given.probability.tolist(),
-    )
+    offsets, target = given.choice_outcomes.tolist(), given.target.tolist()
+    probability = given.probability.tolist()
     rows = []
     for begin, end in pairwise(offsets):
         weight = [as_fraction(p) for p in probability[begin:end]]

@@ -109,15 +109,12 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
 
     With `lost_row` there is one row more, which leads to where nothing arrives.
     """
-    row_start, target, level, position, height = (
-        given.row_start,
-        given.target,
-        given.level,
-        given.position,
-        given.height,
-    )
+    row_start, target = given.row_start, given.target
+    level, position = given.level, given.position
+    height = given.height
     more, cells = 1 if lost_row else 0, (((n + 1) >> BLOCK) + 1) << BLOCK
-    rows, count, stride = U(len(given.row)), more, U(cells)
+    rows, count = U(len(given.row)), more
+    stride = U(cells)
     for i in range(rows):
         count += row_start[U(given.row[i]) + ONE] - row_start[U(given.row[i])]
     start, into = (
@@ -127,8 +124,10 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
     cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
     for node in range(n + 2):
         into[node] = 0
-    by_height, here, lost = len(height) > 0, 0, U(n + 1)
-    longest, shortest, least, size = 0, LARGEST, 1.0, U(0)
+    by_height, here = len(height) > 0, 0
+    lost = U(n + 1)
+    longest, shortest = 0, LARGEST
+    least, size = 1.0, U(0)
     most_out: Any = 0
     start[0] = 0
     for i in range(rows):
@@ -136,7 +135,8 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
         first, last = U(row_start[row]), U(row_start[row + ONE])
         here = int(height[row]) if by_height else 0
         for edge in range(first, last):
-            jump, place, to = level[edge], lost, U(target[edge])
+            jump, place = level[edge], lost
+            to = U(target[edge])
             if jump > 0:
                 shortest = min(shortest, jump)
             if position[to] < 0:
@@ -211,7 +211,8 @@ def _parted(
     start: Array, cell: Array, probability: Array, stride: int, end: int, n: int
 ) -> tuple[RingRows, int]:
     """The transitions to cells before `end`, and the others; and how many targets these have."""
-    rows, n_near, targets = len(start) - 1, _before(cell, end), 0
+    rows, n_near = len(start) - 1, _before(cell, end)
+    targets = 0
     n_far = len(cell) - n_near
     near_start, near_cell = start, np.empty(n_near, dtype=np.uint32)
     near_probability, far_start = probability, np.empty(rows + 1, dtype=np.int64)
@@ -225,7 +226,8 @@ def _parted(
     else:
         near_start, near_probability = np.empty(rows + 1, dtype=np.int64), np.empty(n_near)
         number = np.empty(n + 2, dtype=np.int64)  # of the targets, from 1
-        near, far, near_start[0] = 0, 0, 0
+        near, far = 0, 0
+        near_start[0] = 0
         for node in range(n + 2):
             number[node] = 0
         for row in range(rows):
@@ -269,7 +271,8 @@ def open_pairs(
     for entry in range(U(len(overflow.mass))):
         count += 1 if overflow.mass[entry] > 0.0 else 0
     out_node, out_level = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    out_mass, size, by_height = np.empty(count), U(0), len(height) > 0
+    out_mass, size = np.empty(count), U(0)
+    by_height = len(height) > 0
     for block in range(U(len(ring.in_use))):
         if ring.in_use[block]:
             row = (block << BITS) // U(ring.stride)

@@ -34,7 +34,8 @@ from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 #: How often a round follows its choices, how often once it leaps, and the rounds before that.
-FOLLOWED, FOLLOWED_SLOWLY, PLAIN = 4, 8, 16
+FOLLOWED, FOLLOWED_SLOWLY = 4, 8
+PLAIN = 16
 #: Two moves have the same direction if the square of their cosine exceeds this.
 ALIKE = 0.9
 #: What a leap may take off a value, as a share of it, and how many times that it may add.
@@ -46,7 +47,7 @@ LOOKS = 4
 #: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
 STALLED = 1e-12
 #: What a component does after a round: it has settled, looks at all its states, or goes on.
-DONE, LOOK, GO_ON = 0, 1, 2
+DONE, LOOK, GO_ON = range(3)
 
 
 class Pace(NamedTuple):
@@ -299,7 +300,8 @@ def likeliest_order(
     itself, but for one of every cycle of such successors; `work` (5, n + 2) comes with zeros.
     """
     n, one = len(out_order), np.uint64(1)
-    likeliest, followers, position, placed = work[0], work[1], work[2], work[3]
+    likeliest, followers = work[0], work[1]
+    position, placed = work[2], work[3]
     first = work[4]  # of those that follow a node, or the end
     for node in range(np.uint64(n)):
         most, to = 0.0, n
@@ -315,7 +317,8 @@ def likeliest_order(
         followers[position[likeliest[node]]] = node
         position[likeliest[node]] += 1
     here: Any = np.uint64(n)
-    done, size, root = np.uint64(0), np.uint64(0), np.uint64(0)
+    done, size = np.uint64(0), np.uint64(0)
+    root = np.uint64(0)
     while True:
         for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
             if placed[followers[i]] == 0:

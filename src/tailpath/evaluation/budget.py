@@ -103,7 +103,8 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         cost_to_go = Bounds(
             cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
         )
-        missed, least, most = np.zeros_like(missed), np.zeros_like(missed), np.ones_like(missed)
+        missed = np.zeros_like(missed)
+        least, most = missed, np.ones_like(missed)
     unreached = found.lost + float(np.sum(found.open.mass * missed))
     if unreached == 0 and missed.any():
         unreached = float(np.nextafter(0.0, 1.0))

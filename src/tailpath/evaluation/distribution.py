@@ -52,7 +52,8 @@ FloatArray = NDArray[np.float64]
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
-SHOWN, IN_TAIL, MOST_DRAWN = 10, 50, 2_000_000
+SHOWN, IN_TAIL = 10, 50
+MOST_DRAWN = 2_000_000
 
 
 @answers_confidence

@@ -40,7 +40,8 @@ def harms(
     """By falling harm, from a product with a policy, the outcome of the model `behind` each of its
     own, and nature's probabilities there.
     """
-    inside, p, value = product.inside, worst, problem.optimum.bounds.value
+    inside, p = product.inside, worst
+    value = problem.optimum.bounds.value
     game, n = problem.game, len(value)
     source, target = np.repeat(np.arange(n), np.diff(game.given.choice_outcomes)), game.given.target
     stays = target < n

@@ -126,7 +126,8 @@ class LatticeSearch:
     def __init__(self, lattice: Lattice, request: Request) -> None:
         """Begin at the start with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
-        n, start, height = len(lattice.node) - 1, lattice.start, lattice.given.height
+        n, start = len(lattice.node) - 1, lattice.start
+        height = lattice.given.height
         first = int(height[lattice.node[start]]) if height.size else 0
         self.facts, self.rows = lay_out_rows(
             lattice.given, n, lattice.lost_row, request.tuning.ring_cells
@@ -149,7 +150,9 @@ class LatticeSearch:
             request.tuning.lattice_pause,
         )
         self.state: Any = np.zeros(1, STATE)[0]
-        self.state["bucket"], self.state["unused"], self.state["no_action"] = first, -1, -1
+        self.state["bucket"] = first
+        self.state["unused"] = -1
+        self.state["no_action"] = -1
         self.state["open_mass"], self.state["n_in_use"] = 2.0**SCALE, 1
         begin = (first & ((1 << shift) - 1)) * stride + start
         self.ring.mass[begin], self.ring.in_use[begin >> BLOCK] = 2.0**SCALE, 1

@@ -83,11 +83,8 @@ class ChainWalk:
         self._row_start = chain.row_start.tolist()
         least: list[Any]
         if gamma < 1:
-            cost, self.unit, least = (
-                chain.cost.tolist(),
-                None,
-                discounted_least_cost(chain, gamma).tolist(),
-            )
+            cost, self.unit = chain.cost.tolist(), None
+            least = discounted_least_cost(chain, gamma).tolist()
         else:
             cost, self.unit = (
                 integer_costs(chain.cost)
@@ -170,7 +167,8 @@ class QueueSearch:
     """Algorithm 1 with insert-and-group, on a walk."""
 
     def __init__(self, walk: Walk, request: Request) -> None:
-        self.walk, self.request, self.gamma = walk, request, request.gamma
+        self.walk, self.request = walk, request
+        self.gamma = request.gamma
         self.head: dict[Any, float] = {}
         self.head_roundings = self.longest = 0
         self.lost = 0.0
@@ -219,11 +217,8 @@ class QueueSearch:
             return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
     def _run(self, stop: float) -> End:
-        monitor, limit, pause = (
-            self.request.monitor,
-            self.request.limit,
-            self.request.tuning.queue_pause,
-        )
+        monitor, limit = self.request.monitor, self.request.limit
+        pause = self.request.tuning.queue_pause
         least_mass = negligible(self.request.alpha, self.walk.least_probability)
         base, since = 2.0**SCALE, 0.0
         highest: Any = -math.inf

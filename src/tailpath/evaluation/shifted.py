@@ -115,11 +115,8 @@ class ShiftedDistribution(CostDistribution):
     def verify(self) -> Proof:
         """Check every claim in exact arithmetic: on the reduced model, and that it is one."""
         assert self.ssp is not None
-        proved, found, reduced = (
-            check_reduction(self.ssp, self.ssp.reduction),
-            self.reduced.verify(),
-            self.reduced,
-        )
+        proved = check_reduction(self.ssp, self.ssp.reduction)
+        found, reduced = self.reduced.verify(), self.reduced
         alphas = sorted({self.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > self.alpha)})
         claims = {f"CVaR at alpha {a:g}": (self.bounds(a), reduced.bounds(a)) for a in alphas}
         told = check_shifts(

@@ -130,11 +130,8 @@ def _new_model(size: int, count: int) -> Any:
     program, columns = highspy.HighsLp(), size * count
     program.num_col_, program.num_row_ = columns, count
     program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_, program.col_lower_, program.col_upper_ = (
-        np.zeros(columns),
-        np.zeros(columns),
-        np.ones(columns),
-    )
+    program.col_cost_, program.col_lower_ = np.zeros(columns), np.zeros(columns)
+    program.col_upper_ = np.ones(columns)
     program.row_lower_ = program.row_upper_ = np.ones(count)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = np.arange(count + 1, dtype=np.int32) * size
@@ -195,11 +192,8 @@ def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixt
     matrix = np.vstack([np.ones((1, count)), rows / scale[:, None]])
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = count, n_limits + 1
-    program.col_cost_, program.col_lower_, program.col_upper_ = (
-        cost / price,
-        np.zeros(count),
-        np.ones(count),
-    )
+    program.col_cost_, program.col_lower_ = cost / price, np.zeros(count)
+    program.col_upper_ = np.ones(count)
     program.row_lower_ = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
     program.row_upper_ = np.append(1.0, limits / scale)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise

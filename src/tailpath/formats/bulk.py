@@ -66,7 +66,8 @@ class Lines:
     def __init__(self, text: Array) -> None:
         pyarrow = arrow()
         begin = np.concatenate([[0], np.flatnonzero(text == _NEWLINE) + 1]).astype(np.int32)
-        self.text, self.begin, self.n_lines = text, begin, len(begin) - 1
+        self.text, self.begin = text, begin
+        self.n_lines = len(begin) - 1
         buffers = [None, pyarrow.py_buffer(begin), pyarrow.py_buffer(text)]
         self._lines = pyarrow.Array.from_buffers(pyarrow.string(), self.n_lines, buffers)
 

@@ -83,11 +83,8 @@ def _without_auxiliary_states(model: Labelled) -> Labelled:
         raise FormatError(message)
     n_choices = int(model.state_choices[n_states])
     n_branches = int(model.choice_branches[n_choices])
-    onward, paid_at_once, paid = (
-        model.target[n_branches:],
-        reward.choice[:n_choices],
-        reward.choice[n_choices:],
-    )
+    onward, paid_at_once = model.target[n_branches:], reward.choice[:n_choices]
+    paid = reward.choice[n_choices:]
     if not (
         len(paid) == len(onward) == count
         and (np.diff(model.state_choices[n_states:]) == 1).all()

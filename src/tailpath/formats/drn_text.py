@@ -145,8 +145,10 @@ class Body:
         )
 
     def _block(self, texts: Sequence[str]) -> BodyColumns:
-        kinds, n_states, n_choices = bytearray(), self.n_states, self.n_choices
-        states, actions, transitions = [], [], []
+        kinds, n_states = bytearray(), self.n_states
+        n_choices = self.n_choices
+        states, actions = [], []
+        transitions = []
         for text in texts:
             if text[0].isdigit():
                 kind = TRANSITION

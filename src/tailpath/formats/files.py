@@ -88,15 +88,13 @@ def unpacked(path: str, data: bytes) -> bytes:
     decoder: Any
     broken: type[Exception]
     if data.startswith(b"\x1f\x8b"):
-        kind, decoder, broken = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error
+        kind, decoder = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16)
+        broken = zlib.error
     elif data.startswith(b"\xfd7zXZ\x00"):
         import lzma
 
-        kind, decoder, broken = (
-            "xz",
-            lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
-            lzma.LZMAError,
-        )
+        kind, decoder = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        broken = lzma.LZMAError
     else:
         return data
     most = budget(len(data))

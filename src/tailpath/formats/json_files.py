@@ -137,7 +137,8 @@ class _Names:
     """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
 
     def __init__(self, value: Any, path: str, what: str) -> None:
-        self.what, self.fixed, self.span = what, value is not None, -1
+        self.what, self.fixed = what, value is not None
+        self.span = -1
         names: Sequence[Name] = ()
         if type(value) is int and 0 <= value < 2**31:
             self.span = value

@@ -73,7 +73,8 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
             f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
             f" number {lost[0]}"
         )
-    n_states, extras, start = model.n_states, model.extras, int(starts[0])
+    n_states, extras = model.n_states, model.extras
+    start = int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
     own = extras.fields(n_states)
     del model  # its arrays need not wait for those of the SSP
@@ -83,7 +84,8 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         states = (*states, fresh_name("start", states))
         actions = (*actions, fresh_name("draw", actions))
         own["geometry"] = None
-        is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
+        is_goal, start = np.append(is_goal, False), n_states
+        n_states = n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     # Nobody else has them, so the SSP need not copy them.
     choice, target, probability, costs = frozen(*rows.merged(rows.chances[0]))

@@ -92,7 +92,8 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         refuse_infinite(costs, path, where)
     else:
         refuse_infinite(np.where(mask, costs, 0.0), path, where)
-        state, action, target, costs = state[mask], action[mask], target[mask], costs[mask]
+        state, action = state[mask], action[mask]
+        target, costs = target[mask], costs[mask]
         chances = [chance[mask] for chance in chances]
     fields: dict[str, Any] = {
         "is_goal": is_goal,

@@ -49,11 +49,8 @@ def old_changes(
 
 
 def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: Array) -> Changes:
-    table, first, left = (
-        source("table", header["table_type"], 1),
-        source("first", np.int64, 1),
-        source("left", np.int64, 1),
-    )
+    table = source("table", header["table_type"], 1)
+    first, left = source("first", np.int64, 1), source("left", np.int64, 1)
     if left.shape != table.shape:
         raise PolicyError("left needs an entry for each of the table")
     rising_steps(first, left, "left")

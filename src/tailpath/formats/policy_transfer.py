@@ -107,7 +107,8 @@ def budget_on(
 ) -> BudgetPolicy:
     """The steps of a `BudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
-    first, risk_neutral, n_old = steps["first"], steps["risk_neutral"], len(old.states)
+    first, risk_neutral = steps["first"], steps["risk_neutral"]
+    n_old = len(old.states)
     if len(first) != n_old + 1 or len(risk_neutral) != n_old:
         raise PolicyError(
             f"{where}: first and risk_neutral need an entry per state, first one more"

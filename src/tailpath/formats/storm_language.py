@@ -44,7 +44,10 @@ class StormLimits:
     states: int = 20_000_000
 
 
-def read(path: str, reading: Reading, limits: StormLimits = StormLimits()) -> Any:  # noqa: B008 - a frozen record
+LIMITS = StormLimits()
+
+
+def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
     rule = CostRule.from_options(1, reading)
     if find_spec("stormpy") is None:

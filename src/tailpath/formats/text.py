@@ -37,7 +37,8 @@ class TextFile:
     def __init__(
         self, path: str, data: bytes, progress: Progress | None = None, comment: str = ""
     ) -> None:
-        self.path, self.data, self.progress, self.comment = path, data, progress, comment
+        self.path, self.data = path, data
+        self.progress, self.comment = progress, comment
         self.line = 0
         self.comments: list[tuple[int, str]] = []
         self._lines: Iterator[tuple[int, str]] = enumerate(lines_of(data, progress), start=1)

@@ -27,7 +27,8 @@ class Block:
     """
 
     def __init__(self, model: SSP | IntervalSSP, states: range) -> None:
-        self.model, self.ssp, self.states = model, known_part(model), states
+        self.model, self.ssp = model, known_part(model)
+        self.states = states
         self.choices = _between(self.ssp.state_choices, states)
         self.outcomes = _between(self.ssp.choice_outcomes, self.choices)
         self.choice = self.of_outcomes(self.ssp.outcome_choice)

@@ -24,7 +24,7 @@ SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
 #: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets
 #: all of it.
-VERTEX, SHARED, PRINTED = 0, 1, 2
+VERTEX, SHARED, PRINTED = range(3)
 
 
 class Nearest(NamedTuple):
@@ -122,7 +122,8 @@ def _reach(
     it.
     """
     cost, target = model.cost[outcome], np.uint64(model.target[outcome])
-    atom, end, one, low = np.uint64(0), np.uint64(len(model.atoms)), np.uint64(1), 0.0
+    atom, end = np.uint64(0), np.uint64(len(model.atoms))
+    one, low = np.uint64(1), 0.0
     while atom < end and cost + model.gamma * slope[target, atom] > var + tie:
         low = model.atoms[atom]
         atom += one

@@ -112,7 +112,9 @@ def cheapest_levels(
     for slot in range(longest + 1):
         first[slot] = -1
     reached[goal], out_falling[goal] = 0, goal
-    node, cost, turn, waiting, begin = goal, 0, 0, 0, goal
+    node, cost = goal, 0
+    turn, waiting = 0, 0
+    begin = goal
     while True:
         # A node that edges leave now cannot be reached for less than its way costs now.
         out_least[node] = cost

@@ -152,7 +152,8 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
     next_edge = np.empty(n, dtype=np.int64)
     path = np.empty(n, dtype=np.int32)
     pending = np.empty(n, dtype=np.int32)
-    order, n_components, n_pending = 0, 0, 0
+    order, n_components = 0, 0
+    n_pending = 0
     for root in range(n):
         if index[root] != unseen:
             continue
@@ -245,7 +246,9 @@ def shortest_edges(
             if begin <= at < size and out_target[at] == to:
                 out_level[at] = min(out_level[at], level[edge])
             else:
-                latest[to], out_target[size], out_level[size] = size, to, level[edge]
+                latest[to] = size
+                out_target[size] = to
+                out_level[size] = level[edge]
                 size += 1
         out_start[row + 1] = size
 

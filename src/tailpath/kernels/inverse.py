@@ -50,12 +50,8 @@ def inverse_diagonal(
     """
     below_start, below, lower, right_start, right, upper, pivot = factors
     for j in range(len(pivot) - 1, -1, -1):
-        first, last, begin, end = (
-            below_start[j],
-            below_start[j + 1],
-            right_start[j],
-            right_start[j + 1],
-        )
+        first, last = below_start[j], below_start[j + 1]
+        begin, end = right_start[j], right_start[j + 1]
         # Z[j, i] = - sum U[j, k] Z[k, i] for i in the column of L.
         for e in range(first, last):
             place[below[e]] = 1

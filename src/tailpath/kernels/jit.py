@@ -75,7 +75,8 @@ class Kernel:
 
     def _njit(self, **options: bool) -> Any:
         """Numba's function, which calls numba's functions where this one names kernels."""
-        numba, function, code = _numba(), self.plain, self.plain.__code__
+        numba, function = _numba(), self.plain
+        code = self.plain.__code__
         names = dict(function.__globals__)
         for name in code.co_names:
             if isinstance(names.get(name), Kernel):

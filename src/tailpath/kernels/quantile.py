@@ -86,7 +86,8 @@ def _news(
     run_target: Array, begin: int, end: int, memory: Array, node: int, part: int
 ) -> tuple[bool, float]:
     """Whether a successor has moved since the last backup, and how far all of them have come."""
-    due, travelled, seen = False, 0.0, memory[node, SEEN]
+    due, travelled = False, 0.0
+    seen = memory[node, SEEN]
     for run in range(begin, end):
         target = run_target[run]
         if memory[target, PART] == part:
@@ -104,12 +105,8 @@ def _best(
     model: AtomModel, work: AtomWork, node: int, part: int, travelled: float, scratch: Scratch
 ) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
-    bundles, area, margin, first = (
-        model.bundles,
-        scratch.area,
-        work.margin,
-        model.node_choices[node],
-    )
+    bundles, area = model.bundles, scratch.area
+    margin, first = work.margin, model.node_choices[node]
     best, n_atoms = scratch.best, len(scratch.best)
     for atom in range(n_atoms):
         best[atom] = np.inf
@@ -167,7 +164,8 @@ def straighten(model: AtomModel, node: int, out_area: Array) -> None:
             slope = (out_area[atom] - before) / (model.atoms[atom] - y)
             for between in range(start, atom):
                 out_area[between] = before + slope * (model.atoms[between] - y)
-            before, y, start = out_area[atom], model.atoms[atom], atom + 1
+            before, y = out_area[atom], model.atoms[atom]
+            start = atom + 1
 
 
 @kernel
@@ -175,7 +173,8 @@ def write_node(model: AtomModel, work: AtomWork, best: Array, node: int) -> floa
     """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values
     moved.
     """
-    before, steepest, move = 0.0, np.inf, 0.0
+    before, steepest = 0.0, np.inf
+    move = 0.0
     for atom in range(len(best)):
         value = best[atom] / model.atoms[atom]
         move = max(move, abs(value - work.value[node, atom]))

@@ -136,15 +136,12 @@ def walk(
     while now.run < len(out_total):
         if now.node < 0:
             counter = np.uint64(first + now.run + 1) * _GOLDEN
-            s0, s1, s2, s3 = (
-                _mixed(key[0] + counter),
-                _mixed(key[1] + counter),
-                _mixed(key[2] + counter),
-                _mixed(key[3] + counter),
-            )
+            s0, s1 = _mixed(key[0] + counter), _mixed(key[1] + counter)
+            s2, s3 = _mixed(key[2] + counter), _mixed(key[3] + counter)
             node, remaining = start, max(rows.budget, 0)
         else:
-            s0, s1, s2, s3 = now.s0, now.s1, now.s2, now.s3
+            s0, s1 = now.s0, now.s1
+            s2, s3 = now.s2, now.s3
             node, remaining = now.node, now.remaining
         total = out_total[now.run]
         while node < goal and steps < pause:
@@ -174,7 +171,8 @@ def walk(
         out_total[now.run] = total
         if node < goal:
             now.node, now.remaining = node, remaining
-            now.s0, now.s1, now.s2, now.s3 = s0, s1, s2, s3
+            now.s0, now.s1 = s0, s1
+            now.s2, now.s3 = s2, s3
             return Pause.STEPS_DONE
         now.run, now.node = now.run + 1, -1
     return Pause.FINISHED

@@ -202,7 +202,8 @@ def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> N
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
     and `scratch.var`.
     """
-    bundles, n_atoms, row = model.bundles, len(model.atoms), np.int64(0)
+    bundles, n_atoms = model.bundles, len(model.atoms)
+    row = np.int64(0)
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
         size = np.int64(0)
         for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
@@ -236,12 +237,8 @@ def add_run(
 def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
     pieces, ends = size // n_atoms, scratch.ends
-    slope, number, to_slope, to_number = (
-        scratch.slope,
-        scratch.number,
-        scratch.other_slope,
-        scratch.other_number,
-    )
+    slope, number = scratch.slope, scratch.number
+    to_slope, to_number = scratch.other_slope, scratch.other_number
     for at in range(np.uint64(size)):
         number[at] = at
     for piece in range(pieces + 1):
@@ -261,7 +258,8 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
             merged += 1
             ends[merged] = ends[min(piece + 2, pieces)]
         pieces = merged
-        slope, number, to_slope, to_number = to_slope, to_number, slope, number
+        slope, to_slope = to_slope, slope
+        number, to_number = to_number, number
     for at in range(np.uint64(size)):
         scratch.falling[at], of = slope[at], np.uint64(number[at])
         scratch.width[at], scratch.run[at] = scratch.number_width[of], scratch.number_run[of]
@@ -335,10 +333,12 @@ def along_segments(
     last slope of all. What is written before an atom is settled is overwritten: that takes less
     than to decide each time.
     """
-    falling, width, run = scratch.falling, scratch.width, scratch.run
+    falling, width = scratch.falling, scratch.width
+    run = scratch.run
     out_area, out_var = scratch.area, scratch.var
     none, one = np.uint64(0), np.uint64(1)
-    mass, area, atom, last = 0.0, 0.0, none, 0.0
+    mass, area = 0.0, 0.0
+    atom, last = none, 0.0
     to, of = np.uint64(row), np.uint64(chances)
     y, beyond = limits[0, 0], limits[0, 1]
     for at in range(np.uint64(size)):

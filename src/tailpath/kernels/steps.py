@@ -62,7 +62,8 @@ def sort_steps(
     """Steps by row and rising budget, from changes in any order, those of a row mostly rising;
     without the ones that change nothing. Returns how many there are.
     """
-    n, size, begin = len(risk_neutral), 0, 0
+    n, size = len(risk_neutral), 0
+    begin = 0
     out_first[:] = 0
     for k in range(len(row)):
         out_first[row[k] + 1] += 1

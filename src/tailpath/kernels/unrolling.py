@@ -111,10 +111,13 @@ def follow_pairs(
     # Arrays are taken out of their groups before the loops, which counts.
     choice_outcomes, target, probability, cost, level, is_goal = model
     _, atoms, borders, xi_offset, xi, grid, own_borders, own_atoms = memories
-    out_state, out_memory, row_start = out.state, out.memory, out.row_start
+    out_state, out_memory = out.state, out.memory
+    row_start = out.row_start
     out_target, out_outcome = out.target, out.outcome
-    out_probability, out_cost, out_level = out.probability, out.cost, out.level
-    by_level, by_atom, by_grid = len(level) > 0, len(atoms) > 0, len(grid) > 0
+    out_probability, out_cost = out.probability, out.cost
+    out_level = out.level
+    by_level, by_atom = len(level) > 0, len(atoms) > 0
+    by_grid = len(grid) > 0
     row_start[0] = 0
     for pair in first:
         number[np.uint64(pair)] = size
@@ -143,7 +146,9 @@ def follow_pairs(
                 to = number[there]
                 if to < 0:
                     to = np.int32(size)
-                    number[there], out_state[size], out_memory[size] = to, state, after
+                    number[there] = to
+                    out_state[size] = state
+                    out_memory[size] = after
                     size += one
             out_target[edge], out_outcome[edge] = to, outcome
             out_probability[edge], out_cost[edge] = probability[outcome], cost[outcome]
@@ -167,7 +172,8 @@ def follow_budget(
 
     A pair without a choice ends it, too: returned first is its state, otherwise -1.
     """
-    n, count, done = len(model.is_goal), 0, 0
+    n, count = len(model.is_goal), 0
+    done = 0
     first = np.empty(1, dtype=np.int64)
     first[0] = steps.budget * n + start
     table, key = longer(first, 0, 1)

@@ -36,7 +36,8 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     is left out.
     """
     changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
-    n, size, below = len(risk_neutral), len(state), np.asarray(risk_neutral, dtype=np.int32)
+    n, size = len(risk_neutral), len(state)
+    below = np.asarray(risk_neutral, dtype=np.int32)
     first, budgets = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     choices = np.empty(size, dtype=np.int32)
     size = fit(sort_steps, n + size)(*frozen(*changes, below), first, budgets, choices)

@@ -105,11 +105,13 @@ class Visits:
         asked = np.flatnonzero((size > 1) | (having(self.returning) > 0))
         factors = diagonal_factors(self.factors) if self.cyclic and len(asked) else None
         one_by_one = having(self.is_behind) < (1 if factors is None else 2)
-        number, own, done = np.full(len(self.visits), -1), np.zeros(0), 0
+        number, own = np.full(len(self.visits), -1), np.zeros(0)
+        done = 0
         number[self.behind] = np.arange(len(self.behind))
         if factors is not None:
             number[self.behind], own = self.factors.perm_c, own_visits(factors)
-        nodes, places, flags = len(number), len(own), np.zeros((2, len(number)), dtype=np.bool_)
+        nodes, places = len(number), len(own)
+        flags = np.zeros((2, len(number)), dtype=np.bool_)
         scratch = (np.zeros(nodes), np.zeros(places), np.zeros(places), *flags)
         for groups in _batches(asked, size):
             simple = one_by_one[groups]

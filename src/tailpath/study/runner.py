@@ -98,7 +98,8 @@ class _Campaign:
         missing: Sequence[StudyTask],
         progress: Progress,
     ) -> None:
-        self.store, self.study, self.edition, self.progress = store, study, edition, progress
+        self.store, self.study = store, study
+        self.edition, self.progress = edition, progress
         self.left = dict.fromkeys(missing)
         self.all = sum(map(effort, missing))
         self.done = 0

@@ -289,11 +289,8 @@ def _choices(
     selected[place] = selected.copy()
     outcome, outcome_start = members_of(core.choice_outcomes, selected)
     owner = owners(outcome_start, np.int32)
-    target, probability, level = (
-        position[core.target[outcome]],
-        core.probability[outcome],
-        level[outcome],
-    )
+    target, probability = position[core.target[outcome]], core.probability[outcome]
+    level = level[outcome]
     loop = level == 0
     if loop.any():
         loop &= target == node[owner]
@@ -301,12 +298,8 @@ def _choices(
     if loops:
         leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(selected))
         leave[np.setdiff1d(np.arange(len(selected)), owner[loop])] = 1.0
-        owner, target, probability, level = (
-            owner[~loop],
-            target[~loop],
-            (probability / leave[owner])[~loop],
-            level[~loop],
-        )
+        probability = (probability / leave[owner])[~loop]
+        owner, target, level = (column[~loop] for column in (owner, target, level))
     return Choices(
         core.choice[selected], node, owner, level, target, probability, loops
     ), node_choices

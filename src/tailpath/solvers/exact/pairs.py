@@ -94,12 +94,8 @@ class _Pairs:
     def __init__(
         self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None
     ) -> None:
-        self.layout, self.objective, self.max_bytes, self.progress = (
-            layout,
-            objective,
-            max_bytes,
-            progress,
-        )
+        self.layout, self.objective = layout, objective
+        self.max_bytes, self.progress = max_bytes, progress
         self.each = PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
 
     def run(self, anyway: bool) -> BudgetTable | None:
@@ -137,9 +133,11 @@ class _Pairs:
         )
         if full < SMALL:
             return 0
-        seen, end, ahead = 1, 0, 16
+        seen, end = 1, 0
+        ahead = 16
         while end < limit and (pairs := self._costs(min(ahead, limit), LOOK)) is not None:
-            seen, end, ahead = len(pairs), min(ahead, limit), 2 * ahead
+            seen, end = len(pairs), min(ahead, limit)
+            ahead = 2 * ahead
         sparse = seen * self.each < np.sum(
             np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64
         )
@@ -225,7 +223,8 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     An outcome that leaves a budget leads to another pair. Where it spends more, that is what it
     costs beyond the level.
     """
-    width, count, nodes = layout.n + 1, len(key), layout.nodes
+    width, count = layout.n + 1, len(key)
+    nodes = layout.nodes
     remaining, node = np.divmod(key, width)
     choice, node_choices = members_of(layout.node_choices, node)
     outcome, outcome_start = members_of(layout.outcome_start, choice)

@@ -122,7 +122,8 @@ class PartTable:
 
     def policy(self, table: BudgetTable, budget: int) -> PartPolicy:
         """The policy of own states for budgets up to one; steps out of reach are left out."""
-        graph, layout, part = self.expected.graph, table.layout, self.expected.graph.part
+        graph, layout = self.expected.graph, table.layout
+        part = self.expected.graph.part
         node, from_budget, choice = table.changes
         met = np.flatnonzero(from_budget + layout.nodes.least[node] <= budget)
         risk_neutral = np.full(len(part.is_goal), -1, dtype=np.int32)

@@ -67,7 +67,8 @@ from tailpath.solvers.uncertain.cvar import RobustSolution, solve_robust_cvar
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell
 #: from 0.
-TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
+TINY_ALPHA, LIFT = 1e-200, 2.0**600
+VANISHED = 1e-322
 
 
 class Task(NamedTuple):
@@ -407,7 +408,8 @@ def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
         criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower
     )
     table, plain = _filled(layout, objective, task)
-    total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
+    total, mean = table.values[:, 0] / less, table.values[:, 1]
+    excess = table.values[:, 2] / lifted
     solution = WeightedSolution(
         task.alpha,
         table.budgets,

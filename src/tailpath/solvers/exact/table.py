@@ -142,7 +142,8 @@ def budget_policy(
     layout, (node, from_budget, choice) = table.layout, table.changes
     met = from_budget + layout.nodes.least[node] <= budget
     if not met.all():
-        node, from_budget, choice = node[met], from_budget[met], choice[met]
+        node, from_budget = node[met], from_budget[met]
+        choice = choice[met]
     states, of_node = layout.members
     choice = layout.choice[choice]
     if len(states) == layout.n:
@@ -150,7 +151,8 @@ def budget_policy(
     else:  # a node of a zero-cost component stands for several states
         member, of_change = members_of(of_node, node)
         change = owners(of_change)
-        state, from_budget, choice = states[member], from_budget[change], choice[change]
+        state, from_budget = states[member], from_budget[change]
+        choice = choice[change]
         spread = np.flatnonzero(ssp.choice_state[choice] != state)
         if spread.size:
             choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
@@ -188,7 +190,8 @@ def counted(policy: BudgetPolicy) -> SSP:
     """The model of a policy with every cost as the policy counts it: itself, or what rounding made
     of it.
     """
-    ssp, level, unit = policy.ssp, policy.level, policy.unit
+    ssp, level = policy.ssp, policy.level
+    unit = policy.unit
     if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):
         return ssp
     return replace(

@@ -78,7 +78,8 @@ def envelope_of(chords: Chords, which: IntArray, low: float, high: float) -> Env
     """
     x0, x1 = chords[X0][which], chords[X1][which]
     inside = (x0 <= high) & (x1 >= low)
-    which, x0, x1 = which[inside], x0[inside], x1[inside]
+    which, x0 = which[inside], x0[inside]
+    x1 = x1[inside]
     count = len(which)
     # A chord alone: none, the chord, none.
     group = np.tile(np.arange(count), 3)
@@ -87,7 +88,8 @@ def envelope_of(chords: Chords, which: IntArray, low: float, high: float) -> Env
     mask = np.concatenate([np.ones(2 * count, dtype=np.bool_), x1 < high])
     order = np.lexsort((np.repeat([0, 1, 2], count), start, group))
     order = order[mask[order]]
-    group, start, lowest = group[order], start[order], lowest[order]
+    group, start = group[order], start[order]
+    lowest = lowest[order]
     while count > 1:
         group, start, lowest = _lower(chords, group, start, lowest, high)
         count = (count + 1) // 2
@@ -104,13 +106,11 @@ def _lower(
     at the same place.
     """
     if group[-1] % 2 == 0:
-        group, start, lowest = (
-            np.append(group, group[-1] + 1),
-            np.append(start, start[0]),
-            np.append(lowest, -1),
-        )
+        group, start = np.append(group, group[-1] + 1), np.append(start, start[0])
+        lowest = np.append(lowest, -1)
     order = np.lexsort((start, group // 2))
-    pair, second, start, lowest = group[order] // 2, group[order] % 2, start[order], lowest[order]
+    pair, second = group[order] // 2, group[order] % 2
+    start, lowest = start[order], lowest[order]
     position = np.arange(len(order))
     one, two = (lowest[np.maximum.accumulate(np.where(second == k, position, 0))] for k in (0, 1))
     # The last entry at a place knows what both groups have there.

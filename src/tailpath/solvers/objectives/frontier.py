@@ -172,7 +172,8 @@ class Frontier(Shown, Series[Corner]):
             low = self.reduced.bounds(most)[0]
             high = self.reduced.bounds(max(least, safest) if most >= safest else least)[1]
             return shifted_bounds((low, high), by, exact)
-        below, rounding, safest = self.floor or self, self.rounding, self.corners[0].risk
+        below, rounding = self.floor or self, self.rounding
+        safest = self.corners[0].risk
         low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
         high = (
             self._at(max(rounding.below(risk), safest))

@@ -83,7 +83,8 @@ class Columns:
     """
 
     def __init__(self, losses: Losses, bounds: FloatArray, sizes: FloatArray) -> None:
-        self.losses, self.bounds, self.slack = losses, bounds, SLACK * np.abs(sizes)
+        self.losses, self.bounds = losses, bounds
+        self.slack = SLACK * np.abs(sizes)
         self.found: list[Priced] = []
 
     @property
@@ -264,7 +265,8 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, flo
             return None, math.inf
         found = _descended(columns, 0.0)
         return found, found.low
-    row, unit, is_objective = rows[risky[0]], float(ssp.cost_unit), risky[0] == 0
+    row, unit = rows[risky[0]], float(ssp.cost_unit)
+    is_objective = risky[0] == 0
     # No CVaR is less than its budget, and the rest of the objective no less than it can be alone.
     rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if is_objective else 0.0
     best: BestMixture | None = None
@@ -312,7 +314,8 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
         off = np.array([priced.off[0] for priced in columns.found])
         high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
     away = 4 * UNIT * abs(constant)
-    value, low, high = mixture.value + constant, low + constant - away, high + constant + away
+    value, low = mixture.value + constant, low + constant - away
+    high = high + constant + away
     return BestMixture(value, low, high, columns, weights, mixture.multipliers, lone, single)
 
 

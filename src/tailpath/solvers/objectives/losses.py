@@ -69,7 +69,8 @@ class Losses:
                 raise OptionError(
                     "a sum of measures falls without end for large costs; no policy is best then"
                 )
-        self.ssp, self.max_bytes, self.unit = ssp, max_bytes, ssp.cost_unit
+        self.ssp, self.max_bytes = ssp, max_bytes
+        self.unit = ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
         if LEVEL_BYTES * (len(curves) + 1) * self.horizon > max_bytes:
@@ -160,7 +161,9 @@ class Losses:
         slope = np.append(self.slope @ weights, self.slope)
         shift = worth.min(axis=0)
         criteria = np.zeros((len(slope), 4))
-        criteria[:, BASE], criteria[:, SLOPE], criteria[:, TO_GO] = worth[0] - shift, slope, slope
+        criteria[:, BASE] = worth[0] - shift
+        criteria[:, SLOPE] = slope
+        criteria[:, TO_GO] = slope
         if self.ssp.is_goal[self.ssp.start_index]:
             arrived = worth[-1] - shift
             nothing = np.zeros(0, dtype=np.int64)

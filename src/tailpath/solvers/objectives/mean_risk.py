@@ -44,7 +44,8 @@ class MeanRisk:
 
     def __init__(self, ssp: SSP, risk: FloatArray, limit: int, max_bytes: int = MAX_BYTES) -> None:
         assert ssp.cost_unit is not None
-        self.ssp, self.risk, self.limit, self.max_bytes = ssp, risk, limit, max_bytes
+        self.ssp, self.risk = ssp, risk
+        self.limit, self.max_bytes = limit, max_bytes
         self.expected = solve_expected(ssp)
         self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0

@@ -521,10 +521,8 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     there is none.
     """
     source = ssp.choice_state[ssp.outcome_choice]
-    least, order, before = (
-        np.full(ssp.n_states, np.inf),
-        *np.full((2, ssp.n_states), -1, dtype=np.int32),
-    )
+    least = np.full(ssp.n_states, np.inf)
+    order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
     cheapest_tree(
         offsets_of(source, ssp.n_states),
         ssp.outcome_target,

@@ -80,7 +80,8 @@ class _Search:
     """All chords met, those that are open, and the envelope."""
 
     def __init__(self, tables: MeanRisk, axis: Axis, at: float | None) -> None:
-        self.tables, self.axis, self.asked = tables, axis, 0
+        self.tables, self.axis = tables, axis
+        self.asked = 0
         self.budgets = np.arange(axis.budgets.start, axis.budgets.stop)
         self.most = (tables.max_bytes - CURVE_BYTES * axis.budgets[-1]) // (
             POINT_BYTES * axis.budgets.stop
@@ -95,11 +96,8 @@ class _Search:
             self.most = tables.at_once
         safest = self._points(*tables.safest())
         risk_neutral = self._points(*(each[0] for each in tables.curves([0.0])))
-        low, high, self.least_mean = (
-            float(safest[0].min()),
-            float(risk_neutral[0].min()),
-            float(risk_neutral[1].min()),
-        )
+        low, high = float(safest[0].min()), float(risk_neutral[0].min())
+        self.least_mean = float(risk_neutral[1].min())
         share, slack = tables.error()
         self.rounding = Rounding(SAME + share + slack / self.least_mean, slack * axis.factor)
         self.typical = self.least_mean / max(float(safest[0].max()), 1e-300)

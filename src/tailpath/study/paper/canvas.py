@@ -21,7 +21,8 @@ ORDINAL = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 PERCENT = "above the optimum (%)"
 OPTIMUM = {"linestyle": ":", "color": "black", "linewidth": 2.2, "label": "optimum"}
 #: Inches of a panel; and of a legend's entry: its line, and each letter of its name.
-WIDTH, HEIGHT, LINE, LETTER = 4.6, 3.3, 0.75, 0.075
+WIDTH, HEIGHT = 4.6, 3.3
+LINE, LETTER = 0.75, 0.075
 
 
 def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:

@@ -32,7 +32,8 @@ def write_report(
     """
     with Store(folder) as store:
         chosen = store.latest() if edition is None else edition
-        runs, others, title = store.runs(chosen), store.others(chosen), store.title
+        runs, others = store.runs(chosen), store.others(chosen)
+        title = store.title
     path_name = pathlib.Path(folder)
     results = Results(runs)
     tables = all_tables(results)

@@ -145,7 +145,8 @@ def boxes_narrow(results: Results) -> Claim | None:
 
 
 def outliers_near_alpha0(results: Results) -> Claim | None:
-    low, hits, boxes = min(results.alpha0, default=0.0), [], 0
+    low, hits = min(results.alpha0, default=0.0), []
+    boxes = 0
     for domain, n in itertools.product(results.domains, results.atoms):
         points = results.points("quantile", domain=domain, atoms=n, alpha0=low)
         ratio = predicted_by_deployed(results, domain, n, low)
