@@ -12,6 +12,7 @@ import tailpath as tp
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.verify.distribution import check_distribution
 
 
 def chain_of(rows, start="s"):
@@ -251,3 +252,20 @@ def test_a_budget_policy_that_misses_the_goal_comes_to_an_end(budget):
     assert found.expanded <= budget + 2
     assert (found.unreached, found.stuck, found.reason) == (0.5, "state 'pit' with memory 0", "")
     assert (found.var(0.5), found.var(0.4)) == (1.0, math.inf)
+
+
+def test_a_cost_beyond_the_floats_is_finite_all_the_same():
+    """Every run arrives, half of them after 1e200 steps of 1e150 on average: no bound below is
+    infinite, and the checker takes them.
+    """
+    rows = [("s", "go", "g", 0.5, 1), ("s", "go", "t", 0.5, 1e300)]
+    rows += [("t", "go", "g", 1e-200, 1e150), ("t", "go", "t", 1.0, 1e150)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "go", "t": "go"})
+    with pytest.warns(tp.TailpathWarning, match="no upper bound"):
+        found = tp.evaluate(ssp, policy, 0.5)
+    assert (found.unreached, found.mean) == (0.0, math.inf)
+    for low, high in (found.tail_excess_bounds, found.bounds(0.5), found.mean_bounds):
+        assert 1e300 < low < math.inf == high
+    assert found.bounds(0.5)[0] <= found.cvar(0.5)
+    assert check_distribution(found, ssp, policy).proved

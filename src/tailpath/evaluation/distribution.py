@@ -28,6 +28,7 @@ exactly for alpha >= unreached.
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -299,6 +300,7 @@ class CostDistribution(Record):
         at_zero = (1 - of_sums) * all_of_it / alpha
         slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
+        least = min(least, sys.float_info.max)  # every run arrives, so that the CVaR is finite
         most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
 

@@ -5,6 +5,7 @@ CostDistribution or, if it stopped too early, an error with bounds.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from dataclasses import dataclass, field
 from enum import Enum
@@ -253,6 +254,8 @@ def summarise(
     # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may
     # fall below what floats hold with all digits.
     parts = parts * 4 * UNIT + mass * found.ahead_error + len(found.open.mass) * 2e-323
+    if totals.unreached == 0:
+        low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
     more = dropped = 0.0
     if found.truncated.mass.size:
         # Nothing is known of what was truncated but that it costs no more than this.
