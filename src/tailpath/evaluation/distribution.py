@@ -292,12 +292,13 @@ class CostDistribution(Record):
             return math.inf, math.inf
         # Of the masses, which the excess of the tail has charged itself, and of the sums.
         of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * UNIT
-        low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
-        high = self._excesses(self.tail_excess_bounds[1], of_masses)
-        upper = self.costs[position] + (1 + of_sums) * high[position] / alpha
-        lower = np.min(self.costs + (1 - of_sums) * low / alpha)
-        all_of_it = self.costs[0] * (1 - of_masses) * (1 - self.dropped) + low[0]
-        at_zero = (1 - of_sums) * all_of_it / alpha
+        with np.errstate(over="ignore"):  # infinity is what sums beyond the floats are
+            low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
+            high = self._excesses(self.tail_excess_bounds[1], of_masses)
+            upper = self.costs[position] + (1 + of_sums) * high[position] / alpha
+            lower = np.min(self.costs + (1 - of_sums) * low / alpha)
+            all_of_it = self.costs[0] * (1 - of_masses) * (1 - self.dropped) + low[0]
+            at_zero = (1 - of_sums) * all_of_it / alpha
         slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         least = min(least, sys.float_info.max)  # every run arrives, so that the CVaR is finite
