@@ -90,16 +90,14 @@ def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
         and found.probabilities.max() > 1e-3
         and found.relative_error < BY / 1000
     ):
-        least = 1e-12 + 100 * found.relative_error  # beyond what is claimed, and no more than that
+        at = int(found.probabilities.argmax())
+        # Beyond what is claimed, and no more than that: of sums of floats the last cost and the
+        # tail are claimed together.
+        together = found.cost_error > 0 and at == len(found.probabilities) - 1
+        share = 1 + found.tail_mass / found.probabilities[at] if together else 1.0
+        least = 1e-12 + 100 * found.relative_error * share
         changes += [
-            (
-                "a probability",
-                {
-                    "probabilities": moved(
-                        found.probabilities, int(found.probabilities.argmax()), 1 - by
-                    )
-                },
-            )
+            ("a probability", {"probabilities": moved(found.probabilities, at, 1 - by)})
             for by in (BY, least)
         ]
     return [

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import OptionError, RefutedError
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.verify.distribution import enclose
+from tailpath.verify.distribution import check_distribution, enclose
 from tests import reference, strategies
 from tests.fuzz import models
 
@@ -306,3 +306,48 @@ def test_an_optimum_below_the_scale_of_the_checker_is_not_refuted():
     assert Fraction(low) <= 2 * seventh / 10**100 <= Fraction(high)
     with pytest.raises(OptionError, match="too small for the scale of the checker"):
         best.verify()
+
+
+def near_half(more: float) -> tp.SSP:
+    """Of the total cost a little less than half, by `more`, is 2; then come 5 and 10."""
+    rows = [
+        ("s", "a", "g", 0.5 - more, 2),
+        ("s", "a", "g", 0.3, 5),
+        ("s", "a", "g", 0.2 + more, 10),
+    ]
+    return tp.SSP.from_outcomes(rows, "s", ["g"])
+
+
+@pytest.mark.parametrize("more", [5e-14, 1e-13, 2e-13, 4e-13, 1e-12])
+def test_an_optimum_where_alpha_is_a_tail_mass_but_for_rounding(more):
+    """The best budget is 5, and from 2 on all are as good to 13 digits. By hand: the worst half is
+    5 with 0.3 - more and 10 with 0.2 + more."""
+    ssp = near_half(more)
+    best = tp.solve_cvar_exact(ssp, 0.5)
+    low, high = best.bounds(0.5)
+    assert low <= 2 * (5 * (0.3 - more) + 10 * (0.2 + more)) <= high
+    assert best.verify(0.5).proved
+    assert best.var(0.5) in (2, 5)
+
+
+@pytest.mark.parametrize("last", [2, 4, 5, 10])
+def test_the_enclosure_of_cvar_holds_wherever_it_stops(last):
+    ssp = near_half(2e-13)
+    found = enclose(ssp, MarkovPolicy({"s": "a"}), Fraction(last)).cvar(Fraction(1, 2))
+    more = Fraction("2e-13")
+    # The model takes 0.5 - 2e-13 as the float that it is.
+    truth = 2 * (5 * (Fraction("0.3") - more) + 10 * (Fraction("0.2") + more))
+    assert found[0] - Fraction("1e-15") <= truth <= found[1] + Fraction("1e-15")
+
+
+def test_a_probability_of_the_last_cost_is_checked_as_sharply_as_claimed():
+    """Sums of integers are exact as floats, also where the costs of a model have no unit."""
+    rows = [("s", "a", "g", 0.001, 4), ("s", "a", "t", 0.999, 7), ("t", "a", "g", 1, 1e150)]
+    ssp, policy = tp.SSP.from_outcomes(rows, "s", ["g"]), MarkovPolicy({"s": "a", "t": "a"})
+    costs = tp.evaluate(ssp, policy, 1.0)
+    assert ssp.cost_unit is None and costs.costs.tolist() == [4.0]
+    assert check_distribution(costs, ssp, policy).proved
+    with pytest.raises(RefutedError, match="total cost of about 4"):
+        check_distribution(
+            replace(costs, probabilities=costs.probabilities * (1 - 2e-12)), ssp, policy
+        )

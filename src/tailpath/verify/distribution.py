@@ -62,8 +62,10 @@ class Enclosure:
     missed: tuple[int, int]
 
     def cvar(self, alpha: Fraction) -> tuple[Fraction, Fraction]:
-        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or
-        beyond, and the goal sure.
+        """min over w of w + E[(Z - w)+] / alpha on either side, where the goal is sure.
+
+        Where more than alpha lies beyond `last`, the best w may lie there, too: no w has less than
+        the mean of what lies beyond.
         """
         up, down = alpha.numerator << FINE, alpha.denominator
         best = []
@@ -76,7 +78,14 @@ class Enclosure:
                 least = min(least, cost * up + above * down)
                 tail, after = tail + self.head[cost][side], cost
             best.append(min(least, (above + (after * tail << FINE - BITS)) * down))
-        return Fraction(best[0], up) * self.unit, Fraction(best[1], up) * self.unit
+        low, high = (Fraction(side, up) for side in best)
+        if self.tail_exceeds(alpha):
+            low = min(low, self.last + Fraction(self.excess[0], self.tail[1] << FINE - BITS))
+        return low * self.unit, high * self.unit
+
+    def tail_exceeds(self, alpha: Fraction) -> bool:
+        """Whether more than alpha may lie beyond `last`, which is then short of the VaR."""
+        return probability(self.tail[1]) > alpha
 
     def total(self, of: tuple[int, int]) -> tuple[Fraction, Fraction]:
         """The excess or the mean as costs."""
@@ -269,7 +278,7 @@ def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
             low, high = low + found[at][1][0], high + found[at][1][1]
             at += 1
         # Of the last cost, where it is a float, other roundings may still be open.
-        split = last >= truth.last and error > Fraction(1, 2**50)
+        split = last >= truth.last and _rounded(costs, truth)
         if not (
             claim * (1 - error_bound) <= probability(high) + Fraction(1, 2**1070)
             and (split or probability(low) <= claim * (1 + error_bound) + dropped)
@@ -290,7 +299,7 @@ def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
     low, high = (probability(mass) for mass in truth.tail)
     claim_low, claim_high = _around((costs.tail_mass, costs.tail_mass), error_bound)
     claim_low -= Fraction(costs.dropped)
-    if Fraction(costs.cost_error) > Fraction(1, 2**50):
+    if _rounded(costs, truth):
         first, last, there = _clusters(costs, Fraction(costs.cost_error), truth.unit)[-1]
         near = [masses for cost, masses in truth.head.items() if first <= cost <= last]
         low += probability(sum(least for least, _ in near))
@@ -300,6 +309,15 @@ def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
     return proved_within(
         "the probability of what lies beyond", (low, high), (claim_low, claim_high)
     )
+
+
+def _rounded(costs: Any, truth: Enclosure) -> bool:
+    """Whether the costs are sums of floats that rounding may have split. Up to 2^53 multiples of a
+    power of two are added without rounding.
+    """
+    dyadic = truth.unit.denominator & (truth.unit.denominator - 1) == 0
+    exact = dyadic and truth.last * truth.unit.numerator <= 2**53
+    return not exact and Fraction(costs.cost_error) > Fraction(1, 2**50)
 
 
 def _clusters(costs: Any, error: Fraction, unit: Fraction) -> list[tuple[int, int, Fraction]]:

@@ -226,10 +226,10 @@ class _OfBudgets(Record):
         """The smallest best budget, where rounding leaves no doubt which that is; otherwise the
         policy is evaluated, with costs as it counts them.
         """
-        a = self._check(a)
-        w = self.budget(a)
+        position = self._position(a)
+        w = int(self.budgets[position])
         low, high = self._enclosed(a)
-        if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= np.min(high)) > 1:
+        if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= high[position]) > 1:
             if a not in self._evaluated:
                 self._evaluated[a] = shifted(
                     evaluate(counted(self.largest), self.policy(a), a).var(a), self._shift
