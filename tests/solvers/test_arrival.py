@@ -591,6 +591,11 @@ def test_a_product_too_large_is_refused():
         tp.within(LAKE, 50, max_pairs=3)
 
 
+def test_a_product_beyond_four_gigabytes_is_refused_before_it_is_built():
+    with pytest.raises(TailpathError, match=r"^1000000 steps make more than \d+ pairs"):
+        tp.within(tp.domains.gridworld("5x5"), 10**6)
+
+
 def test_an_infinite_deadline_is_the_surest_policy():
     pytest.importorskip("gymnasium")
     lake = tp.read("gym:FrozenLake-v1")

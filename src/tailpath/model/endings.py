@@ -31,8 +31,10 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 Model = TypeVar("Model", SSP, IntervalSSP)
-#: Pairs of state and step beyond which a product is refused.
-MOST_PAIRS = 50_000_000
+#: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
+#: what it may take in all.
+PAIR_BYTES, OUTCOME_BYTES = 100, 130
+MOST_BYTES = 2**32
 
 
 def give_up(ssp: Model, cost: Any) -> Model:
@@ -106,7 +108,7 @@ def _given_up(ssp: SSP, cost: Any) -> SSP:
 
 
 def within(
-    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS
+    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int | None = None
 ) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
@@ -125,8 +127,8 @@ def within(
     gamma : number in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly; one
         that all solvers can take.
-    max_pairs : int
-        The most pairs; more are refused.
+    max_pairs : int, optional
+        The most pairs; more are refused. By default as many as fit into 4 GiB.
 
     Returns
     -------
@@ -146,6 +148,9 @@ def within(
     >>> tp.evaluate(tp.within(tries, 2), {"trying": "try"}, 1).unreached
     0.5625
     """
+    if max_pairs is None:
+        per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
+        max_pairs = int(MOST_BYTES / per_pair)
     if isinstance(ssp, IntervalSSP):
         inside = within(ssp.inside, steps, otherwise, gamma=gamma, max_pairs=max_pairs)
         if inside is ssp.inside:
