@@ -179,6 +179,27 @@ def test_the_bounds_of_a_single_policy_hold_it_and_what_a_mixture_could_do(
     assert high == pytest.approx(single, rel=1e-9) and low == pytest.approx(mixed, rel=1e-9)
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_limits_that_rounding_of_one_another_would_refuse_are_kept(turned):
+    """One policy keeps both, with nothing to spare; 5e-17 of one limit are 1e-9 of the other."""
+    rows = [
+        ("s", "a", "m", "3/5", "-1/2"),
+        ("s", "a", "m", "2/5", 2),
+        ("m", "a", "g", "1/2", "-1/2"),
+        ("m", "a", "g", "1/2", "-5/2"),
+        ("m", "b", "g", "1/100000", 0),
+        ("m", "b", "g", "99999/100000", "-3/2"),
+    ]
+    ssp = tp.SSP.from_outcomes(
+        [(s, a, t, Fraction(p), Fraction(c)) for s, a, t, p, c in rows], "s", ["g"]
+    )
+    best = tp.solve(ssp, tp.CVaR(1e-3))
+    asked = [tp.Shortfall(-0.5), tp.CVaR(1e-3)]
+    limits = [measure <= best.risk(measure) for measure in asked]
+    found = tp.solve(ssp, tp.Mean(), limits[::-1] if turned else limits)
+    assert found.value == pytest.approx(best.risk(tp.Mean()), rel=1e-9)
+
+
 def test_limits_that_one_policy_keeps_exactly_are_kept():
     """Three times 0.1 is more than 0.3 in floats, and nothing is left of the limit on CVaR."""
     rows = [("s", "dear", "g", 1, 1), ("s", "cheap", "g", 1, 0.3)]

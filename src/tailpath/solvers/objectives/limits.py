@@ -118,12 +118,22 @@ class Columns:
         with those before it kept.
         """
         for i in range(1, len(self.bounds) + 1):
-            mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
-            if mixture.value > self.bounds[i - 1]:
-                slack = max(self.slack[i - 1], SLACK * abs(mixture.value))
-                if mixture.value > self.bounds[i - 1] + slack:
-                    return False
-                self.bounds[i - 1] = mixture.value
+            if self._keeps(i):
+                continue
+            # A little of a limit before may be worth much of this one, and what it is missed by
+            # in rounding must not decide.
+            self.bounds[: i - 1] += self.slack[: i - 1]
+            if i == 1 or not self._keeps(i):
+                return False
+        return True
+
+    def _keeps(self, i: int) -> bool:
+        """Whether limit `i` can be kept with those before it; one missed by rounding is moved."""
+        mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
+        slack = max(self.slack[i - 1], SLACK * abs(mixture.value))
+        if mixture.value > self.bounds[i - 1] + slack:
+            return False
+        self.bounds[i - 1] = max(self.bounds[i - 1], mixture.value)
         return True
 
     def descend(
