@@ -36,8 +36,13 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
-        raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}")
+        raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}{percent_hint(value)}")
     return value
+
+
+def percent_hint(value: float) -> str:
+    """What to say to somebody who may have given a percentage without its sign."""
+    return f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
 
 
 def same_alpha(a: float, b: float) -> bool:
