@@ -122,3 +122,18 @@ def test_the_examples_run_as_users_write_them(name, capsys):
     pytest.importorskip("pandas")
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
     assert capsys.readouterr().out.strip()
+
+
+def test_progress_is_taken_where_the_page_says_so():
+    """Every function that docs/seeing.md names for `progress=`, and every solver it means."""
+    page = (ROOT / "docs" / "seeing.md").read_text(encoding="utf-8")
+    sentence = re.search(r"the argument `progress=` of (.*?): one line", page, re.DOTALL)
+    assert sentence is not None
+    named = re.findall(r"`tp\.(\w+)`", sentence[1])
+    solvers = [
+        name for name in tailpath.__all__ if name.startswith(("solve_cvar", "solve_on_time"))
+    ]
+    assert len(named) == 5 and len(solvers) >= 4
+    functions = [getattr(tailpath, name) for name in (*named, *solvers)]
+    for function in (*functions, tailpath.MarkovPolicy.table):
+        assert "progress" in inspect.signature(function).parameters, function
