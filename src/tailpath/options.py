@@ -166,9 +166,13 @@ def check_alphas(alphas: Any) -> list[float]:
 
 def check_named(given: Any, what: str) -> Mapping[str, Any]:
     """What is given by name, such as policies; None is nothing."""
-    if given is None or isinstance(given, Mapping):
-        return given or {}
-    raise OptionError(f"{what} are given by name, {{'mine': ...}}, not as a {type(given).__name__}")
+    by_name = f"{what} are given by name, {{'mine': ...}}"
+    if given is not None and not isinstance(given, Mapping):
+        raise OptionError(f"{by_name}, not as a {type(given).__name__}")
+    for value in (given or {}).values():
+        if isinstance(value, (str, int)):  # the actions of one policy
+            raise OptionError(f"{by_name}, and {value!r} is none")
+    return given or {}
 
 
 def check_gamma(gamma: Any) -> float:
