@@ -2,6 +2,7 @@
 `test_printed.py` runs the examples.
 """
 
+import ast
 import contextlib
 import inspect
 import itertools
@@ -9,6 +10,8 @@ import pathlib
 import re
 import runpy
 import shlex
+import subprocess
+import sys
 
 import click
 import pytest
@@ -16,6 +19,7 @@ import pytest
 import tailpath
 from tailpath.cli.application import COMMANDS, group
 from tailpath.errors import FormatError
+from tests.printed import blocks
 
 ROOT = pathlib.Path(__file__).parents[1]
 #: Pages that the build of the site makes.
@@ -122,3 +126,28 @@ def test_the_examples_run_as_users_write_them(name, capsys):
     pytest.importorskip("pandas")
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
     assert capsys.readouterr().out.strip()
+
+
+def test_progress_is_taken_where_the_page_says_so():
+    """Every function that docs/seeing.md names for `progress=`, and every solver it means."""
+    page = (ROOT / "docs" / "seeing.md").read_text(encoding="utf-8")
+    sentence = re.search(r"the argument `progress=` of (.*?): one line", page, re.DOTALL)
+    assert sentence is not None
+    named = re.findall(r"`tp\.(\w+)`", sentence[1])
+    solvers = [
+        name for name in tailpath.__all__ if name.startswith(("solve_cvar", "solve_on_time"))
+    ]
+    assert len(named) == 5 and len(solvers) >= 4
+    functions = [getattr(tailpath, name) for name in (*named, *solvers)]
+    for function in (*functions, tailpath.MarkovPolicy.table):
+        assert "progress" in inspect.signature(function).parameters, function
+
+
+def test_the_loop_over_processes_runs_as_a_script(tmp_path):
+    """The example of docs/sweeps.md: processes import it again, so it has to be a file."""
+    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (code,) = (block.text for block in blocks(page) if block.language == "python")
+    (tmp_path / "loop.py").write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, "loop.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert list(ast.literal_eval(done.stdout)) == [5, 8, 11]

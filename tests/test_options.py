@@ -154,3 +154,12 @@ ASKED = {
 def test_what_makes_no_sense_is_refused_in_words(ask):
     with pytest.raises(tp.TailpathError):
         ask()
+
+
+def test_a_percentage_without_its_sign_is_answered_by_a_hint(capsys):
+    with pytest.raises(OptionError, match=r"alpha must lie in \(0, 1\], not 5; 5 % is 0.05$"):
+        tp.CVaR(5)
+    with pytest.raises(OptionError, match=r"not 120$"):
+        tp.CVaR(120)
+    found = run(capsys, "solve", "river:5x4", "--alpha", "5")
+    assert found.code == 2 and "5 does not lie in (0, 1]; 5 % is 0.05" in found.err

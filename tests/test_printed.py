@@ -226,6 +226,19 @@ EXAMPLES = [
 ]  # fmt: skip
 
 
+#: Pages with commands and nothing else that runs.
+COMMANDS_ONLY = ("docs/storm_prism.md",)
+#: Pages whose silent commands run elsewhere, take workers, or name files only as an example.
+ELSEWHERE = ("docs/rddl.md", "docs/study.md")
+
+
+def silent_commands(page):
+    """The commands `$ tailpath ...` of a page that are shown without an output."""
+    shown = {session.command for session in sessions(page)}
+    every = re.findall(r"^\$ (tailpath .*)$", page, re.MULTILINE)
+    return [command for command in every if command.partition("  #")[0].strip() not in shown]
+
+
 def page_of(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
@@ -235,12 +248,18 @@ def marked(name):
     return pytest.param(name, marks=pytest.mark.needs(package, extra=extra) if package else ())
 
 
-@pytest.mark.parametrize("name", [marked(name) for name in sorted({*EXAMPLES, *SENTENCES})])
-def test_examples_do_what_the_page_says(name, tmp_path, monkeypatch):
-    """They run; the values of their comments, what they print and what the text says is so."""
+@pytest.mark.parametrize(
+    "name", [marked(name) for name in sorted({*EXAMPLES, *SENTENCES, *COMMANDS_ONLY})]
+)
+def test_examples_do_what_the_page_says(name, tmp_path, monkeypatch, capsys):
+    """They run; the values of their comments, what they print and what the text says is so. So do
+    the commands that are shown without an output, with the files that the page makes.
+    """
     matplotlib.use("agg")
     monkeypatch.syspath_prepend(ROOT)  # for examples/
     monkeypatch.chdir(tmp_path)  # some write files
+    for file, text in FILES.items():
+        pathlib.Path(file).write_text(text, encoding="utf-8")
     scope, printed, ran = {"tp": tp, "np": np}, "", 0
     if name in EXAMPLES:
         for block in blocks(page_of(name)):
@@ -257,6 +276,9 @@ def test_examples_do_what_the_page_says(name, tmp_path, monkeypatch):
         said = eval("f" + repr(sentence), scope)
         assert said in text, said
     plt.close("all")
+    for command in silent_commands(page_of(name)) if name not in ELSEWHERE else ():
+        found = run(capsys, *shlex.split(command, comments=True)[1:])
+        assert found.code == 0, f"{command}: {found.err}"
 
 
 # ---------------------------------------------------------------------- commands

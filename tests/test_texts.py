@@ -24,6 +24,7 @@ def test_one_is_no_plural():
     )
     assert repr(tp.MarkovPolicy({"home": "road"})) == "<MarkovPolicy 1 decision>"
     assert "1 run beyond" in repr(tp.worst_runs(SSP, {"home": "road"}, 0.2))
+    assert repr(sure) == "<SSP 2 states, 1 choice, 1 outcome, start 'home'>"
     assert "<Trace 1 step," in repr(tp.trace(SSP, {"home": "train"}, seed=0))
 
 
@@ -100,6 +101,8 @@ def test_what_is_given_by_name_is_told_from_what_is_not():
             tp.compare(ssp, given)
         with pytest.raises(OptionError, match=r"^policies are given by name, \{'mine': "):
             tp.page(ssp, policies=given)
+    with pytest.raises(OptionError, match=r"^policies are given by name, .*, and 'a1' is none$"):
+        tp.compare(ssp, {"s1": "a1"})
     one = tp.compare(ssp, None, 0.5, methods="expected")
     assert [line.method for line in one.lines] == ["expected", "optimum"]
     assert tp.page(ssp, alphas=0.5, methods="quantile").html.count("alpha") > 0

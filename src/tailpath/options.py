@@ -36,8 +36,13 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
-        raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}")
+        raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}{percent_hint(value)}")
     return value
+
+
+def percent_hint(value: float) -> str:
+    """What to say to somebody who may have given a percentage without its sign."""
+    return f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
 
 
 def same_alpha(a: float, b: float) -> bool:
@@ -161,9 +166,13 @@ def check_alphas(alphas: Any) -> list[float]:
 
 def check_named(given: Any, what: str) -> Mapping[str, Any]:
     """What is given by name, such as policies; None is nothing."""
-    if given is None or isinstance(given, Mapping):
-        return given or {}
-    raise OptionError(f"{what} are given by name, {{'mine': ...}}, not as a {type(given).__name__}")
+    by_name = f"{what} are given by name, {{'mine': ...}}"
+    if given is not None and not isinstance(given, Mapping):
+        raise OptionError(f"{by_name}, not as a {type(given).__name__}")
+    for value in (given or {}).values():
+        if isinstance(value, (str, int)):  # the actions of one policy
+            raise OptionError(f"{by_name}, and {value!r} is none")
+    return given or {}
 
 
 def check_gamma(gamma: Any) -> float:

@@ -236,6 +236,7 @@ def test_a_sure_cost_has_no_worst_runs():
     ssp = tp.SSP.from_outcomes([("a", "go", "goal", 1, 3)], "a", ["goal"])
     found = tp.worst_runs(ssp, tp.MarkovPolicy({"a": "go"}), 0.5, 3)
     assert (list(found), found.excess, found.chance, found.blame) == ([], 0, 0, ())
+    assert "no run costs more than VaR: the worst 50 % all cost 3; a larger alpha" in str(found)
 
 
 def test_a_start_at_the_goal():
@@ -348,6 +349,7 @@ def test_runs_too_improbable_to_be_told_are_said_to_be_so_and_one_is_drawn():
         and all(a.next_state == b.state for a, b in zip(run.steps, run.steps[1:]))
     )
     assert "each less probable than can be told" in repr(found)
+    assert str(run).startswith(f"probability less than 1e-300, cost {run.cost:g}\n")
     again = tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05)
     assert again.typical.steps == run.steps
     assert tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05, 0).typical is None

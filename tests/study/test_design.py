@@ -2,6 +2,8 @@
 described by a file.
 """
 
+import pathlib
+
 import pytest
 
 import tailpath
@@ -9,6 +11,7 @@ from tailpath.errors import OptionError
 from tailpath.study.design import LP_MODES, effort, read_design, restricted, tasks
 from tailpath.study.paper.design import paper
 from tailpath.study.results import _size
+from tests.printed import blocks
 from tests.study.making import sliced
 
 SIZES = {
@@ -171,6 +174,21 @@ def test_a_design_of_one_s_own(tmp_path):
     assert [(task.method, task.variant, task.tolerance) for task in tasks(design)] == [
         *(("quantile", "improved", 1e-6), ("expected", "", 1e-6)) * 2
     ]
+
+
+def test_the_design_of_the_page_is_read(tmp_path, monkeypatch):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
+    (shown,) = (block.text for block in blocks(page) if block.language == "toml")
+    (tmp_path / "my.toml").write_text(shown, encoding="utf-8")
+    (tmp_path / "my_planners.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "roads.csv").write_text(
+        "from,action,to,p,time\nhome,highway,work,0.9,20\nhome,highway,work,0.1,60\n"
+        "home,back road,work,1,30\n"
+    )
+    design = read_design(tmp_path / "my.toml")
+    assert [problem.key for problem in design.problems] == [("roads", "short"), ("river", "10x4")]
+    assert design.problems[0].read().start == "home" and tasks(design)
 
 
 @pytest.mark.parametrize(

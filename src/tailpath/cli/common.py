@@ -22,7 +22,7 @@ from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import confidence_note
+from tailpath.options import confidence_note, percent_hint
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import parse_number_or_percent
 
@@ -43,7 +43,7 @@ def alpha(text: str) -> float:
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 < value <= 1:
-        raise click.BadParameter(f"{text} does not lie in (0, 1]")
+        raise click.BadParameter(f"{text} does not lie in (0, 1]{percent_hint(value)}")
     note = confidence_note(value)
     if note is not None:
         print_message("note", note)

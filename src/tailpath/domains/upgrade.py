@@ -59,7 +59,7 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
     Examples
     --------
     >>> tp.domains.upgrade(13)
-    <SSP 2 states, 1 choices, 2 outcomes, start 12>
+    <SSP 2 states, 1 choice, 2 outcomes, start 12>
     """
     target = check_integer(target, "the target", FIRST + 1)
     if target > LAST:

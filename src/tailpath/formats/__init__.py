@@ -113,7 +113,7 @@ def read(
     Examples
     --------
     >>> tp.read("textbook:lottery")
-    <SSP 2 states, 1 choices, 2 outcomes, start 'ticket'>
+    <SSP 2 states, 1 choice, 2 outcomes, start 'ticket'>
     >>> tp.write(ssp, "commute.json")
     >>> tp.read("commute.json") == ssp
     True
@@ -213,7 +213,7 @@ def _read_object(source: Any, reading: Reading) -> SSP:
     if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(
             f"cannot read a {type(source).__name__}: give a path, a scheme string, a table, a"
-            " graph, or an environment or its dictionary P"
+            " graph, or an environment or its dictionary P; SSP.from_outcomes takes rows"
         )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
     return gym.read(source, reading)

@@ -143,7 +143,7 @@ def _refuse_chances(
     if table.is_log and table.given_by not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"
-            f" {' and '.join(table.given_by)}"
+            f" {' and '.join(table.given_by)}; for a risk at 95 % confidence say alpha = 0.05"
         )
     if table.given_by == ("low", "high"):
         low, high = chances

@@ -83,7 +83,9 @@ def explore(model: Functions, limit: int, progress: Progress | None, sign: int =
             error.add_note(f"in {asking[0]}({', '.join(map(repr, asking[1:]))})")
         raise
     if not numbers.goals:
-        raise ModelError(f"is_goal is true for none of the {len(found)} states that can be reached")
+        raise ModelError(
+            f"is_goal is true for none of the states that can be reached, {len(found)} in all"
+        )
     return numbers.arrays(model.start)
 
 

@@ -29,6 +29,7 @@ from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_amount, check_integer
+from tailpath.texts import count
 
 Found = TypeVar("Found")
 
@@ -310,8 +311,9 @@ class IntervalSSP(IntervalBuilder):
     def __repr__(self) -> str:
         counted = "" if self.confidence is None else f", confidence {self.confidence:g}"
         return (
-            f"<IntervalSSP {self.n_states} states, {self.n_choices} choices ({self.n_uncertain}"
-            f" uncertain), {self.n_outcomes} outcomes, start {self.start!r}{counted}>"
+            f"<IntervalSSP {count(self.n_states, 'state')}, {count(self.n_choices, 'choice')}"
+            f" ({self.n_uncertain} uncertain), {count(self.n_outcomes, 'outcome')}, start"
+            f" {self.start!r}{counted}>"
         )
 
     def to_pandas(self) -> Any:

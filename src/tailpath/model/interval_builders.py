@@ -201,7 +201,7 @@ class IntervalBuilder(Record):
         --------
         >>> tp.IntervalSSP.from_arrays([[[0.4, 0.4], [0, 1]]], [[[0.6, 0.6], [0, 1]]],
         ...                            costs=[1, 0], start=0, goals=[1])
-        <IntervalSSP 2 states, 1 choices (1 uncertain), 2 outcomes, start 0>
+        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 0>
         """
         for word in layout.keys() - {"s_indices", "a_indices", "layout"}:
             raise TypeError(f"from_arrays() got an unexpected keyword argument {word!r}")
@@ -257,7 +257,7 @@ class IntervalBuilder(Record):
         --------
         >>> tp.IntervalSSP.from_table({"from": ["a", "a"], "to": ["b", "b"], "action": ["go", "go"],
         ...                            "low": [0.4, 0.4], "high": [0.6, 0.6], "time": [1, 3]})
-        <IntervalSSP 2 states, 1 choices (1 uncertain), 2 outcomes, start 'a'>
+        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'a'>
         """
         found = outcomes_of_table(frame, start, goals, columns or NONE, intervals=True)
         if found.counted:

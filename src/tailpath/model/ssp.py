@@ -42,6 +42,7 @@ from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
+from tailpath.texts import count
 
 Name = Hashable
 
@@ -384,8 +385,8 @@ class SSP(SSPBuilder):
 
     def __repr__(self) -> str:
         return (
-            f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes,"
-            f" start {self.start!r}>"
+            f"<SSP {count(self.n_states, 'state')}, {count(self.n_choices, 'choice')},"
+            f" {count(self.n_outcomes, 'outcome')}, start {self.start!r}>"
         )
 
     def _repr_html_(self) -> str:

@@ -180,7 +180,7 @@ class SSPBuilder(Record):
         --------
         >>> tp.SSP.from_table({"from": ["a", "a"], "to": ["b", "b"], "action": ["go", "go"],
         ...                    "p": [0.5, 0.5], "time": [1, 3]})
-        <SSP 2 states, 1 choices, 2 outcomes, start 'a'>
+        <SSP 2 states, 1 choice, 2 outcomes, start 'a'>
         """
         read = outcomes_of_graph if is_graph(frame) else outcomes_of_table
         found = read(frame, start, goals, columns or {}, rewards=rewards)
@@ -244,7 +244,7 @@ class SSPBuilder(Record):
         Examples
         --------
         >>> tp.SSP.from_arrays([[[0.5, 0.5], [0, 1]]], costs=[1, 0], start=0, goals=[1])
-        <SSP 2 states, 1 choices, 2 outcomes, start 0>
+        <SSP 2 states, 1 choice, 2 outcomes, start 0>
         """
         arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
         return cls._of(arrays)

@@ -316,7 +316,7 @@ def _names(frame: Any) -> list[Any]:
     if names is None:
         raise ModelError(
             f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of"
-            " columns"
+            " columns, or rows to SSP.from_outcomes"
         )
     return list(names)
 

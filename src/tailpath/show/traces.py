@@ -82,7 +82,8 @@ class Trace(Shown, Series[Step]):
 
     def _content(self, most: int) -> Content:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
-        title = f"probability {number(self.probability)}, {cost}"
+        chance = number(self.probability) if self.probability else "less than 1e-300"
+        title = f"probability {chance}, {cost}"
         shown = sum(len(same) for same in self._in_groups()[:most])
         more = [f"the first {shown} of {len(self)} steps"] if shown < len(self) else []
         return [self._table(title, most), *more]
@@ -214,7 +215,8 @@ class WorstRuns(Shown, Series[Trace]):
     def _without_runs(self) -> Content:
         """Why no run is told; where each is too improbable, the shape of one."""
         if self.chance == 0:
-            return ["no run costs more than VaR"]
+            worst = f"the worst {number(100 * self.alpha)} % all cost {number(self.var)}"
+            return [f"no run costs more than VaR: {worst}; a larger alpha may tell runs apart"]
         if self.typical is None and self.asked == 0:
             return ["no runs asked for"]
         why = "runs beyond VaR are so long that each is less probable than floating point can tell"

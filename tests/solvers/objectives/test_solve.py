@@ -332,3 +332,20 @@ def test_factors_beyond_the_floats_are_refused(text: str) -> None:
         tp.solve(ssp, text)
     with pytest.raises(OptionError, match="too large to compute with; take smaller factors"):
         tp.solve(ssp, "mean", [f"{text} <= 1e306"])
+
+
+def test_no_coin_is_tossed_where_one_policy_just_keeps_the_limit():
+    """0.2 * 0.1 is a little more than 0.02 in floats."""
+    rows = [
+        ("home", "highway", "junction", 0.8, 12.5),
+        ("home", "highway", "junction", 0.2, 31.25),
+        ("home", "ring", "junction", 1, 19),
+        ("junction", "tunnel", "work", 0.9, 8),
+        ("junction", "tunnel", "work", 0.1, 45),
+        ("junction", "quay", "work", 1, 16),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "home", ["work"])
+    found = tp.solve(ssp, "mean", subject_to=["late(45) <= 2%"])
+    assert "coin" not in repr(found) and not isinstance(found.policy, tp.MixedPolicy)
+    assert found.risk("late(45)") == pytest.approx(0.02, rel=1e-15)
+    assert found.bounds[0] <= tp.evaluate(ssp, found.policy, 1).mean <= found.bounds[1]

@@ -253,7 +253,7 @@ def _mixture(best: BestMixture) -> Policy:
     kept = [
         (float(weight), priced)
         for weight, priced in zip(best.weights, best.columns.found)
-        if weight > 0
+        if weight > 4 * UNIT  # less is rounding, where one policy just keeps the limit
     ]
     members = tuple(best.columns.losses.policy(priced.weights) for _, priced in kept)
     total = math.fsum(weight for weight, _ in kept)
