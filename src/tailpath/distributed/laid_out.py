@@ -50,7 +50,7 @@ def _begin(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntAr
             inside = (given.target[edges] < graph.n) & np.isfinite(least[source])
             read = own_begin[source[inside]] - graph.level[edges][inside]
             np.minimum.at(begin, given.target[edges][inside], read)
-        graph.halo.gather_least(begin, begin)
+        graph.halo.gather_least(begin)
         begin[least == 0] = 1
     return np.maximum(begin, 1).astype(np.int64)
 

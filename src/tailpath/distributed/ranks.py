@@ -167,8 +167,8 @@ class Halo:
         send, receive = (tuple(number[some] for some in side) for side in (self.send, self.receive))
         return replace(self, send=send, receive=receive)
 
-    def gather_least(self, values: Array, out_least: Array) -> None:
-        """The least of what any rank has for a node, ghosts included, put where it belongs."""
+    def gather_least(self, values: Array) -> None:
+        """Lower values of own nodes to the least of what other ranks have for their ghosts."""
         back = self.reversed()
         for node, here in back.arrived(back.begin(values)):
-            np.minimum.at(out_least, node, here)
+            np.minimum.at(values, node, here)
