@@ -95,7 +95,7 @@ class Piece(NamedTuple):
 class PartOrder:
     """The states of a rank in the order in which they are swept, and what is passed on between.
 
-    `folded` (n,) has own nodes, segment by segment, and ghosts behind them; `messages` are numbered
+    `swept` (n,) has own nodes, segment by segment, and ghosts behind them; `messages` are numbered
     parts of the halo of values in that order.
     """
 
@@ -154,28 +154,28 @@ class PartOrder:
         """The turn of every node in its group, from a turn for every band of distances on. Bands
         have about as many states as each other: a few may be far from all others.
         """
-        graph, links, comm = self.graph, self.graph.links, self.graph.comm
-        bands = min(self.n // (LEAST_BAND * comm.size), MOST_BANDS)
+        graph, links = self.graph, self.graph.links
+        bands = min(self.n // (LEAST_BAND * graph.comm.size), MOST_BANDS)
         apart = self.n // (SAMPLES * MOST_BANDS) + 1
-        some = np.sort(joined(comm, self.least[: graph.own : apart]))
+        some = np.sort(joined(graph.comm, self.least[: graph.own : apart]))
         ends = some[np.arange(1, bands) * len(some) // max(bands, 1)]
         turn = np.searchsorted(ends, self.least, side="right")
         columns = *frozen(links.row_start, links.target, self.order, group), graph.own
-        while True:
-            before = turn.copy()
+
+        def rise(turn: IntArray) -> None:
             raise_turns(*columns, turn)
-            turn = -turn
+            np.negative(turn, out=turn)
             graph.halo.gather_least(turn)
-            turn = -turn
-            graph.halo.exchange(turn)
-            if self.across.every(np.array_equal(turn, before)):
-                return turn
+            np.negative(turn, out=turn)
+
+        graph.halo.repeat(rise, turn, self.n + bands + 1)
+        return turn
 
     def _cut(self, segment: IntArray, segments: int) -> None:
         """Put own nodes in the order of their segments, and inside them in that of the sweep."""
         graph = self.graph
         own = np.lexsort((self.position[: graph.own], segment))
-        self.folded = np.append(own, np.arange(graph.own, graph.n))
+        self.swept = np.append(own, np.arange(graph.own, graph.n))
         self.starts = np.searchsorted(segment[own], np.arange(segments + 1))
         self.keys = segment[own] * graph.n + self.position[own]
 
@@ -185,17 +185,18 @@ class PartOrder:
         """
         graph, links = self.graph, self.graph.links
         index = np.empty(graph.n, dtype=np.int64)
-        index[self.folded] = np.arange(graph.n)
-        self.halo, self.messages = graph.halo.renumbered(index), list[Halo]()
+        index[self.swept] = np.arange(graph.n)
+        self.messages: list[Halo] = []
         #: The last position of what each message has, either way.
         self.last: list[int] = []
         self.behind: dict[int, list[int]] = defaultdict(list)
         self.reads: dict[int, list[int]] = defaultdict(list)
-        message = np.full(graph.n + 1, -1)
+        message = np.full(graph.n + 1, -1, dtype=np.int32)
         for rank, send, receive in zip(graph.halo.ranks, graph.halo.send, graph.halo.receive):
-            both = np.unique(np.concatenate([segment[send], segment[receive]]))
-            for stop in both.tolist():
-                out, here = send[segment[send] == stop], receive[segment[receive] == stop]
+            stops = np.unique(np.concatenate([segment[send], segment[receive]]))
+            sides = (some[np.argsort(segment[some], kind="stable")] for some in (send, receive))
+            split = (np.split(some, np.searchsorted(segment[some], stops[1:])) for some in sides)
+            for stop, out, here in zip(stops.tolist(), *split):
                 message[here] = len(self.messages)
                 self.behind[stop].append(len(self.messages))
                 self.messages.append(graph.halo.between(rank, index[out], index[here]))
@@ -217,7 +218,7 @@ class PartOrder:
         firsts = own[np.flatnonzero(np.diff(group[own], prepend=-1))]
         mine = [NOWHERE] * len(begins)
         for number, node in zip(group[firsts].tolist(), firsts.tolist()):
-            mine[number] = self._key(node)
+            mine[number] = self.key(node)
         starts = [min(keys) for keys in zip(*graph.comm.allgather(mine))]
         here = np.bincount(group[own], minlength=len(begins))
         on_one_rank = np.max(graph.comm.allgather(here), axis=0) == sizes
@@ -225,12 +226,9 @@ class PartOrder:
         rows = zip(*(each.tolist() for each in (*columns, on_one_rank)), starts)
         return [Group(*row) for row in rows]
 
-    def _key(self, node: int) -> Key:
+    def key(self, node: int) -> Key:
+        """Where a node stands in the order of its component."""
         return float(self.least[node]), int(self.graph.state[node])
-
-    def key_at(self, index: int) -> Key:
-        """The key of an own node, by its index in `folded`."""
-        return self._key(self.folded[index])
 
     def pieces(self, group: Group, begin: Key) -> list[Piece]:
         """The own nodes of a group from one of its states on, segment by segment."""
@@ -238,7 +236,7 @@ class PartOrder:
         nodes: Any = self.order[group.first : group.last]
         first = group.first
         if begin != group.start:  # in a row of components there is no other
-            first += bisect_left(nodes, begin, key=self._key)
+            first += bisect_left(nodes, begin, key=self.key)
         starts = np.searchsorted(self.keys, segments * self.graph.n + first)
         ends = self.starts[segments + 1]
         rows = zip(segments.tolist(), starts.tolist(), ends.tolist())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import Halo, largest
+from tailpath.distributed.ranks import Halo, anywhere
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import grouped, offsets_from_lengths, owners
@@ -26,7 +26,7 @@ from tailpath.kernels.jit import frozen
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-#: The longest row of free outcomes that is followed; beyond it there must be a cycle.
+#: The longest row of zero-cost outcomes that is followed; beyond it there must be a cycle.
 DEEPEST = 10_000
 #: Why states from which nothing leads to a goal are refused.
 DEAD_END = (
@@ -132,20 +132,20 @@ class PartGraph:
             before = out_found[passed]
             pass_on(out_found)
             begin = passed[out_found[passed] < before]
-            if not largest(self.comm, len(begin)):
+            if not anywhere(self.comm, len(begin) > 0):
                 return out_found[:-1]
 
     def depth(self) -> IntArray:
-        """The most free outcomes in a row from every node: (n,). A cycle of them is refused."""
+        """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""
         given, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
-        free = np.flatnonzero((self.level == 0) & (given.target < self.n))
-        source, target = self.source(free), given.target[free]
-        for _ in range(DEEPEST):
-            before = depth.copy()
+        zero_cost = np.flatnonzero((self.level == 0) & (given.target < self.n))
+        source, target = self.source(zero_cost), given.target[zero_cost]
+
+        def deepen(depth: IntArray) -> None:
             np.maximum.at(depth, source, depth[target] + 1)
-            self.halo.exchange(depth)
-            if not largest(self.comm, float(np.any(depth != before))):
-                return depth
+
+        if self.halo.repeat(deepen, depth, DEEPEST):
+            return depth
         raise ModelError(
             "free outcomes lead in a cycle, which a model in parts must not have; give the whole"
             " model"
@@ -208,7 +208,7 @@ def _check_fits(comm: Any, part: Part) -> None:
 
 
 def require_arrival(graph: PartGraph, nearest: FloatArray, why: str = DEAD_END) -> None:
-    """Refuse a model in parts that has dead ends: then every state is sure, every choice safe."""
+    """Refuse a model in parts that has dead ends: without, all arrive almost surely."""
     dead = graph.state[: graph.own][np.isinf(nearest[: graph.own])]
     found = [int(state) for some in graph.comm.allgather(dead[:1].tolist()) for state in some]
     if found:

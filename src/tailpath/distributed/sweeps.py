@@ -56,13 +56,13 @@ class PartSweeps(PartOrder):
         ghosts = np.full(graph.n - graph.own, given.state_choices[-1])
         rows = given._replace(state_choices=next(frozen(np.append(given.state_choices, ghosts))))
         loop_free = room_for(rows)
-        without_self_loops(rows, *frozen(self.folded), loop_free)
-        value = self.across.padded(first)[self.folded]
+        without_self_loops(rows, *frozen(self.swept), loop_free)
+        value = self.across.padded(first)[self.swept]
         settling = _Settling(self, loop_free, tolerance, value)
         rounds = [settling.settle(group) for group in self.groups]
         settling.receive(list(settling.pending))
         result = np.empty(graph.own)
-        result[self.folded[: graph.own]] = value[: graph.own]
+        result[self.swept[: graph.own]] = value[: graph.own]
         return result, int(self.across.most(max(rounds, default=0)))
 
 
@@ -133,7 +133,7 @@ class _Settling:
             if pending is not None:
                 self.sweeps.messages[message].finish(pending, self.value)
 
-    def _pass_on(self, messages: list[int]) -> None:
+    def _pass_on(self, messages: Iterable[int]) -> None:
         self.receive(messages)  # those of the last sweep, if nobody has read them
         for message in messages:
             self.pending[message] = self.sweeps.messages[message].begin(self.value)
@@ -146,7 +146,7 @@ class _Settling:
             change, at = choose_rows(*rows, self.value, self.chosen)
             most = max(most, change)
             if at < last:
-                moved = min(moved, self.sweeps.key_at(at))
+                moved = min(moved, self.sweeps.key(self.sweeps.swept[at]))
         every = self.sweeps.graph.comm.allgather((most, moved))
         return max(each[0] for each in every), min(each[1] for each in every)
 
@@ -175,6 +175,5 @@ class _Settling:
             return False
         far = -across.most(-leap_limit(*nodes, old, value, far))
         leap(*nodes, old, far, value)
-        self.receive(list(self.pending))
-        sweeps.halo.exchange(self.value)
+        self._pass_on(range(len(sweeps.messages)))
         return True
