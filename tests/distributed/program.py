@@ -14,7 +14,7 @@ from mpi4py import MPI
 
 import tailpath as tp
 from tailpath.cli import main
-from tailpath.distributed import fill
+from tailpath.distributed import fill, order
 from tailpath.distributed.checkpoints import Checkpoints
 from tailpath.distributed.generate import gridworld_part, river_part, sparse_part
 from tailpath.distributed.job import Job
@@ -24,6 +24,8 @@ from tests.distributed.parts import ALPHA, in_parts
 from tests.distributed.patient import Patient
 
 COMM = Patient(MPI.COMM_WORLD)
+#: Small models have bands of distances, too.
+order.LEAST_BAND = 4
 
 
 def every_other(layout, ranks, objective):

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part
+from tailpath.distributed.ranks import anywhere
 from tailpath.distributed.search import PartGraph, graph_of, require_arrival
 from tailpath.errors import PolicyError
 from tailpath.graph import members_of, offsets_from_lengths, owners
@@ -33,7 +34,7 @@ def part_chain(comm: Any, part: Part, weight: FloatArray) -> PartGraph:
     ends = part.is_goal.copy()
     own = graph.state[: graph.own]
     ends[own[np.isinf(graph.least()[: graph.own])] - part.first] = True
-    if any(comm.allgather(bool(np.any(ends != part.is_goal)))):
+    if anywhere(comm, ends != part.is_goal):
         graph = graph_of(comm, _under(part, weight, ends))
     require_arrival(graph, graph.nearest(), NEVER_ARRIVES)
     return graph

@@ -77,14 +77,14 @@ def _with_ghosts(sweeps: Any, found: Bounds) -> Bounds:
 
 
 def solve_part_expected(graph: PartGraph) -> PartExpected:
-    """V* of a model in parts, which must have no dead ends and no cycles of free outcomes."""
+    """V* of a model in parts, which must have no dead ends and no cycles of zero-cost outcomes."""
     nearest = graph.nearest()
     require_arrival(graph, nearest)
     sweeps: Any = PartSweeps(graph)
     first = sweeps.least[: graph.own].copy()
     if not sweeps.across.every(not np.any(graph.level == 0)):
         graph.depth()
-        first[_surely_free(graph)] = 0.0
+        first[_worth_nothing(graph)] = 0.0
     found = swept_optimum(_rows(graph), sweeps, first)
     if not is_proved(found, sweeps):
         raise ModelError(SLOW)
@@ -95,17 +95,17 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
     return PartExpected(graph, sweeps, with_ghosts, found.chosen, nearest, found.iterations)
 
 
-def _surely_free(graph: PartGraph) -> NDArray[np.bool_]:
-    """The own nodes from which some policy surely arrives at no cost."""
+def _worth_nothing(graph: PartGraph) -> NDArray[np.bool_]:
+    """The own nodes from which some policy arrives almost surely at no cost."""
     given, own = graph.decisions, graph.own
-    free = np.append(np.ones(graph.n, dtype=np.bool_), True)
+    zero = np.append(np.ones(graph.n, dtype=np.bool_), True)
     costs = np.append(0, np.cumsum(graph.level > 0))[given.choice_outcomes]
     no_cost = np.diff(costs) == 0
-    while True:
-        before = free.copy()
-        others = np.append(0, np.cumsum(~free[given.target]))[given.choice_outcomes]
+
+    def narrow(zero: NDArray[np.bool_]) -> None:
+        others = np.append(0, np.cumsum(~zero[given.target]))[given.choice_outcomes]
         rows = np.append(0, np.cumsum(no_cost & (np.diff(others) == 0)))
-        free[:own] = np.diff(rows[given.state_choices[: own + 1]]) > 0
-        graph.halo.exchange(free)
-        if not any(graph.comm.allgather(bool(np.any(free != before)))):
-            return free[:own]
+        zero[:own] = np.diff(rows[given.state_choices[: own + 1]]) > 0
+
+    graph.halo.repeat(narrow, zero, graph.part.n_states + 1)
+    return zero[:own]

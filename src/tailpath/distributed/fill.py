@@ -171,7 +171,7 @@ class SharedFill:
 
         def work() -> Filled:
             owner = rank_of(layout, comm.size, objective)
-            part = cut(comm, layout, owner, np.arange(len(layout.choice_cost)))
+            part = cut(comm, layout, owner)
             found = fill_part(
                 part, objective, loss, max_bytes, check, progress, self.job.checkpoints
             )

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
-from tailpath.distributed.ranks import largest
+from tailpath.distributed.ranks import anywhere, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.distributed.walks import rows_taken
 from tailpath.errors import OptionError
@@ -91,7 +91,7 @@ class _Forward:
     def __init__(self, graph: PartGraph, steps: Steps) -> None:
         self.graph, self.steps = graph, steps
         inside = (graph.level == 0) & (graph.decisions.target < graph.n)
-        self.free = bool(largest(graph.comm, float(np.any(inside))))
+        self.has_zero_cost = anywhere(graph.comm, inside)
         self.back = graph.halo.reversed()
         self.row, self.head = np.zeros(graph.n), np.zeros(steps.budget + 2)
         self.truncated = 0.0
@@ -109,7 +109,7 @@ class _Forward:
             for node, mass in moved:
                 np.add.at(self.row, node, mass)
             self._push(g)
-            if not self.free or not largest(self.graph.comm, float(g in self.open)):
+            if not self.has_zero_cost or not anywhere(self.graph.comm, g in self.open):
                 return
 
     def _push(self, g: int) -> None:
@@ -120,8 +120,8 @@ class _Forward:
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
         given, level = self.graph.decisions, self.graph.level
-        left = np.full(len(node), self.steps.budget - g)
-        outcome, start = members_of(given.choice_outcomes, rows_taken(self.steps, node, left))
+        budget = np.full(len(node), self.steps.budget - g)
+        outcome, start = members_of(given.choice_outcomes, rows_taken(self.steps, node, budget))
         moved = np.repeat(mass, np.diff(start)) * given.probability[outcome]
         target, paid = given.target[outcome], g + level[outcome].astype(np.int64)
         order = np.argsort(paid, kind="stable")
@@ -167,20 +167,20 @@ def _summed(expected: PartExpected, forward: _Forward, g: int, alpha: float) -> 
     """What arrived and what is open, by rank, to what is known of all."""
     graph, unit = expected.graph, float(expected.graph.part.unit)
     comm = graph.comm
-    length = int(largest(comm, float(max(len(forward.head), g + 2))))
+    length = int(largest(comm, max(len(forward.head), g + 2)))
     mine = np.append(forward.head, np.zeros(length - len(forward.head)))
     head: FloatArray = np.sum(comm.allgather(mine), axis=0)
     # What was truncated is anywhere by now, and its budget is spent after a step at most.
-    dearest = largest(comm, float(graph.level.max(initial=0)))
-    worst = dearest + largest(comm, float(expected.bounds.upper.max(initial=0.0))) / unit
+    dearest = largest(comm, graph.level.max(initial=0))
+    worst = dearest + largest(comm, expected.bounds.upper.max(initial=0.0)) / unit
     every = comm.allgather([*_open_sums(expected, forward, g), forward.truncated])
     mass, *values, lost = (math.fsum(each) for each in zip(*every))
     beyond = np.append(np.cumsum(head[::-1])[::-1][1:], 0.0)  # P(arrived beyond x)
     # Summed up from behind: E[(Z - x)+] of arrivals is the sum of P(arrived beyond y) for y >= x.
     arrivals = np.cumsum(beyond[::-1])[::-1][: g + 1]
-    left = g - np.arange(g + 1)
-    excess = np.stack([arrivals + (mass * left + value) for value in values])
-    excess[2] += lost * (left + worst)
+    beyond_level = g - np.arange(g + 1)
+    excess = np.stack([arrivals + (mass * beyond_level + value) for value in values])
+    excess[2] += lost * (beyond_level + worst)
     tail = beyond[: g + 1] + (mass + lost)
     return PartCosts(alpha, graph.part.unit, head[: g + 1], tail, excess, _error(graph, g))
 
@@ -207,7 +207,7 @@ def _error(graph: PartGraph, g: int) -> float:
     out = np.diff(given.choice_outcomes).max(initial=1)
     least = int(np.min(graph.level, where=graph.level > 0, initial=2**31 - 1))
     depth = float(graph.depth().max(initial=0))
-    into, out, deepest = (largest(comm, float(each)) for each in (into, out, depth))
-    cheapest = -largest(comm, -float(least))
+    into, out, deepest = (largest(comm, each) for each in (into, out, depth))
+    cheapest = -largest(comm, -least)
     steps = (g / cheapest + 2) * (deepest + 1)
     return float(steps * (into * comm.size + comm.size + ROW * out + FIXED) + 4 * (g + 64)) * UNIT

@@ -1,4 +1,4 @@
-"""What a job over several ranks is told: who takes part, and where its checkpoints are."""
+"""A job over several ranks: who takes part, and where its checkpoints are."""
 
 from __future__ import annotations
 

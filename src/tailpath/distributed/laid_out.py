@@ -1,7 +1,7 @@
 """A model in parts, laid out for the sweep over budgets: what `solvers.exact.layout` does, by rank.
 
-Every state is sure and every choice safe, since a model in parts has no dead ends, and no state is
-joined with others, since it has no cycles of free outcomes.
+Every state arrives almost surely and every choice is safe, since a model in parts has no dead ends,
+and no state is joined with others, since it has no cycles of zero-cost outcomes.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from tailpath.distributed.layout import (
     nodes_with_ghosts,
     stages_of,
 )
-from tailpath.distributed.ranks import joined, largest
+from tailpath.distributed.ranks import anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
+from tailpath.dp.backup import row_means
 from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint
 from tailpath.dp.layout import Choices
 from tailpath.errors import ModelError
 from tailpath.graph import members_of, offsets_of, owners
+from tailpath.kernels.jit import frozen
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -40,7 +42,7 @@ SOME = 2**16
 def _begin(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
     """The first level of each node that is read, by itself or by one that leads to it."""
     begin = (certain_cost + 1).astype(np.float64)
-    if largest(graph.comm, float(certain_cost.any())):
+    if anywhere(graph.comm, certain_cost):
         given, own_begin = graph.decisions, begin.copy()
         rows = given.choice_outcomes[given.state_choices]
         for first in range(0, graph.own, SOME):  # as arrays by outcome are long
@@ -50,7 +52,7 @@ def _begin(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntAr
             inside = (given.target[edges] < graph.n) & np.isfinite(least[source])
             read = own_begin[source[inside]] - graph.level[edges][inside]
             np.minimum.at(begin, given.target[edges][inside], read)
-        graph.halo.gather_least(begin, begin)
+        graph.halo.gather_least(begin)
         begin[least == 0] = 1
     return np.maximum(begin, 1).astype(np.int64)
 
@@ -77,7 +79,7 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     return PartLayout(
         nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns, value), ghosts),
         node_choices=np.append(offsets_of(choices.node, own), np.full(ghosts, len(choices.choice))),
-        choice_cost=_mean_costs(choices, outcome_start),
+        choice_cost=row_means(*frozen(outcome_start, choices.probability, choices.level)),
         outcome_start=outcome_start,
         target=choices.target,
         level=choices.level,
@@ -100,18 +102,18 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
 def _arranged(
     graph: PartGraph, begin: IntArray, least: FloatArray
 ) -> tuple[Blocks, IntArray, IntArray, Array]:
-    """Blocks by how many free outcomes follow in a row, and where they read ghosts; own nodes in
-    the order of the sweep; where each block begins there, and whether it is joint: none is.
+    """Blocks by how many zero-cost outcomes follow in a row, and where they read ghosts; own nodes
+    in the order of the sweep; where each block begins there, and whether it is joint: none is.
     """
     comm, own = graph.comm, graph.own
     given, level = graph.decisions, graph.level
     depth = np.zeros(graph.n, dtype=np.int64)
-    if largest(comm, float(np.any((level == 0) & (given.target < graph.n)))):
+    if anywhere(comm, (level == 0) & (given.target < graph.n)):
         depth = graph.depth()
-    deepest = int(largest(comm, float(depth.max(initial=0))))
-    free = np.flatnonzero((level == 0) & (given.target >= own) & (given.target < graph.n))
+    deepest = int(largest(comm, depth.max(initial=0)))
+    zero_cost = np.flatnonzero((level == 0) & (given.target >= own) & (given.target < graph.n))
     reads = np.zeros(deepest + 1, dtype=np.bool_)
-    reads[depth[graph.source(free)]] = True
+    reads[depth[graph.source(zero_cost)]] = True
     reads = np.logical_or.reduce(comm.allgather(reads))
     blocks = Blocks(np.zeros(deepest + 1, dtype=np.bool_), reads)
     order = np.lexsort((least[:own], begin[:own], depth[:own]))
@@ -131,8 +133,8 @@ def _overall(expected: PartExpected, certain_cost: IntArray, least: FloatArray) 
         costs=np.unique(joined(comm, _costs(graph))),
         home=home[0],
         start_value=expected.start[0] / float(graph.part.unit),
-        farthest=largest(comm, float(np.max(least, where=np.isfinite(least), initial=0.0))),
-        skips=bool(largest(comm, float(certain_cost.any()))),
+        farthest=largest(comm, np.max(least, where=np.isfinite(least), initial=0.0)),
+        skips=anywhere(comm, certain_cost),
     )
 
 
@@ -152,21 +154,13 @@ def _choices(
     risk_neutral = np.zeros(len(given.rate), dtype=np.bool_)
     risk_neutral[expected.chosen] = True
     choice, first = members_of(given.state_choices, node)
-    of_node = owners(first)
-    order = np.lexsort((~risk_neutral[choice], of_node))
-    choice = choice[order]
+    of_node, is_first = owners(first), risk_neutral[choice]
+    # Those before the risk-neutral one of their node make room for it.
+    index, seen = np.arange(len(choice)), np.cumsum(is_first)
+    index += seen[first[1:] - 1][of_node] > seen
+    index[is_first] = first[of_node[is_first]]
+    choice[index] = choice.copy()
     outcome, rows = members_of(given.choice_outcomes, choice)
     target = position[given.target[outcome]]
     columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
     return Choices(choice, of_node, *columns, given.probability[outcome], False), rows
-
-
-def _mean_costs(choices: Choices, start: IntArray) -> FloatArray:
-    """The expected cost of every choice, in units."""
-    found = np.empty(len(start) - 1)
-    for first in range(0, len(found), SOME):
-        last = min(first + SOME, len(found))
-        edges = slice(start[first], start[last])
-        cost = choices.probability[edges] * choices.level[edges]
-        found[first:last] = np.bincount(choices.owner[edges] - first, cost, last - first)
-    return found

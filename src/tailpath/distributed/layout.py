@@ -140,11 +140,10 @@ def nodes_with_ghosts(nodes: Nodes, ghosts: int) -> Nodes:
     )
 
 
-def cut(comm: Any, layout: Layout, owner: Array, choice: IntArray) -> PartLayout:
+def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
     """The part of this rank of a layout that every rank has.
 
-    `owner` (n,) is the rank of every node, and `choice` (choices,) what choices are called; a joint
-    block belongs to the rank of its first node.
+    `owner` (n,) is the rank of every node; a joint block belongs to the rank of its first node.
     """
     nodes, joint = layout.nodes, layout.joint
     block = owners(nodes.block_start)
@@ -178,7 +177,7 @@ def cut(comm: Any, layout: Layout, owner: Array, choice: IntArray) -> PartLayout
         halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: position[asked]),
         own=len(own),
         number=number,
-        choice=choice[chosen],
+        choice=chosen,
         stages=stages_of(blocks),
         overall=Overall(
             costs=layout.costs,

@@ -1,4 +1,4 @@
-"""Ranks, and what passes between them: the only door to MPI.
+"""Ranks, and what passes between them: the only module that imports MPI.
 
 A rank works on its own nodes and on *ghosts*, copies of the nodes of others that its rows lead to.
 A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
@@ -35,7 +35,7 @@ def world() -> Any:
 
 
 class Alone:
-    """One rank in a process of its own, without MPI: all that it hears is what it says."""
+    """One rank in a process of its own, without MPI: what it gathers is its own."""
 
     rank, size = 0, 1
 
@@ -55,6 +55,11 @@ class Alone:
 def largest(comm: Any, value: float) -> float:
     """The largest of a number of every rank."""
     return float(max(comm.allgather(float(value))))
+
+
+def anywhere(comm: Any, holds: Any) -> bool:
+    """Whether something holds on some rank, or for a member of an array there."""
+    return any(comm.allgather(bool(np.any(holds))))
 
 
 def joined(comm: Any, array: Array) -> Array:
@@ -158,17 +163,23 @@ class Halo:
         """Bring the ghosts of values by node, (..., n), up to date."""
         self.finish(self.begin(values), values)
 
+    def repeat(self, step: Callable[[Array], None], values: Array, times: int) -> bool:
+        """Take a step on values by node, (n,), and bring ghosts up to date, until nothing changes
+        on any rank; whether so many times were enough."""
+        for _ in range(times):
+            before = values.copy()
+            step(values)
+            self.exchange(values)
+            if not anywhere(self.comm, values != before):
+                return True
+        return False
+
     def reversed(self) -> Halo:
         """From ghosts to those whose nodes they are."""
         return replace(self, send=self.receive, receive=self.send)
 
-    def renumbered(self, number: Array) -> Halo:
-        """The same where nodes have other indices here: `number` (n,) by node."""
-        send, receive = (tuple(number[some] for some in side) for side in (self.send, self.receive))
-        return replace(self, send=send, receive=receive)
-
-    def gather_least(self, values: Array, out_least: Array) -> None:
-        """The least of what any rank has for a node, ghosts included, put where it belongs."""
+    def gather_least(self, values: Array) -> None:
+        """Lower values of own nodes to the least of what other ranks have for their ghosts."""
         back = self.reversed()
         for node, here in back.arrived(back.begin(values)):
-            np.minimum.at(out_least, node, here)
+            np.minimum.at(values, node, here)

@@ -6,31 +6,41 @@ moves anywhere. Costs are integers, so that the result does not depend on who di
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import Halo, largest
+from tailpath.distributed.ranks import Halo, anywhere
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import Transitions, offsets_from_lengths, offsets_of
+from tailpath.graph import grouped, offsets_from_lengths, owners
+from tailpath.kernels.forward import cheaper_ways
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-#: The longest row of free outcomes that is followed; beyond it there must be a cycle.
+#: The longest row of zero-cost outcomes that is followed; beyond it there must be a cycle.
 DEEPEST = 10_000
 #: Why states from which nothing leads to a goal are refused.
 DEAD_END = (
     "no policy reaches a goal, and a model in parts must have no dead ends; give the whole model,"
     " or let runs end at a price (give_up)"
 )
+
+
+class Links(NamedTuple):
+    """Edges of nodes: those of a row begin at `row_start`, lead to `target` and cost `level`."""
+
+    row_start: IntArray
+    target: NDArray[np.int32]
+    level: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +69,7 @@ class PartGraph:
         return self.halo.comm
 
     @cached_property
-    def links(self) -> Transitions:
+    def links(self) -> Links:
         """The cheapest outcome from each node to each other; ghosts have none. Freed after use."""
         given, n = self.decisions, self.n
         rows = given.choice_outcomes[given.state_choices]
@@ -67,9 +77,7 @@ class PartGraph:
         target, level = (np.empty(len(given.target), dtype=np.int32) for _ in range(2))
         columns = next(frozen(rows)), given.target, next(frozen(self.level))
         shortest_edges(*columns, scratch, start, target, level)
-        nothing = np.zeros(int(start[-1]))
-        cheapest: IntArray = level[: start[-1]].astype(np.int64)
-        return Transitions(start, target[: start[-1]], nothing, nothing, cheapest)
+        return Links(start, *(column[: start[-1]].copy() for column in (target, level)))
 
     def source(self, outcomes: Array) -> IntArray:
         """The nodes that some outcomes leave."""
@@ -79,63 +87,69 @@ class PartGraph:
 
     def nearest(self) -> FloatArray:
         """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
-        found = np.full(self.n, np.inf)
-        while True:
-            known = found[self.own :].copy()
-            found = _with_ways_out(self.links, self.own, known).distances().least[: self.n]
-            found = found.copy()
-            self.halo.exchange(found)
-            if not largest(self.comm, float(np.any(found[self.own :] < known))):
-                return found
+        links = self.links
+        into, start = grouped(links.target, self.n + 1)
+        source = owners(links.row_start, np.int32)[into]
+        return self.distances(start, source, links.level[into].astype(np.float64))
+
+    def distances(self, into_start: IntArray, into_source: Array, length: FloatArray) -> FloatArray:
+        """How long the shortest way to the end is from every node: (n,). The edges into a node come
+        from `into_source`, those into the end, node n, last.
+        """
+        ghosts, found = np.arange(self.own, self.n), np.full(self.n + 1, np.inf)
+        found[self.n] = 0.0
+        edges, end = (into_start, into_source, length), np.array([self.n])
+        return self._cheapest(edges, end, self.halo.exchange, ghosts, found)
 
     def least(self) -> FloatArray:
         """The least cost, in units, at which the start gets to every node; infinite if
         it cannot.
         """
-        back = self.links.transpose(self.n)
-        rows = Transitions(back.row_start[:-1], *(c[: back.row_start[-2]] for c in _columns(back)))
-        entry = np.full(self.n, np.inf)
-        if self.start >= 0:
-            entry[self.start] = 0.0
+        links, found = self.links, np.full(self.n + 1, np.inf)
+        start = np.array([self.start][: self.start + 1], dtype=np.int64)
+        found[start] = 0.0
+        rows = np.append(links.row_start, links.row_start[-1])
+        edges, halo = (rows, links.target, links.level.astype(np.float64)), self.halo
+        self._cheapest(edges, start, halo.gather_least, halo.boundary, found)
+        halo.exchange(found)
+        return found[:-1]
+
+    def _cheapest(
+        self,
+        edges: tuple[Array, Array, Array],
+        begin: IntArray,
+        pass_on: Callable[[Array], None],
+        passed: IntArray,
+        out_found: FloatArray,
+    ) -> FloatArray:
+        """The cheapest ways along edges on all ranks, from nodes whose costs are known. What is
+        passed on between ranks lowers the costs of the nodes `passed`, and the search goes on from
+        those that fell: after the first round its work is that of what changes.
+        """
+        start, node, length = edges
         while True:
-            found = _with_ways_out(rows, 0, entry).distances().least[: self.n].copy()
-            before = entry.copy()
-            self.halo.gather_least(found, entry)
-            if not largest(self.comm, float(np.any(entry < before))):
-                self.halo.exchange(found)
-                return found
+            cheaper_ways(start, node, length, begin, out_found)
+            before = out_found[passed]
+            pass_on(out_found)
+            begin = passed[out_found[passed] < before]
+            if not anywhere(self.comm, len(begin) > 0):
+                return out_found[:-1]
 
     def depth(self) -> IntArray:
-        """The most free outcomes in a row from every node: (n,). A cycle of them is refused."""
+        """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""
         given, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
-        free = np.flatnonzero((self.level == 0) & (given.target < self.n))
-        source, target = self.source(free), given.target[free]
-        for _ in range(DEEPEST):
-            before = depth.copy()
+        zero_cost = np.flatnonzero((self.level == 0) & (given.target < self.n))
+        source, target = self.source(zero_cost), given.target[zero_cost]
+
+        def deepen(depth: IntArray) -> None:
             np.maximum.at(depth, source, depth[target] + 1)
-            self.halo.exchange(depth)
-            if not largest(self.comm, float(np.any(depth != before))):
-                return depth
+
+        if self.halo.repeat(deepen, depth, DEEPEST):
+            return depth
         raise ModelError(
             "free outcomes lead in a cycle, which a model in parts must not have; give the whole"
             " model"
         )
-
-
-def _columns(rows: Transitions) -> tuple[Any, ...]:
-    return rows.target, rows.probability, rows.cost, rows.level
-
-
-def _with_ways_out(rows: Transitions, first: int, level: FloatArray) -> Transitions:
-    """The rows with one more edge for each node from `first` on: outside, at a cost if finite."""
-    n, ends = rows.n, np.flatnonzero(np.isfinite(level))
-    added, more = offsets_of(first + ends, n), len(ends)
-    behind = rows.row_start[1:][first + ends]  # behind the last edge of the row
-    assert rows.level is not None
-    nothing = np.zeros(len(rows.target) + more)
-    target = np.insert(rows.target, behind, n)
-    levels = np.insert(rows.level, behind, level[ends].astype(np.int64))
-    return Transitions(rows.row_start + added, target, nothing, nothing, levels)
 
 
 def graph_of(comm: Any, part: Part) -> PartGraph:
@@ -194,7 +208,7 @@ def _check_fits(comm: Any, part: Part) -> None:
 
 
 def require_arrival(graph: PartGraph, nearest: FloatArray, why: str = DEAD_END) -> None:
-    """Refuse a model in parts that has dead ends: then every state is sure, every choice safe."""
+    """Refuse a model in parts that has dead ends: without, all arrive almost surely."""
     dead = graph.state[: graph.own][np.isinf(nearest[: graph.own])]
     found = [int(state) for some in graph.comm.allgather(dead[:1].tolist()) for state in some]
     if found:

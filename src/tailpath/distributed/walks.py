@@ -38,10 +38,10 @@ def walk_runs(graph: PartGraph, steps: Steps, runs: int, seed: int) -> FloatArra
     return np.asarray(np.sum(comm.allgather(done), axis=0) * unit, dtype=np.float64)
 
 
-def rows_taken(steps: Steps, node: IntArray, left: IntArray) -> IntArray:
-    """What is chosen at own nodes with so much budget left."""
+def rows_taken(steps: Steps, node: IntArray, budget: IntArray) -> IntArray:
+    """What is chosen at own nodes with so much budget."""
     row = np.empty(len(node), dtype=np.int64)
-    step_choices(steps, node, left, row)
+    step_choices(steps, node, budget, row)
     return row
 
 

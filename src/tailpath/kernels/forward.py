@@ -21,12 +21,10 @@ def cheapest_way(
     nodes in the order in which they are settled, those that are not last.
     """
     order, before = np.full((2, len(out_least)), -1, dtype=np.int32)
-    edges = frozen(into_start, into_source, into_cost)
-    cheapest_tree(*edges, begin, out_least, order, before)
+    cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
     return order
 
 
-@kernel
 def cheapest_tree(
     into_start: Array,
     into_source: Array,
@@ -38,15 +36,44 @@ def cheapest_tree(
 ) -> None:
     """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its
     cheapest way from `begin`.
+    """
+    out_least[begin] = 0.0
+    columns = frozen(into_start, into_source, into_cost, np.array([begin]))
+    cheapest_trees(*columns, out_least, out_order, out_before)
+
+
+def cheaper_ways(
+    into_start: Array, into_source: Array, into_cost: Array, begin: Array, out_least: Array
+) -> None:
+    """Go on with `cheapest_way` from nodes whose entry of `out_least` has fallen: what follows from
+    that falls, too, and nothing else is looked at.
+    """
+    order, before = np.empty((2, len(out_least)), dtype=np.int32)
+    edges = frozen(into_start, into_source, into_cost, begin)
+    cheapest_trees(*edges, out_least, order, before)
+
+
+@kernel
+def cheapest_trees(
+    into_start: Array,
+    into_source: Array,
+    into_cost: Array,
+    begin: Array,
+    out_least: Array,
+    out_order: Array,
+    out_before: Array,
+) -> None:
+    """As `cheapest_tree`, from several nodes with the costs that `out_least` has for them.
 
     A binary heap with lazy deletion: an edge may enter the heap once, so it never holds more than
-    there are edges.
+    there are edges, and nodes to begin at.
     """
-    key = np.empty(len(into_source) + 1)
-    item = np.empty(len(into_source) + 1, dtype=np.int32)
-    out_least[begin] = 0.0
-    key[0], item[0] = 0.0, begin
-    size, settled = 1, 0
+    key = np.empty(len(into_source) + len(begin))
+    item = np.empty(len(into_source) + len(begin), dtype=np.int32)
+    size, settled = 0, 0
+    for root in begin:
+        _sift_up(key, item, size, out_least[root], root)
+        size += 1
     while size > 0:
         least, node = key[0], item[0]
         size -= 1
@@ -60,12 +87,18 @@ def cheapest_tree(
             cost = least + into_cost[position]
             if cost < out_least[source]:
                 out_least[source], out_before[source] = cost, node
-                hole = size
+                _sift_up(key, item, size, cost, source)
                 size += 1
-                while hole > 0 and key[(hole - 1) // 2] > cost:
-                    key[hole], item[hole] = key[(hole - 1) // 2], item[(hole - 1) // 2]
-                    hole = (hole - 1) // 2
-                key[hole], item[hole] = cost, source
+
+
+@kernel(inline=True)
+def _sift_up(key: Array, item: Array, size: int, new_key: float, new_item: int) -> None:
+    """Put an entry behind the last of a heap of `size` entries and let it rise."""
+    hole = size
+    while hole > 0 and key[(hole - 1) // 2] > new_key:
+        key[hole], item[hole] = key[(hole - 1) // 2], item[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    key[hole], item[hole] = new_key, new_item
 
 
 @kernel
