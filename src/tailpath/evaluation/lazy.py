@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Request, Totals, charged, completed, summarise
+from tailpath.evaluation.engine import Request, Totals, charged, summarise
 from tailpath.evaluation.queue import LazyWalk, QueueSearch
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import in_costs
@@ -55,4 +55,4 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     if found.lost > 0:
         totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost, missed)
     cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
-    return completed(summarise(request, found, cost_to_go, totals), end, request)
+    return summarise(request, found, cost_to_go, totals, end)

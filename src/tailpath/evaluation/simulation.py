@@ -210,7 +210,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     """
     if (
         not same_numbering(policy.ssp, ssp)
-        or zero_cost_order(ssp, policy.level, np.arange(ssp.n_outcomes)) is None
+        or zero_cost_order(ssp, policy.level, np.ones(ssp.n_outcomes, dtype=np.bool_)) is None
     ):
         return None
     try:

@@ -46,10 +46,12 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
             label=without_mathematics(label),
             **drawn,
         )
-    ax.set_xscale("log")
-    ax.set_xlabel("alpha, the mass of the worst tail")
-    ax.set_ylabel("CVaR of the total cost")
-    ax.set_title(without_mathematics(title))
+    ax.set(
+        xscale="log",
+        xlabel="alpha, the mass of the worst tail",
+        ylabel="CVaR of the total cost",
+        title=without_mathematics(title),
+    )
     ax.legend(frameon=False)
     return ax
 
@@ -60,23 +62,17 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     risk, mean = frontier.risk, frontier.mean
     single = [len(corner.parts) == 1 for corner in frontier]
     before = np.array([corner.before for corner in frontier])
-    for x, y, style, width in (
-        ((risk[:-1], risk[1:]), (mean[:-1], before[1:]), "-", 1.6),
-        ((risk[1:], risk[1:]), (before[1:], mean[1:]), ":", 1.0),
-    ):
-        ax.plot(_in_pieces(*x), _in_pieces(*y), style, color=COLOURS[0], linewidth=width)
+    along = _in_pieces(risk[:-1], risk[1:]), _in_pieces(mean[:-1], before[1:])
+    ax.plot(*along, "-", color=COLOURS[0], linewidth=1.6)
+    jumps = _in_pieces(risk[1:], risk[1:]), _in_pieces(before[1:], mean[1:])
+    ax.plot(*jumps, ":", color=COLOURS[0], linewidth=1.0)
     ax.plot(
         risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
     )
-    for position, text, side, at in (
-        (0, "safest", "left", (8, 0)),
-        (-1, "least mean", "right", (-2, -14)),
-    ):
-        ax.annotate(
-            text, (risk[position], mean[position]), textcoords="offset points", xytext=at, ha=side
-        )
-    ax.set_xlabel(str(frontier.measure))
-    ax.set_ylabel("expected cost")
+    offset = {"textcoords": "offset points"}
+    ax.annotate("safest", (risk[0], mean[0]), xytext=(8, 0), ha="left", **offset)
+    ax.annotate("least mean", (risk[-1], mean[-1]), xytext=(-2, -14), ha="right", **offset)
+    ax.set(xlabel=str(frontier.measure), ylabel="expected cost")
     ax.margins(0.08)
     return ax
 

@@ -74,9 +74,7 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     # Both are seen beside another distribution.
     ax.set_xlim(min([left, *others[:1]]), max([right, *others[1:]]))
     ax.autoscale(axis="y")
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("total cost")
-    ax.set_ylabel(ax.get_ylabel() or "probability")
+    ax.set(ylim=(0, None), xlabel="total cost", ylabel=ax.get_ylabel() or "probability")
     # Above the axes, where it hides nothing.
     ax.legend(
         title=f"alpha = {alpha:g}",
@@ -215,10 +213,12 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
         xytext=(0, 3),
         fontsize=8,
     )
-    ax.set_yscale("log")
-    ax.set_ylim(floor / 2, 1.3)
-    ax.set_xlim(left=left)
-    ax.set_xlabel("total cost z (markers on the axis: CVaR)")
-    ax.set_ylabel("probability of more than z")
+    ax.set(
+        yscale="log",
+        ylim=(floor / 2, 1.3),
+        xlim=(left, None),
+        xlabel="total cost z (markers on the axis: CVaR)",
+        ylabel="probability of more than z",
+    )
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return ax
