@@ -17,7 +17,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import RowSteps
 from tailpath.dp.ring import Given
@@ -107,12 +106,10 @@ def zero_cost_order(
     """A rank of every state that falls along those of the outcomes taken that cost nothing, and the
     most of them in a row; None if they form a cycle.
     """
-    zero = np.flatnonzero((level == 0) & taken & ~ssp.is_goal[ssp.outcome_target])
-    if zero.size == 0:
+    zero = (level == 0) & taken & ~ssp.is_goal[ssp.outcome_target]
+    if not zero.any():
         return np.zeros(ssp.n_states, dtype=np.int32), 0
-    return zero_cost_edge_order(
-        ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states
-    )
+    return ssp.by_state.only(zero).acyclic_order()
 
 
 def _used(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -223,24 +220,18 @@ def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: 
     non-negative terms.
     """
     opened = found.open
-    paid = found.last + opened.ahead
-
-    def total(values: FloatArray) -> float:
-        return float(
-            np.sum(found.probabilities * found.costs)
-            + np.sum(opened.mass * (paid + values[opened.node]))
-        )
-
     slack = (
         found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
     )
-    mean = total(cost_to_go.value)
+    mean = found.mean(cost_to_go.value)
     variance = np.zeros(ssp.n_states + 1)
     variance[risk_neutral.state] = node_variance(risk_neutral)
-    ahead = (paid + cost_to_go.value[opened.node] - mean) ** 2 + variance[opened.node]
+    whole = found.last + opened.ahead + cost_to_go.value[opened.node]
+    ahead = (whole - mean) ** 2 + variance[opened.node]
     spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(opened.mass * ahead)
     more = charged(found.truncated, found.last + found.truncated.ahead)
-    low, high = total(cost_to_go.lower) * (1 - slack), total(cost_to_go.upper) * (1 + slack) + more
+    low = found.mean(cost_to_go.lower) * (1 - slack)
+    high = found.mean(cost_to_go.upper) * (1 + slack) + more
     return Totals((mean + more, low, high), float(np.sqrt(spread)))
 
 

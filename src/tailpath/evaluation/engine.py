@@ -192,6 +192,14 @@ class SearchResult:
         """The last cost of the head."""
         return float(self.costs[-1]) if self.costs.size else 0.0
 
+    def mean(self, cost_to_go: FloatArray) -> float:
+        """The mean cost, if what is open has so much to pay; by node."""
+        opened = self.open
+        return float(
+            np.sum(self.probabilities * self.costs)
+            + np.sum(opened.mass * (self.last + opened.ahead + cost_to_go[opened.node]))
+        )
+
 
 def unscaled(opened: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
     """What is open as it is, not in units of 2^-SCALE; what would lose digits so is truncated,

@@ -37,10 +37,7 @@ def evaluate_lazily(request: Request) -> CostDistribution:
             dtype=np.float64,
         )
     settled = found.open.mass.size == 0 and found.truncated.mass.size == 0
-    paid = found.last + found.open.ahead
-    mean = float(np.sum(found.costs * found.probabilities)) + float(
-        np.sum(found.open.mass * (paid + ahead[found.open.node]))
-    )
+    mean = found.mean(ahead)
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
     error_bound = found.relative_error + (len(found.open.mass) + 4) * UNIT
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))

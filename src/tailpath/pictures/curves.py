@@ -1,8 +1,8 @@
-"""Curves: CVaR against alpha, and the mean against the CVaR."""
+"""Curves: CVaR against alpha, the mean against the CVaR, and bands between two curves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +52,22 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
         ylabel="CVaR of the total cost",
         title=without_mathematics(title),
     )
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: str | None = None, **shape: Any) -> Any:
+    """What lies between two ends, by name: abscissas (m,) and ends (m, 2); those beyond the axes
+    end there. Returns the Axes, with whatever else `shape` sets.
+    """
+    ax = own_axes(None, 4.6, 3.0)
+    ax.set(**shape)
+    ax.minorticks_off()
+    for k, (name, (x, ends)) in enumerate(bands.items()):
+        low, high = np.minimum(ends, ax.get_ylim()[1]).T
+        colour, _, line = look(k)
+        drawn = {"facecolor": (colour, 0.18), "edgecolor": colour, "linestyle": line}
+        ax.fill_between(x, low, high, step=step, label=name, gid=f"band-{name}", **drawn)
     ax.legend(frameon=False)
     return ax
 

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.pictures.style import look, own_axes, without_mathematics
 
-
-class Distribution(Protocol):
-    """What is drawn of a `CostDistribution`."""
-
-    @property
-    def costs(self) -> NDArray[np.float64]: ...
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]: ...
-
-    @property
-    def tail_mass(self) -> float: ...
-
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def unreached(self) -> float: ...
-
-    def var(self, alpha: float) -> float: ...
-
-    def cvar(self, alpha: float) -> float: ...
-
-
+#: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
+Distribution = Any
 #: Of a policy that may never arrive, costs are shown until so little of what arrives is left.
 LEFT_OUT = 1e-3
 #: More bars than this across the axes would be thinner than the eye can see; beyond the second

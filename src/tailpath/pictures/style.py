@@ -7,7 +7,9 @@ hatching or brightness. Without `ax` a figure of its own is made that belongs to
 
 from __future__ import annotations
 
+import html
 import io
+import re
 from typing import Any, NamedTuple
 
 #: Colours, markers and line styles of series that stand beside each other.
@@ -57,3 +59,18 @@ def as_png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()
+
+
+def as_svg(ax: Any) -> str:
+    """A picture as an element of a page, as wide as there is room, with text as text."""
+    import matplotlib
+
+    buffer = io.StringIO()
+    # Nothing that differs from one time to the next.
+    without = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tailpath"}):
+        ax.figure.savefig(buffer, format="svg", metadata=without, transparent=True)
+    element = buffer.getvalue().partition("<svg")[2]
+    element = re.sub(r'width="\S+" height="\S+"', 'width="100%"', element, count=1)
+    label = html.escape(f"{ax.get_ylabel()} against {ax.get_xlabel()}")
+    return f'<svg role="img" aria-label="{label}"{element}'
