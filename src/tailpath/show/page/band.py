@@ -143,9 +143,15 @@ def _distributions(lines: Sequence[PlanLine]) -> str:
         line.plan: (costs, np.array([line.band.cdf(cost) for cost in costs.tolist()]))
         for line in lines
     }
-    shape = {"xlim": (0.0, last), "ylim": (0.0, 1.02)}
-    labels = {"xlabel": "total cost z", "ylabel": "probability of at most z"}
-    return as_svg(plot_bands(bands, step="post", **shape, **labels))
+    axes = plot_bands(
+        bands,
+        step="post",
+        xlim=(0.0, last),
+        ylim=(0.0, 1.02),
+        xlabel="total cost z",
+        ylabel="probability of at most z",
+    )
+    return as_svg(axes)
 
 
 def _curves(lines: Sequence[PlanLine]) -> str:
@@ -158,5 +164,13 @@ def _curves(lines: Sequence[PlanLine]) -> str:
     every = np.concatenate([ends.ravel() for _, ends in bands.values()])
     top = 1.05 * float(np.max(every, where=np.isfinite(every), initial=0.0)) or 1.0
     alphas = list(dict.fromkeys(line.alpha for line in lines))
-    ticks = {"xscale": "log", "xticks": alphas, "xticklabels": [f"{a:g}" for a in alphas]}
-    return as_svg(plot_bands(bands, **ticks, ylim=(0.0, top), xlabel="alpha", ylabel="CVaR"))
+    axes = plot_bands(
+        bands,
+        xscale="log",
+        xticks=alphas,
+        xticklabels=[f"{alpha:g}" for alpha in alphas],
+        ylim=(0.0, top),
+        xlabel="alpha",
+        ylabel="CVaR",
+    )
+    return as_svg(axes)
