@@ -152,7 +152,8 @@ def test_the_page_shows_the_band(capsys, road, tmp_path):
         f"<td>{gain.state}</td><td>{gain.action}</td><td>{gain.cvar:.6g}</td><td>{gain.gain:.6g}</td>"
         in text
     )
-    assert text.count("<polygon") == 6
+    for plan in ("nominal", "adversarial", "cooperative"):
+        assert text.count(f'<g id="band-{plan}">') == 2
     assert "nan" not in text and "inf" not in text.replace("info", "")
     document = ElementTree.fromstring(re.search(r"<svg.*?</svg>", text, re.DOTALL)[0])
     assert document.get("role") == "img"

@@ -438,8 +438,10 @@ class CostBand(Record):
         for value in self.cvar(self.alpha):
             if math.isfinite(value):
                 ax.axvline(value, color="0.4", linewidth=0.8, linestyle="--")
-        ax.set_xlabel(f"total cost (dashed: CVaR at {self.alpha:g}, least and most)")
-        ax.set_ylabel("probability of at most that")
+        ax.set(
+            xlabel=f"total cost (dashed: CVaR at {self.alpha:g}, least and most)",
+            ylabel="probability of at most that",
+        )
         ax.legend(frameon=False, loc="lower right")
         return ax
 

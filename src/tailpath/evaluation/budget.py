@@ -13,12 +13,10 @@ Otherwise the policy is unrolled like any other.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import RowSteps
 from tailpath.dp.ring import Given
@@ -30,7 +28,6 @@ from tailpath.evaluation.engine import (
     SearchResult,
     Totals,
     charged,
-    completed,
     summarise,
 )
 from tailpath.evaluation.lattice import NO_HEIGHT, Lattice, LatticeSearch
@@ -46,17 +43,6 @@ from tailpath.policies.unrolling import chain_of_choices, no_action
 
 #: Below every budget, and above.
 ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-
-
-class Used(NamedTuple):
-    """What a policy can do from the start on, whatever its budget: the states it gets to, and the
-    choices it may take there, with their outcomes.
-    """
-
-    state: NDArray[np.bool_]  # (n_states,), goals included
-    choice: NDArray[np.int64]  # (R,), rising
-    outcome: NDArray[np.int64]  # (T,), those of the choices one after the other
-    row_start: NDArray[np.int64]  # (R + 1,)
 
 
 def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
@@ -75,15 +61,23 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         return "the policy was made for another model, and is followed by names"
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return "the policy counts its budget in other costs than the model's own"
-    used = _used(ssp, policy)
-    ordered = zero_cost_order(ssp, policy.level, used.outcome)
+    states, choices = _used(ssp, policy)
+    taken = choices[ssp.outcome_choice]
+    ordered = zero_cost_order(ssp, policy.level, taken)
     if ordered is None:
         return "steps that cost nothing form a cycle, which is solved in the unrolled chain"
     try:
-        risk_neutral = chain_of_choices(ssp, np.where(used.state, policy.risk_neutral, -1))
+        risk_neutral = chain_of_choices(ssp, np.where(states, policy.risk_neutral, -1))
     except PolicyError:
         return "a state has no action for a budget that is spent"
-    lattice = _lay_out(ssp, policy, used, ordered, risk_neutral)
+    hopeless = np.zeros(ssp.n_states, dtype=np.bool_)
+    if not risk_neutral.all_arrive:
+        # Mass where nothing leads to a goal that the policy may ever do would go round until the
+        # budget is spent, however large it is.
+        number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+        hopeless = ssp.by_state.only(taken).renumber(number).steps() < 0
+    inner = states & ~ssp.is_goal
+    lattice = _lay_out(ssp, policy, (inner, choices, hopeless), ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
     end = search.run()
     if search.state["no_action"] >= 0:
@@ -93,75 +87,54 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
     found = _with_dearest_end(found, cost_to_go, policy.budget + search.facts.longest, ssp)
-    may_miss = _by_state(ssp, risk_neutral, risk_neutral.unreached)
-    missed, least, most = (
-        values[found.open.node] for values in (may_miss.value, may_miss.lower, may_miss.upper)
-    )
-    if search.bucket < policy.budget:
+    spent = search.bucket >= policy.budget
+    if not spent:
         # With budget left nobody knows what is still to pay.
         nothing = np.zeros_like(cost_to_go.value)
         cost_to_go = Bounds(
             cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
         )
-        missed = np.zeros_like(missed)
-        least, most = missed, np.ones_like(missed)
-    unreached = found.lost + float(np.sum(found.open.mass * missed))
-    if unreached == 0 and missed.any():
-        unreached = float(np.nextafter(0.0, 1.0))
-    if unreached > 0:
-        error_bound = found.relative_error + (len(missed) + 8) * UNIT
-        bounds = (
-            (found.lost + float(np.sum(found.open.mass * least))) * (1 - error_bound),
-            (found.lost + float(np.sum(found.open.mass * most))) * (1 + error_bound)
-            + charged(found.truncated, 1.0)
-            + len(missed) * 1e-320,  # products that fall below what floats hold with all digits
-        )
-        stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
-        totals = Totals((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
-    else:
+    totals = _missed(ssp, risk_neutral, found, lattice, spent)
+    if totals is None:
         totals = _totals(ssp, risk_neutral, found, cost_to_go)
-    return completed(summarise(request, found, cost_to_go, totals), end, request)
+    return summarise(request, found, cost_to_go, totals, end)
 
 
 def zero_cost_order(
-    ssp: SSP, level: NDArray[np.int64], outcome: NDArray[np.int64]
+    ssp: SSP, level: NDArray[np.int64], taken: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], int] | None:
-    """A rank of every state that falls along those of some outcomes that cost nothing, and the most
-    of them in a row; None if they form a cycle.
+    """A rank of every state that falls along those of the outcomes taken that cost nothing, and the
+    most of them in a row; None if they form a cycle.
     """
-    zero = outcome[(level[outcome] == 0) & ~ssp.is_goal[ssp.outcome_target[outcome]]]
-    if zero.size == 0:
+    zero = (level == 0) & taken & ~ssp.is_goal[ssp.outcome_target]
+    if not zero.any():
         return np.zeros(ssp.n_states, dtype=np.int32), 0
-    return zero_cost_edge_order(
-        ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states
-    )
+    return ssp.by_state.only(zero).acyclic_order()
 
 
-def _used(ssp: SSP, policy: BudgetPolicy) -> Used:
+def _used(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """What a policy can do from the start on, whatever its budget: the states it gets to, goals
+    included, and the choices it may take there.
+    """
     may = np.zeros(ssp.n_choices + 1, dtype=np.bool_)
     may[policy.risk_neutral] = True
     may[policy.choice[policy.from_budget <= policy.budget]] = True
     may = may[:-1]  # -1 is no choice
-    choice = np.flatnonzero(may)
-    rows = ssp.transitions.restrict(choice)
-    state = rows.joined(offsets_from_lengths(may)[ssp.state_choices]).reachable(ssp.start_index)
-    if not state.all():
-        choice = choice[state[ssp.choice_state[choice]]]
-    return Used(state, choice, *members_of(ssp.choice_outcomes, choice))
+    states = ssp.by_state.only(may[ssp.outcome_choice]).reachable(ssp.start_index)
+    return states, may & states[ssp.choice_state]
 
 
 def _lay_out(
     ssp: SSP,
     policy: BudgetPolicy,
-    used: Used,
+    used: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]],
     ordered: tuple[NDArray[np.int32], int],
     risk_neutral: CostChain,
 ) -> Lattice:
-    """Every state is a node, and a row is a choice; where the risk-neutral policy never arrives,
-    what is left with no budget is lost.
+    """Every state inside is a node, and a row is a choice; where the risk-neutral policy never
+    arrives, what is left with no budget is lost.
     """
-    rank, depth = ordered
-    inner = used.state & ~ssp.is_goal
+    (inner, choices, hopeless), (rank, depth) = used, ordered
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
     order = np.argsort(-rank, kind="stable") if depth else np.arange(ssp.n_states)
     order = order[inner[order]]
@@ -170,28 +143,17 @@ def _lay_out(
     position[order] = np.arange(n)
     trap = np.zeros(ssp.n_states, dtype=np.bool_)
     trap[risk_neutral.state[~risk_neutral.arrives]] = True
-    hopeless = _hopeless(ssp, used) if trap.any() else trap
+    choice = np.flatnonzero(choices)
     outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_level, ssp.outcome_probability
     return Lattice(
-        Given(*frozen(*outcomes, used.choice, position, NO_HEIGHT)),
+        Given(*frozen(*outcomes, choice, position, NO_HEIGHT)),
         np.append(order, ssp.n_states),
         int(position[ssp.start_index]),
         depth,
-        _steps(policy, used.choice, order, trap[order], hopeless[order]),
+        _steps(policy, choice, order, trap[order], hopeless[order]),
         policy.budget,
         lost_row=not risk_neutral.all_arrive,
     )
-
-
-def _hopeless(ssp: SSP, used: Used) -> NDArray[np.bool_]:
-    """The states from which nothing leads to a goal that the policy may ever do: mass there would
-    go round until the budget is spent, however large it is.
-    """
-    rows = ssp.transitions.restrict(used.choice)
-    outside = np.where(ssp.is_goal[rows.target], ssp.n_states, rows.target)
-    per_state = np.bincount(ssp.choice_state[used.choice], minlength=ssp.n_states)
-    joined = rows.replaced(target=outside).joined(offsets_from_lengths(per_state))
-    return joined.steps() < 0
 
 
 def _steps(
@@ -227,11 +189,14 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
     """Values of the risk-neutral chain per state, with one entry more for the goal, where they are
     0.
     """
-    value, lower, upper = (np.full(ssp.n_states + 1, np.inf) for _ in range(3))
-    for array, values in zip((value, lower, upper), (found.value, found.lower, found.upper)):
-        array[risk_neutral.state] = values
-        array[np.append(ssp.is_goal, True)] = 0.0
-    return Bounds(value, lower, upper, found.method)
+    nowhere = np.append(np.where(ssp.is_goal, 0.0, np.inf), 0.0)
+
+    def spread(values: FloatArray) -> FloatArray:
+        by_state = nowhere.copy()
+        by_state[risk_neutral.state] = values
+        return by_state
+
+    return found.each(spread)
 
 
 def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP) -> SearchResult:
@@ -255,25 +220,49 @@ def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: 
     non-negative terms.
     """
     opened = found.open
-    paid = found.last + opened.ahead
-
-    def total(values: FloatArray) -> float:
-        return float(
-            np.sum(found.probabilities * found.costs)
-            + np.sum(opened.mass * (paid + values[opened.node]))
-        )
-
     slack = (
         found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
     )
-    mean = total(cost_to_go.value)
+    mean = found.mean(cost_to_go.value)
     variance = np.zeros(ssp.n_states + 1)
     variance[risk_neutral.state] = node_variance(risk_neutral)
-    ahead = (paid + cost_to_go.value[opened.node] - mean) ** 2 + variance[opened.node]
+    whole = found.last + opened.ahead + cost_to_go.value[opened.node]
+    ahead = (whole - mean) ** 2 + variance[opened.node]
     spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(opened.mass * ahead)
     more = charged(found.truncated, found.last + found.truncated.ahead)
-    low, high = total(cost_to_go.lower) * (1 - slack), total(cost_to_go.upper) * (1 + slack) + more
+    low = found.mean(cost_to_go.lower) * (1 - slack)
+    high = found.mean(cost_to_go.upper) * (1 + slack) + more
     return Totals((mean + more, low, high), float(np.sqrt(spread)))
+
+
+def _missed(
+    ssp: SSP, risk_neutral: CostChain, found: SearchResult, lattice: Lattice, spent: bool
+) -> Totals | None:
+    """What is known of the whole where the goal may be missed; None where all arrive. With budget
+    left nobody knows whether what is open does.
+    """
+    mass = found.open.mass
+    missed = least = np.zeros_like(mass)
+    most = missed if spent else np.ones_like(mass)
+    if spent and not risk_neutral.all_arrive:
+        may_miss = _by_state(ssp, risk_neutral, risk_neutral.unreached)
+        missed, least, most = (
+            values[found.open.node] for values in (may_miss.value, may_miss.lower, may_miss.upper)
+        )
+    unreached = found.lost + float(np.sum(mass * missed))
+    if unreached == 0 and missed.any():
+        unreached = float(np.nextafter(0.0, 1.0))
+    if unreached == 0:
+        return None
+    error_bound = found.relative_error + (len(mass) + 8) * UNIT
+    bounds = (
+        (found.lost + float(np.sum(mass * least))) * (1 - error_bound),
+        (found.lost + float(np.sum(mass * most))) * (1 + error_bound)
+        + charged(found.truncated, 1.0)
+        + len(mass) * 1e-320,  # products that fall below what floats hold with all digits
+    )
+    stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
+    return Totals((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
 
 
 def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice) -> str:

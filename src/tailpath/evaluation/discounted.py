@@ -13,7 +13,7 @@ from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Request, Totals, completed, summarise, with_goal
+from tailpath.evaluation.engine import Request, Totals, summarise
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
 from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
@@ -33,25 +33,17 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
         )
     search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
     end = search.run()
-    cost_to_go = with_goal(_discounted_total(chain, chain.cost, gamma))
+    total = _discounted_total(chain, chain.cost, gamma).each(lambda v: np.append(v, 0.0))
     listed = search.listed()
     weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
     node = np.array([node.x for node in listed], dtype=np.int64)
-    value, lower, upper = (
-        weight * v[node] for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
+    mean = total.each(lambda v: v[chain.start])
+    totals = Totals(
+        (float(mean.value), float(mean.lower), float(mean.upper)),
+        _deviation(chain, total.value, gamma),
     )
-    of_node = Bounds(value, lower, upper, cost_to_go.method)
-    mean = tuple(
-        float(v[chain.start]) for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
-    )
-    totals = Totals((mean[0], mean[1], mean[2]), _deviation(chain, cost_to_go.value, gamma))
-    return completed(
-        summarise(
-            request, search.result(request.ssp.probability_error, numbered=False), of_node, totals
-        ),
-        end,
-        request,
-    )
+    found = search.result(request.ssp.probability_error, numbered=False)
+    return summarise(request, found, total.each(lambda v: weight * v[node]), totals, end)
 
 
 def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:

@@ -192,6 +192,14 @@ class SearchResult:
         """The last cost of the head."""
         return float(self.costs[-1]) if self.costs.size else 0.0
 
+    def mean(self, cost_to_go: FloatArray) -> float:
+        """The mean cost, if what is open has so much to pay; by node."""
+        opened = self.open
+        return float(
+            np.sum(self.probabilities * self.costs)
+            + np.sum(opened.mass * (self.last + opened.ahead + cost_to_go[opened.node]))
+        )
+
 
 def unscaled(opened: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
     """What is open as it is, not in units of 2^-SCALE; what would lose digits so is truncated,
@@ -218,16 +226,6 @@ def charged(truncated: OpenMass, price: FloatArray | float) -> float:
     return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
 
 
-def with_goal(bounds: Bounds) -> Bounds:
-    """Per-node values with one entry more for the goal, where nothing is left to pay."""
-    return Bounds(
-        np.append(bounds.value, 0.0),
-        np.append(bounds.lower, 0.0),
-        np.append(bounds.upper, 0.0),
-        bounds.method,
-    )
-
-
 class Totals(NamedTuple):
     """What is known of the whole: the mean as (value, low, high), the standard deviation or None
     where nobody asked for it, the probability of never arriving with proved bounds, and a place
@@ -242,10 +240,12 @@ class Totals(NamedTuple):
 
 
 def summarise(
-    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals
+    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals, end: End
 ) -> CostDistribution:
     """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum
     of non-negative terms over them.
+
+    Of a search that did not come to its end, an error carries what is certain so far.
     """
     arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
     mass, value, low, high, parts = open_sums(*arrays)
@@ -264,7 +264,7 @@ def summarise(
             found.truncated, np.maximum(found.truncated.ahead, 0.0) + upper + found.ahead_error
         )
         dropped = charged(found.truncated, 1.0)
-    return CostDistribution(
+    result = CostDistribution(
         costs=found.costs,
         probabilities=found.probabilities,
         tail_mass=mass + found.lost + dropped,
@@ -291,27 +291,27 @@ def summarise(
         policy=request.policy,
         unreached_bounds=totals.unreached_bounds,
     )
-
-
-def completed(result: CostDistribution, end: End, request: Request) -> CostDistribution:
-    """The result of a search that came to its end; otherwise an error that carries what is certain
-    so far.
-    """
     if end is End.FINISHED and not request.monitor.stop:
         return result
+    raise _stopped_early(result, end, request)
+
+
+def _stopped_early(
+    result: CostDistribution, end: End, request: Request
+) -> EvaluationInterrupted | LimitExceededError:
     low, high = shifted_bounds(partial_bounds(result, request.alpha), request.shift)
     known = (
         f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha"
         f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
     )
     if request.monitor.stop:
-        raise EvaluationInterrupted(f"interrupted {known}", (low, high))
+        return EvaluationInterrupted(f"interrupted {known}", (low, high))
     what = (
         f"limit of {request.limit} nodes"
         if end is End.NODES
         else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
     )
-    raise LimitExceededError(f"the {what} is reached {known}", (low, high))
+    return LimitExceededError(f"the {what} is reached {known}", (low, high))
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:

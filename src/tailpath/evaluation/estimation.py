@@ -23,9 +23,9 @@ An infinite cost is a run that never arrives. One of them proves that mean and C
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -177,20 +177,12 @@ def _var_interval(sample: FloatArray, alpha: float, miss: float, least: float) -
     from scipy.special import bdtr, bdtrc
 
     n = len(sample)
-    below = _first(lambda k: bdtr(k, n, 1 - alpha) > miss / 2, n)
-    above = _first(lambda k: k == n or bdtrc(k, n, 1 - alpha) <= miss / 2, n) + 1
+    # Both conditions, once true, stay true.
+    below = bisect_left(range(n), True, key=lambda k: bdtr(k, n, 1 - alpha) > miss / 2)
+    above = bisect_left(range(n), True, key=lambda k: bdtrc(k, n, 1 - alpha) <= miss / 2) + 1
     return float(sample[below - 1]) if below > 0 else least, float(
         sample[above - 1]
     ) if above <= n else math.inf
-
-
-def _first(holds: Any, most: int) -> int:
-    """The least k in 0 .. most for which a condition holds that, once true, stays true."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle) else (middle + 1, high)
-    return low
 
 
 def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:

@@ -36,7 +36,6 @@ from tailpath.evaluation.engine import (
     SearchMonitor,
     SearchResult,
     Totals,
-    completed,
     nothing_found,
     summarise,
 )
@@ -246,53 +245,46 @@ def evaluate_as(request: Request) -> CostDistribution:
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(request)
-    by_budget, unrolled_first = None, False
+    many_levels = None  # a policy with more levels of budget than are followed without need
     if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
         by_budget = without_spare_budget(policy)
-        unrolled_first = not 0 < by_budget.budget <= MOST_LEVELS
-    if by_budget is not None and by_budget.budget == 0:
-        policy = by_budget  # no decision depends on the budget: a Markov policy
-    elif unrolled_first:
-        request = replace(request, reason=f"unrolled: the budget has more than {MOST_LEVELS} units")
-    elif by_budget is not None:
-        found = evaluate_budget(request, by_budget)
-        if isinstance(found, CostDistribution):
-            return found
-        request = replace(request, reason=f"unrolled: {found}")
+        if by_budget.budget == 0:
+            policy = by_budget  # no decision depends on the budget: a Markov policy
+        elif by_budget.budget > MOST_LEVELS:
+            many_levels = by_budget
+            why = f"unrolled: the budget has more than {MOST_LEVELS} units"
+            request = replace(request, reason=why)
+        else:
+            found = evaluate_budget(request, by_budget)
+            if isinstance(found, CostDistribution):
+                return found
+            request = replace(request, reason=f"unrolled: {found}")
     try:
         chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
     except LimitExceededError:
-        if by_budget is not None and unrolled_first:
-            found = evaluate_budget(replace(request, reason=""), by_budget)
+        if many_levels is not None:
+            found = evaluate_budget(replace(request, reason=""), many_levels)
             if isinstance(found, CostDistribution):
                 return found
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
-        reason = "; ".join(
-            filter(
-                None,
-                (
-                    request.reason,
-                    f"followed lazily: more than {request.tuning.pairs} pairs of state and memory",
-                ),
-            )
-        )
+        why = f"followed lazily: more than {request.tuning.pairs} pairs of state and memory"
         return evaluate_lazily(
             replace(
                 request,
                 limit=min(request.limit, MOST_NODES["queue"]),
                 engine="queue",
-                reason=reason,
+                reason=f"{request.reason}; {why}" if request.reason else why,
             )
         )
     chain.refuse_zero_cost_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)
-    searched, cycle_error = without_zero_cost_cycles(chain)
-    search = _search_levels if request.engine == "lattice" else _search_costs
-    result, end = search(searched, cycle_error, request)
-    return completed(
-        summarise(request, result, chain.expected_cost, _totals(chain, request)), end, request
-    )
+    searched, cycle_error = chain, ssp.probability_error
+    if chain.has_zero_cost_edges:
+        searched, solved = without_zero_cost_cycles(chain)
+        cycle_error += solved
+    result, end = _search(searched, cycle_error, request)
+    return summarise(request, result, chain.expected_cost, _totals(chain, request), end)
 
 
 def _engine(
@@ -322,21 +314,16 @@ def _engine(
     return ("queue" if reason else "lattice"), reason
 
 
-def _search_levels(
-    chain: CostChain, cycle_error: float, request: Request
-) -> tuple[SearchResult, End]:
-    lattice = lay_out(chain, request.heuristic)
-    if lattice is None:
-        return nothing_found(), End.FINISHED
-    search = LatticeSearch(lattice, request)
-    end = search.run()
-    return search.result(cycle_error), end
-
-
-def _search_costs(
-    chain: CostChain, cycle_error: float, request: Request
-) -> tuple[SearchResult, End]:
-    search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
+def _search(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
+    """What the engine finds before it stops, and why it did."""
+    search: LatticeSearch | QueueSearch
+    if request.engine == "queue":
+        search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
+    else:
+        lattice = lay_out(chain, request.heuristic)
+        if lattice is None:
+            return nothing_found(), End.FINISHED
+        search = LatticeSearch(lattice, request)
     end = search.run()
     return search.result(cycle_error), end
 

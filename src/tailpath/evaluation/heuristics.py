@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
+from tailpath.graph import first_of
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -30,16 +31,9 @@ def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
     number.
     """
     if isinstance(given, Mapping):
-        missing = next(
-            (
-                state
-                for state, goal in zip(ssp.states, ssp.is_goal)
-                if not goal and state not in given
-            ),
-            None,
-        )
-        if missing is not None:
-            raise OptionError(f"the heuristic has no value for state {missing!r}")
+        for state, goal in zip(ssp.states, ssp.is_goal):
+            if not goal and state not in given:
+                raise OptionError(f"the heuristic has no value for state {state!r}")
         values: Any = [given.get(state, 0.0) for state in ssp.states]
     else:
         values = [given(state) for state in ssp.states] if callable(given) else given
@@ -49,7 +43,7 @@ def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
         raise OptionError("a heuristic gives a number for every state") from None
     if array.shape != (ssp.n_states,):
         raise OptionError(f"the heuristic has {array.size} values for {ssp.n_states} states")
-    for index in np.flatnonzero(~(np.isfinite(array) & (array >= 0)))[:1].tolist():
+    for index in first_of(~(np.isfinite(array) & (array >= 0))):
         raise OptionError(
             f"the heuristic is {array[index]:g} at state {ssp.states[index]!r}; it must be a number"
             " of at least 0"
@@ -64,9 +58,7 @@ def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
     height = np.append(heuristic[chain.state[: chain.n]], 0.0)
     over = height[chain.source] - (chain.cost + height[chain.target])
     unit = 1.0 if chain.unit is None else float(chain.unit)
-    for transition in np.flatnonzero(over > ROUNDING * np.maximum(unit, height[chain.source]))[
-        :1
-    ].tolist():
+    for transition in first_of(over > ROUNDING * np.maximum(unit, height[chain.source])):
         source, target = int(chain.source[transition]), int(chain.target[transition])
         to = "the goal" if target >= chain.n else chain.label(target)
         raise OptionError(

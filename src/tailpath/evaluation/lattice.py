@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.forward import (
     AT_LIMIT,
     NEED_ROOM,
@@ -107,7 +106,7 @@ def _along_zero_costs(
     """
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
-    ordered = zero_cost_edge_order(chain.source[zero], chain.target[zero], n)
+    ordered = chain.only(zero).acyclic_order()
     assert ordered is not None, "zero-cost cycles are solved before the search"
     rank, depth = ordered
     # Zero-cost transitions lead to lower ranks, so higher ranks come first.

@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Request, Totals, charged, completed, summarise
+from tailpath.evaluation.engine import Request, Totals, charged, summarise
 from tailpath.evaluation.queue import LazyWalk, QueueSearch
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import in_costs
@@ -37,10 +37,7 @@ def evaluate_lazily(request: Request) -> CostDistribution:
             dtype=np.float64,
         )
     settled = found.open.mass.size == 0 and found.truncated.mass.size == 0
-    paid = found.last + found.open.ahead
-    mean = float(np.sum(found.costs * found.probabilities)) + float(
-        np.sum(found.open.mass * (paid + ahead[found.open.node]))
-    )
+    mean = found.mean(ahead)
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
     error_bound = found.relative_error + (len(found.open.mass) + 4) * UNIT
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
@@ -55,4 +52,4 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     if found.lost > 0:
         totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost, missed)
     cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
-    return completed(summarise(request, found, cost_to_go, totals), end, request)
+    return summarise(request, found, cost_to_go, totals, end)

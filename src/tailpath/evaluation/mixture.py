@@ -7,7 +7,7 @@ members whose head ends before are evaluated with a finer tail until it does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request
 from tailpath.kernels.rounding import UNIT
 
+Bracket = tuple[float, float]
 #: A tail this small is never cut finer.
 LEAST_TAIL = 1e-250
 
@@ -37,40 +38,43 @@ def mixed_distribution(
             costs = evaluate(i, finer)
         members[i] = costs
     share = np.array(weights)
-    values = np.unique(np.concatenate([costs.costs[costs.costs <= last] for costs in members]))
-    probabilities = np.zeros(len(values))
-    for weight, costs in zip(weights, members):
-        inside = costs.costs <= last
-        probabilities[np.searchsorted(values, costs.costs[inside])] += (
-            weight * costs.probabilities[inside]
-        )
-    masses, opened, excesses = zip(*(_beyond(costs, last) for costs in members))
-    mean = float(share @ [costs.mean for costs in members])
-    spread = [
-        costs.std**2 + (costs.mean - mean) ** 2 if np.isfinite(costs.mean) else np.inf
-        for costs in members
-    ]
-    value, low, high = (float(share @ [excess[k] for excess in excesses]) for k in range(3))
     # One product and one addition for each member.
     error_bound = (len(members) + 4) * UNIT
+
+    def mixed(of_members: Iterable[float]) -> float:
+        return float(share @ list(of_members))
+
+    def mixed_bounds(of_members: Iterable[Bracket]) -> Bracket:
+        low, high = map(mixed, zip(*of_members))
+        return low * (1 - error_bound), high * (1 + error_bound)
+
+    inside = [costs.costs <= last for costs in members]
+    values, position = np.unique(
+        np.concatenate([costs.costs[head] for costs, head in zip(members, inside)]),
+        return_inverse=True,
+    )
+    parts = [w * costs.probabilities[head] for w, costs, head in zip(weights, members, inside)]
+    masses, opened, excesses, excess_bounds = zip(*(_beyond(costs, last) for costs in members))
+    mean = mixed(costs.mean for costs in members)
+    spread = mixed(
+        costs.std**2 + (costs.mean - mean) ** 2 if np.isfinite(costs.mean) else np.inf
+        for costs in members
+    )
     return CostDistribution(
         costs=values,
-        probabilities=probabilities,
-        tail_mass=float(share @ masses),
-        open_mass=float(share @ opened),
-        tail_excess=value,
-        tail_excess_bounds=(low * (1 - error_bound), high * (1 + error_bound)),
+        probabilities=np.bincount(position, weights=np.concatenate(parts)).astype(np.float64),
+        tail_mass=mixed(masses),
+        open_mass=mixed(opened),
+        tail_excess=mixed(excesses),
+        tail_excess_bounds=mixed_bounds(excess_bounds),
         alpha=alpha,
         mean=mean,
-        mean_bounds=(
-            float(share @ [costs.mean_bounds[0] for costs in members]) * (1 - error_bound),
-            float(share @ [costs.mean_bounds[1] for costs in members]) * (1 + error_bound),
-        ),
-        deviation=float(np.sqrt(share @ spread)),
-        unreached=float(share @ [costs.unreached for costs in members]),
+        mean_bounds=mixed_bounds(costs.mean_bounds for costs in members),
+        deviation=float(np.sqrt(spread)),
+        unreached=mixed(costs.unreached for costs in members),
         relative_error=max(costs.relative_error for costs in members) + len(members) * 2.0**-52,
         cost_error=max(costs.cost_error for costs in members),
-        dropped=float(share @ [costs.dropped for costs in members]),
+        dropped=mixed(costs.dropped for costs in members),
         expanded=sum(costs.expanded for costs in members),
         engine=members[0].engine,
         reason="; ".join(sorted({costs.reason for costs in members if costs.reason})),
@@ -78,24 +82,19 @@ def mixed_distribution(
         gamma=request.gamma,
         ssp=request.ssp,
         policy=request.policy,
-        unreached_bounds=(
-            float(share @ [costs.unreached_bounds[0] for costs in members]) * (1 - error_bound),
-            float(share @ [costs.unreached_bounds[1] for costs in members]) * (1 + error_bound),
-        ),
+        unreached_bounds=mixed_bounds(costs.unreached_bounds for costs in members),
     )
 
 
-def _beyond(
-    costs: CostDistribution, last: float
-) -> tuple[float, float, tuple[float, float, float]]:
-    """P(Z > last), what of it may arrive, and E[(Z - last)+] with its bounds, of a member whose
-    head reaches that far or has nothing beyond it.
+def _beyond(costs: CostDistribution, last: float) -> tuple[float, float, float, Bracket]:
+    """P(Z > last), what of it may arrive, E[(Z - last)+] and its bounds, of a member whose head
+    reaches that far or has nothing beyond it.
     """
     after = int(np.searchsorted(costs.costs, last, side="right"))
     behind, masses = costs.costs[after:], costs.probabilities[after:]
     mass = float(np.sum(masses))
     if costs.unreached > 0:
-        return mass + costs.tail_mass, mass + costs.open_mass, (np.inf, np.inf, np.inf)
+        return mass + costs.tail_mass, mass + costs.open_mass, np.inf, (np.inf, np.inf)
     end = float(costs.costs[-1]) if costs.costs.size else last
     head = float(np.sum(masses * (behind - last))) + max(end - last, 0.0) * costs.tail_mass
     # What the masses are off by, and the costs, whose differences cancel; what was dropped may
@@ -116,5 +115,6 @@ def _beyond(
     return (
         mass + costs.tail_mass,
         mass + costs.open_mass,
-        (head + costs.tail_excess, low, head + error_bound + high),
+        head + costs.tail_excess,
+        (low, head + error_bound + high),
     )

@@ -27,7 +27,7 @@ import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from tailpath.evaluation.engine import (
     unscaled,
 )
 from tailpath.evaluation.heuristics import ROUNDING, check_consistent
-from tailpath.graph import Transitions
+from tailpath.graph import IntArray, Transitions
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
 from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, integer_costs
 from tailpath.model.ssp import SSP, FloatArray
@@ -54,93 +54,85 @@ from tailpath.policies.unrolling import successors
 GOAL = "goal"
 
 
-class Walk(Protocol):
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost to
-    go. `unit` is None where costs are floats.
+class Walk:
+    """Where a search can go: successors with cost and probability (`step`), and a lower bound on
+    the cost to go (`least`). Costs count in units, or are floats where `unit` is None.
+
+    `ways` are the transitions whose cheapest way outside is V_min; with a discount that is no lower
+    bound, and 0 is. Traps stay infinite under any heuristic: what enters them is lost and need not
+    be followed.
     """
 
     start: Any
     goal: Any
-    unit: Fraction | None
     least_probability: float
-    remembers_all: bool
+    remembers_all = False
 
-    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]: ...
+    def __init__(
+        self,
+        ways: Transitions,
+        level: IntArray | None,
+        unit: Fraction | None,
+        heuristic: Heuristic,
+        gamma: float,
+    ) -> None:
+        costs: list[Any]
+        self.unit: Fraction | None
+        costs, self.unit = integer_costs(ways.cost) if level is None else (level.tolist(), unit)
+        self._least = cheapest_integers(ways, costs)
+        if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
+            self._least = [v if math.isinf(v) else 0 for v in self._least]
+        if gamma < 1:
+            costs, self.unit = ways.cost.tolist(), None
+        self._cost = costs
 
-    def least(self, x: Any) -> float: ...
+    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
+        raise NotImplementedError
+
+    def least(self, x: Any) -> Any:
+        return self._least[x]
 
 
-class ChainWalk:
-    """The transitions of a chain as lists; the goal is node n. Those into traps are dropped and
-    their probability is `lost`.
-    """
+class ChainWalk(Walk):
+    """The transitions of a chain; the goal is node n."""
 
     def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
-        self.start: Any = chain.start
-        self.goal: Any = chain.n
+        super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
+        self.start, self.goal = chain.start, chain.n
         self.least_probability = float(chain.probability.min(initial=1.0))
-        self.remembers_all = False
-        self._row_start = chain.row_start.tolist()
-        least: list[Any]
         if gamma < 1:
-            cost, self.unit = chain.cost.tolist(), None
-            least = discounted_least_cost(chain, gamma).tolist()
-        else:
-            cost, self.unit = (
-                integer_costs(chain.cost)
-                if chain.level is None
-                else (chain.level.tolist(), chain.unit)
-            )
-            least = cheapest_integers(chain, cost)
-        # Traps stay infinite under any heuristic: what enters them is lost and need not be
-        # followed.
-        if isinstance(heuristic, str):
-            self._least = (
-                least if heuristic == "min" else [v if math.isinf(v) else 0 for v in least]
-            )
-        else:
+            least = discounted_least_cost(chain, gamma)
+            self._least = (least if heuristic == "min" else np.zeros_like(least)).tolist()
+        elif not isinstance(heuristic, str):
             height, up = check_consistent(chain, heuristic).tolist(), 1 + Fraction(ROUNDING)
             assert self.unit is not None
             own = (math.floor(as_fraction(h) * up / self.unit) for h in height)
-            self._least = [v if math.isinf(v) else min(v, h) for v, h in zip(least, own)]
-        self._transitions = list(zip(chain.target.tolist(), cost, chain.probability.tolist()))
+            self._least = [v if math.isinf(v) else min(v, h) for v, h in zip(self._least, own)]
+        self._row_start = chain.row_start.tolist()
+        self._transitions = list(zip(chain.target.tolist(), self._cost, chain.probability.tolist()))
 
     def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
         return self._transitions[self._row_start[x] : self._row_start[x + 1]]
 
-    def least(self, x: int) -> Any:
-        return self._least[x]
 
-
-class LazyWalk:
+class LazyWalk(Walk):
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
     policies of the model, hence admissible.
     """
 
+    remembers_all = True
+
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
+        ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+        unit = ssp.cost_unit
+        super().__init__(ways, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
         # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
         self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
-        self.remembers_all = True
-        self.goal: Any = GOAL
-        self.start: Any = (
+        self.goal = GOAL
+        self.start = (
             GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
         )
-        ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
-        self.unit: Fraction | None
-        costs, self.unit = (
-            integer_costs(ssp.outcome_cost)
-            if ssp.cost_unit is None
-            else (ssp.outcome_level.tolist(), ssp.cost_unit)
-        )
-        least = cheapest_integers(ways, costs)
-        if (
-            heuristic != "min" or gamma < 1
-        ):  # the undiscounted V_min is no lower bound on a discounted cost
-            least = [v if math.isinf(v) else 0 for v in least]
-        if gamma < 1:
-            costs, self.unit = ssp.outcome_cost.tolist(), None
-        self._cost, self._least = costs, least
 
     def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
         for state, memory, outcome, p in successors(self.ssp, self.policy, *x):

@@ -29,6 +29,7 @@ from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import zero_cost_order
 from tailpath.evaluation.estimation import Estimate, estimate
+from tailpath.graph import Transitions
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.cost_units import in_costs
@@ -169,36 +170,23 @@ class _Task(NamedTuple):
 
 
 def _laid_out(
-    row_start: NDArray[Any],
-    target: NDArray[Any],
-    probability: FloatArray,
-    cost: NDArray[Any],
-    spent: NDArray[np.int64],
-    trapped: NDArray[np.bool_],
+    rows: Transitions, trapped: NDArray[np.bool_], spent: NDArray[np.int64] | None = None
 ) -> Paths:
-    order, cumulative = np.empty(len(target), dtype=np.int64), np.empty(len(target))
-    lay_rows(row_start, probability, order, cumulative)
+    count = len(rows.target)
+    order, cumulative = np.empty(count, dtype=np.int64), np.empty(count)
+    lay_rows(rows.row_start, rows.probability, order, cumulative)
     return Paths(
-        row_start,
-        target[order].astype(np.int32),
+        rows.row_start,
+        rows.target[order],
         cumulative,
-        cost[order],
-        spent[order] if spent.size else spent,
+        (rows.cost if rows.level is None else rows.level)[order],
+        np.empty(0, dtype=np.int64) if spent is None else spent[order],
         trapped,
     )
 
 
 def _chain_task(chain: CostChain) -> _Task:
-    price = chain.cost if chain.level is None else chain.level
-    paths = _laid_out(
-        chain.row_start,
-        chain.target,
-        chain.probability,
-        price,
-        np.empty(0, dtype=np.int64),
-        ~chain.arrives,
-    )
-    return _Task(paths, NO_STEPS, chain.start, chain.ssp)
+    return _Task(_laid_out(chain, ~chain.arrives), NO_STEPS, chain.start, chain.ssp)
 
 
 def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
@@ -210,7 +198,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     """
     if (
         not same_numbering(policy.ssp, ssp)
-        or zero_cost_order(ssp, policy.level, np.arange(ssp.n_outcomes)) is None
+        or zero_cost_order(ssp, policy.level, np.ones(ssp.n_outcomes, dtype=np.bool_)) is None
     ):
         return None
     try:
@@ -220,16 +208,10 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     trapped = np.zeros(ssp.n_states, dtype=np.bool_)
     trapped[risk_neutral.state] = ~risk_neutral.arrives
     node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    price = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
-    paths = _laid_out(
-        ssp.choice_outcomes,
-        node[ssp.outcome_target],
-        ssp.outcome_probability,
-        price,
-        policy.level,
-        trapped,
-    )
-    return _Task(paths, policy.steps(), int(node[ssp.start_index]), ssp)
+    level = None if ssp.cost_unit is None else ssp.outcome_level
+    rows = ssp.transitions.renumber(node).replaced(level=level)
+    start = int(node[ssp.start_index])
+    return _Task(_laid_out(rows, trapped, policy.level), policy.steps(), start, ssp)
 
 
 def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> NDArray[Any]:

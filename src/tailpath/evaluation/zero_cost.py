@@ -1,11 +1,11 @@
 """Cycles of cost 0 that leak: solved as small linear systems before the search, so that no level is
 unrolled for ever.
 
-Inside a strong component of free edges a walker moves at no cost until it takes an edge out of it.
-Let Q hold the free probabilities inside and R those of leaving, a column for each target and cost;
+Inside a strong component of zero-cost edges a walker moves at no cost until it takes an edge out of
+it. Let Q hold the probabilities inside and R those of leaving, a column for each target and cost;
 then (I - Q)^-1 R says with which probability a walker leaves by which of them. Replacing the rows
 of the component by these changes neither the distribution of the total cost nor V_mean nor V_min,
-and leaves free edges without cycles. Only nodes where the component is entered need a row.
+and leaves no cycle of cost 0. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations
@@ -26,20 +26,15 @@ from tailpath.policies.chain import CostChain
 
 
 def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
-    """An equivalent chain whose free edges have no cycle, and the relative error of a probability
-    beside rounding: that of the model, and what solving cycles may have added.
+    """An equivalent chain whose zero-cost edges have no cycle, and what solving cycles may have
+    added to the relative error of a probability.
     """
-    given = chain.ssp.probability_error
-    if not chain.has_zero_cost_edges:
-        return chain, given
     zero_cost = (
         (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     )
-    if not zero_cost.any():
-        return chain, given
     component, cyclic = chain.only(zero_cost).cycles()
     if not cyclic.any():
-        return chain, given
+        return chain, 0.0
 
     inside = zero_cost & chain.within(component)
     error = 0.0
@@ -85,7 +80,7 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
             level=level,
             outcome=None,
         ),
-        error + given,
+        error,
     )
 
 

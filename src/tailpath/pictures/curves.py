@@ -1,8 +1,8 @@
-"""Curves: CVaR against alpha, and the mean against the CVaR."""
+"""Curves: CVaR against alpha, the mean against the CVaR, and bands between two curves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,10 +46,28 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
             label=without_mathematics(label),
             **drawn,
         )
-    ax.set_xscale("log")
-    ax.set_xlabel("alpha, the mass of the worst tail")
-    ax.set_ylabel("CVaR of the total cost")
-    ax.set_title(without_mathematics(title))
+    ax.set(
+        xscale="log",
+        xlabel="alpha, the mass of the worst tail",
+        ylabel="CVaR of the total cost",
+        title=without_mathematics(title),
+    )
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: str | None = None, **shape: Any) -> Any:
+    """What lies between two ends, by name: abscissas (m,) and ends (m, 2); those beyond the axes
+    end there. Returns the Axes, with whatever else `shape` sets.
+    """
+    ax = own_axes(None, 4.6, 3.0)
+    ax.set(**shape)
+    ax.minorticks_off()
+    for k, (name, (x, ends)) in enumerate(bands.items()):
+        low, high = np.minimum(ends, ax.get_ylim()[1]).T
+        colour, _, line = look(k)
+        drawn = {"facecolor": (colour, 0.18), "edgecolor": colour, "linestyle": line}
+        ax.fill_between(x, low, high, step=step, label=name, gid=f"band-{name}", **drawn)
     ax.legend(frameon=False)
     return ax
 
@@ -60,23 +78,17 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     risk, mean = frontier.risk, frontier.mean
     single = [len(corner.parts) == 1 for corner in frontier]
     before = np.array([corner.before for corner in frontier])
-    for x, y, style, width in (
-        ((risk[:-1], risk[1:]), (mean[:-1], before[1:]), "-", 1.6),
-        ((risk[1:], risk[1:]), (before[1:], mean[1:]), ":", 1.0),
-    ):
-        ax.plot(_in_pieces(*x), _in_pieces(*y), style, color=COLOURS[0], linewidth=width)
+    along = _in_pieces(risk[:-1], risk[1:]), _in_pieces(mean[:-1], before[1:])
+    ax.plot(*along, "-", color=COLOURS[0], linewidth=1.6)
+    jumps = _in_pieces(risk[1:], risk[1:]), _in_pieces(before[1:], mean[1:])
+    ax.plot(*jumps, ":", color=COLOURS[0], linewidth=1.0)
     ax.plot(
         risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
     )
-    for position, text, side, at in (
-        (0, "safest", "left", (8, 0)),
-        (-1, "least mean", "right", (-2, -14)),
-    ):
-        ax.annotate(
-            text, (risk[position], mean[position]), textcoords="offset points", xytext=at, ha=side
-        )
-    ax.set_xlabel(str(frontier.measure))
-    ax.set_ylabel("expected cost")
+    offset = {"textcoords": "offset points"}
+    ax.annotate("safest", (risk[0], mean[0]), xytext=(8, 0), ha="left", **offset)
+    ax.annotate("least mean", (risk[-1], mean[-1]), xytext=(-2, -14), ha="right", **offset)
+    ax.set(xlabel=str(frontier.measure), ylabel="expected cost")
     ax.margins(0.08)
     return ax
 

@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.pictures.style import look, own_axes, without_mathematics
 
-
-class Distribution(Protocol):
-    """What is drawn of a `CostDistribution`."""
-
-    @property
-    def costs(self) -> NDArray[np.float64]: ...
-
-    @property
-    def probabilities(self) -> NDArray[np.float64]: ...
-
-    @property
-    def tail_mass(self) -> float: ...
-
-    @property
-    def mean(self) -> float: ...
-
-    @property
-    def unreached(self) -> float: ...
-
-    def var(self, alpha: float) -> float: ...
-
-    def cvar(self, alpha: float) -> float: ...
-
-
+#: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
+Distribution = Any
 #: Of a policy that may never arrive, costs are shown until so little of what arrives is left.
 LEFT_OUT = 1e-3
 #: More bars than this across the axes would be thinner than the eye can see; beyond the second
@@ -74,9 +52,7 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     # Both are seen beside another distribution.
     ax.set_xlim(min([left, *others[:1]]), max([right, *others[1:]]))
     ax.autoscale(axis="y")
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("total cost")
-    ax.set_ylabel(ax.get_ylabel() or "probability")
+    ax.set(ylim=(0, None), xlabel="total cost", ylabel=ax.get_ylabel() or "probability")
     # Above the axes, where it hides nothing.
     ax.legend(
         title=f"alpha = {alpha:g}",
@@ -215,10 +191,12 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
         xytext=(0, 3),
         fontsize=8,
     )
-    ax.set_yscale("log")
-    ax.set_ylim(floor / 2, 1.3)
-    ax.set_xlim(left=left)
-    ax.set_xlabel("total cost z (markers on the axis: CVaR)")
-    ax.set_ylabel("probability of more than z")
+    ax.set(
+        yscale="log",
+        ylim=(floor / 2, 1.3),
+        xlim=(left, None),
+        xlabel="total cost z (markers on the axis: CVaR)",
+        ylabel="probability of more than z",
+    )
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return ax

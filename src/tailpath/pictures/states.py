@@ -75,9 +75,8 @@ def plot_states(
         ax = own_axes(ax, min(1.2 * width, 12.0), min(1.0 * height + 0.5, 9.0))
         _draw_graph(ssp, shown, choices, strength, ax, (np.array(x), np.array(y)))
         _draw_nodes(ssp, shown, choices, heat, ax, (np.array(x), np.array(y)), heat_label)
-        ax.set_xlim(-0.2, width + 0.2)
-        ax.set_ylim(height, 0)
-        ax.axis("off")
+        ax.set(xlim=(-0.2, width + 0.2), ylim=(height, 0))
+        ax.set_axis_off()
     ax.set_title(without_mathematics(title), fontsize=11)
     return ax
 
@@ -152,16 +151,17 @@ def _draw_map(
         if ssp.is_goal[state]:
             ax.text(column + 0.5, row + 0.5, "G", fontsize=9, fontweight="bold", **CENTRED)
         if state == ssp.start_index:
-            frame = shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, fill=False, zorder=4)
-            frame.set(edgecolor="black", linewidth=1.8)
-            ax.add_patch(frame)
+            frame: dict[str, Any] = {
+                "fill": False,
+                "edgecolor": "black",
+                "linewidth": 1.8,
+                "zorder": 4,
+            }
+            ax.add_patch(shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, **frame))
     if choices is not None:
         _arrows(ssp, choices, strength, ax)
-    ax.set_xlim(0, geometry.columns)
-    ax.set_ylim(geometry.rows, 0)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
+    limits = {"xlim": (0, geometry.columns), "ylim": (geometry.rows, 0)}
+    ax.set(xticks=[], yticks=[], aspect="equal", **limits)
 
 
 def _arrows(ssp: Any, choices: NDArray[Any], strength: NDArray[Any], ax: Any) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import Transitions, members
+from tailpath.graph import IntArray, Transitions, grouped, members
 from tailpath.model.records import Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -168,21 +168,16 @@ class _Side:
         )
         return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
 
-    def to_go(self, groups: list[list[tuple[int, float]]]) -> tuple[FloatArray, FloatArray]:
-        """Mean and CVaR of the cost to go for mixtures of nodes."""
-        group = np.array(
-            [position for position, members in enumerate(groups) for _ in members], dtype=np.int64
-        )
-        node = np.array([node for members in groups for node, _ in members], dtype=np.int64)
-        weight = np.array([weight for members in groups for _, weight in members])
-        total = np.bincount(group, weights=weight, minlength=len(groups))
-        mean = (
-            np.bincount(
-                group, weights=weight * self.chain.expected_cost.value[node], minlength=len(groups)
-            )
-            / total
-        )
-        return mean, cvar_to_go(self.chain, node, group, weight, len(groups), self.alpha)
+    def to_go(
+        self, node: IntArray, group: IntArray, weight: FloatArray, count: int
+    ) -> tuple[list[float], list[float | None]]:
+        """Mean and CVaR of the cost to go for mixtures of nodes, one for each group; None where
+        that CVaR is not known.
+        """
+        own = weight * self.chain.expected_cost.value[node]
+        mean = np.bincount(group, own, count) / np.bincount(group, weight, count)
+        cvar = cvar_to_go(self.chain, node, group, weight, count, self.alpha)
+        return mean.tolist(), [None if np.isnan(each) else each for each in cvar.tolist()]
 
 
 @takes_alpha
@@ -218,35 +213,42 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     ('road', 60.0, 30.0)
     """
     alpha = check_invertible_alpha(alpha)
-    sides = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
-    parted: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}
-    for (x, y), probability in _partings(*sides).items():
-        key = (
-            int(sides[0].chain.state[x]),
-            tuple(sides[0].decision(x).items()),
-            tuple(sides[1].decision(y).items()),
-        )
-        parted.setdefault(key, []).append((x, y, probability))
-    groups = list(parted.values())
-    first_mean, first_cvar = sides[0].to_go([[(x, p) for x, _, p in group] for group in groups])
-    second_mean, second_cvar = sides[1].to_go([[(y, p) for _, y, p in group] for group in groups])
-    rows = [
-        Parting(
-            ssp.states[state],
-            sides[0].words([x for x, _, _ in group]),
-            action_of(ssp, list(one)),
-            sides[1].words([y for _, y, _ in group]),
-            action_of(ssp, list(other)),
-            min(sum(p for _, _, p in group), 1.0),
-            float(first_mean[position]),
-            float(second_mean[position]),
-            *(
-                None if np.isnan(cvar[position]) else float(cvar[position])
-                for cvar in (first_cvar, second_cvar)
+    one, other = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
+    parted = _partings(one, other)
+    number: dict[tuple[Any, ...], int] = {}  # of what is told as one: the state, and both decisions
+    groups = [
+        number.setdefault(
+            (
+                int(one.chain.state[x]),
+                tuple(one.decision(x).items()),
+                tuple(other.decision(y).items()),
             ),
+            len(number),
         )
-        for position, ((state, one, other), group) in enumerate(parted.items())
+        for x, y in parted
     ]
+    nodes, weight = np.array(list(parted), dtype=np.int64).reshape(-1, 2), list(parted.values())
+    group, count = np.array(groups, dtype=np.int64), len(number)
+    first_mean, first_cvar = one.to_go(nodes[:, 0], group, np.array(weight), count)
+    second_mean, second_cvar = other.to_go(nodes[:, 1], group, np.array(weight), count)
+    order, start = grouped(group, count)
+    rows = []
+    for k, (state, first_choice, second_choice) in enumerate(number):
+        own = order[start[k] : start[k + 1]].tolist()
+        rows.append(
+            Parting(
+                ssp.states[state],
+                one.words(nodes[own, 0].tolist()),
+                action_of(ssp, list(first_choice)),
+                other.words(nodes[own, 1].tolist()),
+                action_of(ssp, list(second_choice)),
+                min(sum(weight[pair] for pair in own), 1.0),
+                first_mean[k],
+                second_mean[k],
+                first_cvar[k],
+                second_cvar[k],
+            )
+        )
     rows.sort(
         key=lambda row: (
             -round(row.probability, 9),
@@ -254,13 +256,8 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
             decision_in_words(row.first_action),
         )
     )
-    costs = [side.costs for side in sides]
-    return Differences(
-        tuple(rows),
-        alpha,
-        (costs[0].mean, costs[1].mean),
-        (costs[0].cvar(alpha), costs[1].cvar(alpha)),
-    )
+    means = one.costs.mean, other.costs.mean
+    return Differences(tuple(rows), alpha, means, (one.costs.cvar(alpha), other.costs.cvar(alpha)))
 
 
 def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
