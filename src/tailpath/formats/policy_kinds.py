@@ -23,7 +23,7 @@ from tailpath.formats.names import (
     encode_unit,
     positive_fraction,
 )
-from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
+from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
@@ -181,38 +181,51 @@ def unpack(
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
     try:
-        old = _skeleton(header, source, kind, path) if elsewhere else None
-        return (_unpack_atoms if kind.startswith("atom") else _unpack_budget)(
-            header, source, ssp, path, old
-        )
+        return _unpack_table(header, source, ssp, path, elsewhere)
     except PolicyError as error:
         if elsewhere:
             raise
         raise FormatError(f"{path}: {error}") from None
 
 
-def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -> Skeleton:
-    """The names and choices of the model that the file was made for."""
+def _unpack_table(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
+) -> Policy:
+    """A policy whose numbers are those of the model it was made for."""
+    model = _made_for(header, source, path) if elsewhere else ssp
+    if header["kind"].startswith("atom"):
+        atoms = _unpack_atoms(header, source, model, path)
+        return atoms_on(ssp, atoms, path) if elsewhere else atoms
+    level = source("level", np.int64, 1)
+    deadline = header.get("deadline", False)
+    if type(deadline) is not bool:
+        raise FormatError(f"{path}: deadline must be true or false")
+    if elsewhere:  # where costs are those of the other model
+        level = np.zeros(model.n_outcomes, dtype=np.int64)
+    policy = _unpack_budget(header, source, model, path, level)
+    policy = budgets_on(ssp, policy, path) if elsewhere else policy
+    return policy.by_deadline() if deadline else policy
+
+
+def _made_for(header: Mapping[str, Any], source: Source, path: str) -> SSP:
+    """The model that the file was made for, by its names and choices."""
     if "states" not in header or "actions" not in header:
         raise PolicyError(
             f"{path}: this file is older than the names in it, and fits no model but its own; write"
             " it again"
         )
-    arrays: dict[str, Any] = {
-        name: source(name, dtype, 1)
-        for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
-    }
-    parts: dict[str, Any] = {
+    arrays = _SKELETON | (_OUTCOMES if header["kind"].startswith("atom") else {})
+    names = {
         what: decode_own_names(header[what], f"{path}: {what}") for what in ("states", "actions")
     }
-    old = Skeleton(**parts, **arrays)
-    old.check(path)
-    return old
+    return made_for({**names, **_arrays(source, arrays)}, path)
 
 
-def _unpack_atoms(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
-) -> AtomPolicy:
+def _arrays(source: Source, types: Mapping[str, Any], axes: int = 1) -> dict[str, Any]:
+    return {name: source(name, dtype, axes) for name, dtype in types.items()}
+
+
+def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
     start = _integer(header.get("start_atom"), f"{path}: start_atom")
     arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
     if header["kind"] == "atom grids":
@@ -220,34 +233,21 @@ def _unpack_atoms(
         if not np.isin(own, (0, 1)).all():
             raise FormatError(f"{path}: own must hold 0 and 1")
         arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-    return (
-        AtomPolicy(ssp, start_atom=start, **arrays)
-        if old is None
-        else atoms_on(ssp, old, path, AtomTables(start_atom=start, **arrays))
-    )
+    return AtomPolicy(ssp, start_atom=start, **arrays)
 
 
 def _unpack_budget(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, level: Array
 ) -> BudgetPolicy:
     budget = _integer(header.get("budget"), f"{path}: budget")
     unit = _decode_unit(header.get("unit"), f"{path}: unit")
     if header["kind"] == "budget steps":
-        steps: dict[str, Any] = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
+        steps = _arrays(source, _STEPS)
     else:
         risk_neutral = source("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(header, source, old or ssp, risk_neutral)
+        changes = old_budgets.old_changes(header, source, ssp, risk_neutral)
         steps = {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
-    level = source("level", np.int64, 1)
-    deadline = header.get("deadline", False)
-    if type(deadline) is not bool:
-        raise FormatError(f"{path}: deadline must be true or false")
-    policy = (
-        BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
-        if old is None
-        else budget_on(ssp, old, path, steps, budget, unit)
-    )
-    return policy.by_deadline() if deadline else policy
+    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:
