@@ -42,6 +42,8 @@ from tailpath.texts import did_you_mean
 Number = Any  # int, float or Fraction
 Answer = Callable[[Number], float]
 Row = tuple[Name, Name, Name, Number, Number]
+#: Pairs of a probability and an expected number of steps.
+Open = Iterable[tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -64,15 +66,7 @@ def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
     """Pay `cost` for each trial until the first success, which has probability `p`."""
     p, cost = _chance(p), _cost(cost, positive=True)
     rows = [("trying", "try", "done", p, cost), ("trying", "try", "trying", 1 - p, cost)]
-    return _counted(
-        "geometric",
-        rows,
-        "trying",
-        ["done"],
-        cost,
-        lambda n: (1 - p) ** n,
-        lambda n: (1 - p) ** n / p,
-    )
+    return _counted("geometric", rows, "trying", ["done"], cost, lambda n: [((1 - p) ** n, 1 / p)])
 
 
 def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
@@ -87,18 +81,11 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
 
-    def so_far(n: int, j: int) -> Fraction:
-        return math.comb(n, j) * p**j * (1 - p) ** (n - j) if j <= n else Fraction(0)
+    def going_on(n: int) -> Open:
+        for j in range(min(r, n + 1)):
+            yield math.comb(n, j) * p**j * (1 - p) ** (n - j), (r - j) / p
 
-    return _counted(
-        "negative-binomial",
-        rows,
-        0,
-        [r],
-        cost,
-        lambda n: sum((so_far(n, j) for j in range(r)), Fraction(0)),
-        lambda n: sum((so_far(n, j) * (r - j) / p for j in range(r)), Fraction(0)),
-    )
+    return _counted("negative-binomial", rows, 0, [r], cost, going_on)
 
 
 def deterministic_chain(n: int = 5, cost: Number = 1) -> Problem:
@@ -152,15 +139,10 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
         odds = lose / win
         return (x - target * (1 - odds**x) / (1 - odds**target)) / (lose - win)
 
-    return _counted(
-        "gamblers-ruin",
-        rows,
-        fortune,
-        [0, target],
-        Fraction(1),
-        lambda n: sum((inside(n, x) for x in range(1, target)), Fraction(0)),
-        lambda n: sum((inside(n, x) * plays_left(x) for x in range(1, target)), Fraction(0)),
-    )
+    def going_on(n: int) -> Open:
+        return ((inside(n, x), plays_left(x)) for x in range(1, target))
+
+    return _counted("gamblers-ruin", rows, fortune, [0, target], Fraction(1), going_on)
 
 
 def coupon_collector(n: int = 8) -> Problem:
@@ -174,22 +156,11 @@ def coupon_collector(n: int = 8) -> Problem:
         for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
     ]
 
-    def missing(t: int, weight: Callable[[int], Fraction]) -> Fraction:
-        terms = (
-            (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t * weight(j)
-            for j in range(1, n + 1)
-        )
-        return sum(terms, Fraction(0))
+    def going_on(t: int) -> Open:
+        for j in range(1, n + 1):
+            yield (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t, Fraction(n, j)
 
-    return _counted(
-        "coupon-collector",
-        rows,
-        0,
-        [n],
-        Fraction(1),
-        lambda t: missing(t, lambda j: Fraction(1)),
-        lambda t: missing(t, lambda j: Fraction(n, j)),
-    )
+    return _counted("coupon-collector", rows, 0, [n], Fraction(1), going_on)
 
 
 def counter_example() -> Problem:
@@ -289,10 +260,19 @@ def _counted(
     start: Name,
     goals: list[Name],
     cost: Fraction,
-    tail: Callable[[int], Fraction],
-    excess: Callable[[int], Fraction],
+    going_on: Callable[[int], Open],
 ) -> Problem:
-    """A problem whose cost is `cost` times a number of steps N, from P(N > n) and E[(N - n)+]."""
+    """A problem whose cost is `cost` times a number of steps N. `going_on(n)` are the ways in which
+    a run has not ended after n steps: the probability of each, and the steps still expected.
+
+    P(N > n) is the sum of the probabilities, and E[(N - n)+] that of the products.
+    """
+
+    def tail(n: int) -> Fraction:
+        return sum((p for p, _ in going_on(n)), Fraction(0))
+
+    def excess(n: int) -> Fraction:
+        return sum((p * steps for p, steps in going_on(n)), Fraction(0))
 
     def below_var(n: int, alpha: Fraction) -> bool:
         return tail(n) > alpha or tail(n) == 1  # VaR at alpha = 1 is the least cost that can happen

@@ -17,7 +17,7 @@ import numpy as np
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.reading import Reading
-from tailpath.graph import FloatArray
+from tailpath.graph import FloatArray, first_of
 from tailpath.model.cost_units import as_fraction
 
 
@@ -68,7 +68,7 @@ class CostRule:
 
 def refuse_infinite(costs: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
     """Refuse the first cost that is not a number, such as a sum beyond the floats."""
-    for outcome in np.flatnonzero(~np.isfinite(costs))[:1].tolist():
+    for outcome in first_of(~np.isfinite(costs)):
         raise FormatError(f"{where}: {name_outcome(outcome)} costs {costs[outcome]:g}")
 
 
@@ -78,7 +78,7 @@ def refuse_improbable(
     """Refuse the first negative probability, before outcomes are merged: a merged one could hide
     it.
     """
-    for outcome in np.flatnonzero(~(probability >= 0))[:1].tolist():
+    for outcome in first_of(~(probability >= 0)):
         raise FormatError(
             f"{where}: {name_outcome(outcome)} has probability {probability[outcome]:g}"
         )

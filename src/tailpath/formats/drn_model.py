@@ -11,9 +11,9 @@ import numpy as np
 from tailpath.formats import bulk
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
 from tailpath.formats.text import as_they_appear, lines_of
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, owners
+from tailpath.graph import Array, FloatArray, IntArray, owners
 
 UNNAMED = "__NOLABEL__"
 STATE, ACTION, TRANSITION = range(3)
@@ -126,13 +126,7 @@ def _labels(
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
-
-    def mask(label: str) -> BoolArray:
-        carries = np.zeros(len(states), dtype=np.bool_)
-        carries[carried[label]] = True
-        return np.asarray(carries[of_state])
-
-    return Lazy(carried, mask)
+    return marked(carried, of_state)
 
 
 def _structures(header: Header, body: ParsedBody, of_choice: Array) -> Lazy[Reward]:

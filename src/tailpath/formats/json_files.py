@@ -53,7 +53,7 @@ from tailpath.formats.names import (
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
-from tailpath.graph import Array
+from tailpath.graph import Array, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP
@@ -219,10 +219,10 @@ class _Document:
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[state]
-        for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
+        for number in first_of(of_goal & ((target != state) | (cost != 0))):
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
         inside = (probability >= 0) & (probability <= 1)
-        for number in np.flatnonzero(of_goal & ~inside)[:1].tolist():
+        for number in first_of(of_goal & ~inside):
             raise FormatError(
                 f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
                 " loop lies outside [0, 1]"

@@ -47,15 +47,9 @@ class Lazy(Mapping[str, T]):
 Labels = Lazy[BoolArray]
 
 
-def marked(members: Mapping[str, Sequence[int] | Array], n_states: int) -> Labels:
-    """Labels from the states that carry them."""
-
-    def mask(label: str) -> BoolArray:
-        carries = np.zeros(n_states, dtype=np.bool_)
-        carries[np.asarray(members[label], dtype=np.int64)] = True
-        return carries
-
-    return Lazy(members, mask)
+def marked(members: Mapping[str, Sequence[int]], kind: Array) -> Labels:
+    """Labels from the kinds of states that carry them, by the kind of each state, (n,)."""
+    return Lazy(members, lambda label: np.isin(kind, np.array(members[label], dtype=np.int64)))
 
 
 @dataclass(frozen=True)

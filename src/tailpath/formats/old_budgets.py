@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import PolicyError
-from tailpath.graph import Array, members_of
+from tailpath.graph import Array, first_of, members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 
@@ -106,7 +106,7 @@ def _check_rows(row: Array, end: int) -> None:
 def _own(position: Array, state: Array, model: SSP) -> Array:
     """Positions among the choices of states as choices."""
     first, end = model.state_choices[state], model.state_choices[state + 1]
-    for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():
+    for at in first_of((position < 0) | (position >= end - first)):
         raise PolicyError(
             f"the table has a choice that state {model.states[int(state[at])]!r} does not have"
         )

@@ -61,7 +61,7 @@ def _model(path: str, reading: Reading) -> Labelled:
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
     labels = (
-        marked({"init": [0]}, tra.n_states)
+        marked({"init": [0]}, np.arange(tra.n_states))
         if path_name is None
         else _labels(path_name, tra.n_states, reading)
     )
@@ -120,7 +120,7 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
             if word not in names:
                 raise file.fail(f"label {shorten(word)!r} is not declared")
             members[names[word]].append(state)
-    return marked(members, n_states)
+    return marked(members, np.arange(n_states))
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:

@@ -87,7 +87,7 @@ class ExplicitFile(TextFile):
         parts: list[Columns] = []
         for piece in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
             integers = np.empty((width, piece.n_lines), dtype=np.int32)
-            ends = np.empty((2, piece.n_lines))
+            values = np.empty(piece.n_lines)
             word = np.full(piece.n_lines, -1, dtype=np.int32)
             n_blanks = piece.count(ord(" "))
             widths = (width, width + 1) if named else (width,)
@@ -100,10 +100,10 @@ class ExplicitFile(TextFile):
                     found = piece.columns(which, " ", kinds)
                     rows = slice(None) if which.all() else which
                     integers[:, rows] = found[:width]
-                    ends[:, rows] = found[width].understood(self._ends).T
+                    values[rows] = found[width].understood(self.numbers)
                     if n > width:
                         word[rows] = found[-1].understood(entered)
-            parts.append((integers, ends, word))
+            parts.append((integers, np.broadcast_to(values, (2, len(values))), word))
         if any(name.split() != [name] for name in names):
             raise bulk.OddError
         first = self.header_line + 1
