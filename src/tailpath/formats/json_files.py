@@ -50,6 +50,7 @@ from tailpath.formats.names import (
     encode_members,
     encode_name,
     json_texts,
+    refuse_unknown,
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
@@ -102,11 +103,7 @@ def read(path: str, reading: Reading) -> Any:
 
 def _check_members(document: Any, path: str) -> None:
     check_header(document, path, FORMAT, VERSION)
-    for key in document:
-        if key not in _MEMBERS:
-            raise FormatError(
-                f"{path}: unknown member {shorten(repr(key))}; known are {', '.join(_MEMBERS)}"
-            )
+    refuse_unknown(document, _MEMBERS, f"{path}: ")
     for key in ("start", "goals", "outcomes"):
         if key not in document:
             raise FormatError(f"{path}: the member {key!r} is missing")

@@ -150,18 +150,10 @@ def _starts(model: Labelled, start: Any) -> IntArray:
         if chosen.size == 0:
             raise FormatError(f"{model.where}: no state carries the label {start!r} of the start")
         return chosen
-    number = (
-        int(start)
-        if isinstance(start, int)
-        or (isinstance(start, str) and start.isascii() and start.isdigit() and len(start) < 19)
-        else -1
-    )
+    digits = str(start)
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
     if not 0 <= number < model.n_states:
-        what = (
-            f"no label {start!r}, and no state of this number"
-            if number >= 0
-            else f"no label {start!r}"
-        )
+        what = f"no label {start!r}" + (", and no state of this number" if number >= 0 else "")
         among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
         near = did_you_mean(start, model.labels)
         raise FormatError(

@@ -5,7 +5,7 @@ before a kernel may use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,6 +22,7 @@ from tailpath.formats.names import (
     encode_names,
     encode_unit,
     positive_fraction,
+    refuse_unknown,
 )
 from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
 from tailpath.graph import Array
@@ -164,12 +165,7 @@ def unpack(
         raise FormatError(
             f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
         )
-    known = (*_COMMON, *MEMBERS[kind])
-    for member in header:
-        if member not in known:
-            raise FormatError(
-                f"{path}: unknown member {shorten(repr(member))}; known are {', '.join(known)}"
-            )
+    refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
     if kind == "markov":
         return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
     if kind == "memory":
@@ -373,13 +369,14 @@ def _decode_unit(value: Any, where: str) -> Any:
 
 def check_fit(policy: Policy, ssp: SSP, path: str) -> None:
     """Every name must be the model's; tables of numbers check themselves."""
+    decisions: Iterable[tuple[Name, Decision]] = ()
     if isinstance(policy, MarkovPolicy):
-        for state, decision in policy.decisions.items():
-            _check_names(ssp, state, decision, path)
+        decisions = policy.decisions.items()
     elif isinstance(policy, MemoryPolicy):
-        for (state, _), decision in policy.action_.items():
-            _check_names(ssp, state, decision, path)
-    elif isinstance(policy, MixedPolicy):
+        decisions = ((state, decision) for (state, _), decision in policy.action_.items())
+    for state, decision in decisions:
+        _check_names(ssp, state, decision, path)
+    if isinstance(policy, MixedPolicy):
         for i, member in enumerate(policy.members):
             check_fit(member, ssp, f"{path}: members[{i}]")
 

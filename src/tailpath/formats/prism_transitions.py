@@ -16,7 +16,7 @@ from tailpath.formats.reading import Reading
 from tailpath.formats.text import TextFile, after
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
 
-#: Integers (width, n), low and high ends (2, n), numbers of words (n,).
+#: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of words (n,).
 Columns = tuple[Array, Array, Array]
 
 
@@ -103,7 +103,7 @@ class ExplicitFile(TextFile):
                     values[rows] = found[width].understood(self.numbers)
                     if n > width:
                         word[rows] = found[-1].understood(entered)
-            parts.append((integers, np.broadcast_to(values, (2, len(values))), word))
+            parts.append((integers, values[None], word))
         if any(name.split() != [name] for name in names):
             raise bulk.OddError
         first = self.header_line + 1
@@ -166,12 +166,11 @@ class ExplicitFile(TextFile):
 def _joined(
     lines: Sequence[int], parts: Sequence[Columns], names: Mapping[str, int], width: int
 ) -> ExplicitRows:
-    none = np.zeros((width, 0), np.int32), np.zeros((2, 0)), np.zeros(0, np.int32)
-    columns = zip(none, *parts)
-    integers, (low, high), word = (np.concatenate(column, axis=-1) for column in columns)
-    return ExplicitRows(
-        lines, integers.T, high, word, list(names), low if (low != high).any() else None
-    )
+    none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
+    columns = zip(*(parts or [none]))
+    integers, ends, word = (np.concatenate(column, axis=-1) for column in columns)
+    low = ends[0] if (ends[0] != ends[-1]).any() else None
+    return ExplicitRows(lines, integers.T, ends[-1], word, list(names), low)
 
 
 class TransitionFile:

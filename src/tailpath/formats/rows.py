@@ -27,9 +27,12 @@ class Rows(NamedTuple):
 
     def only(self, mask: BoolArray) -> Rows:
         """Some of the rows."""
-        *columns, chances = self
         return Rows(
-            *(column[mask] for column in columns), tuple(chance[mask] for chance in chances)
+            self.state[mask],
+            self.action[mask],
+            self.target[mask],
+            self.cost[mask],
+            tuple(chance[mask] for chance in self.chances),
         )
 
     def extended(self, state: Any, action: int, target: Array, cost: float, chance: float) -> Rows:
