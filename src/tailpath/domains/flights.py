@@ -246,9 +246,9 @@ def _services(destination: str) -> Services:
         some[usual] = -(-by_hour[name].transform("median") // UNIT) * UNIT
     some["over"] = some["arrives"] - some["usual"]
     some["part"] = np.searchsorted(PARTS, some["hour"], side="right")
-    waited = dict(_by(some[some["late"]], ["origin"], lambda group: _steps(group["over"], LATE)))
-    bad = dict(_by(some[some["bad"]], ["origin", "part"], _counted))
-    plain = dict(_by(some, ["origin", "hour"], _counted))
+    waited = _by(some[some["late"]], ["origin"], lambda group: _steps(group["over"], LATE))
+    bad = _by(some[some["bad"]], ["origin", "part"], _counted)
+    plain = _by(some, ["origin", "hour"], _counted)
     first = some.drop_duplicates(["origin", "hour"]).set_index(["origin", "hour"])
     return {
         (airport, hour): _Service(
@@ -262,9 +262,8 @@ def _services(destination: str) -> Services:
     }
 
 
-def _by(table: Any, columns: list[str], count: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
-    for key, group in table.groupby(columns):
-        yield key, count(group)
+def _by(table: Any, columns: list[str], count: Callable[[Any], Any]) -> dict[Any, Any]:
+    return {key: count(group) for key, group in table.groupby(columns)}
 
 
 def _counted(group: Any) -> dict[Any, int]:

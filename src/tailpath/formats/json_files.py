@@ -144,10 +144,8 @@ class _Names:
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
         self.names = Numbered()
-        for number, name in enumerate(names):
-            if self.names.index.setdefault(name, number) != number:
-                raise FormatError(f"{path}: {what} has {name!r} twice")
-            self.names.first.append(name)
+        self.names.first.extend(names)
+        self.names.index.update((name, number) for number, name in enumerate(names))
 
     def __len__(self) -> int:
         return len(self.names.first) if self.span < 0 else self.span

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from tailpath.formats.extras import Extras
-from tailpath.graph import Array, BoolArray, FloatArray, owners
+from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.ssp import Name
 
 T = TypeVar("T")
@@ -76,9 +76,3 @@ class Labelled:
     @property
     def n_states(self) -> int:
         return len(self.state_choices) - 1
-
-    def choice_state(self) -> Array:
-        return owners(self.state_choices, np.int32)
-
-    def branch_choice(self) -> Array:
-        return owners(self.choice_branches, np.int32)

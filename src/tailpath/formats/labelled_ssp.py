@@ -27,7 +27,7 @@ from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.reading import Reading
 from tailpath.formats.rows import Rows
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import Name
@@ -80,7 +80,9 @@ def _without_goal_rows(
     """The actions, the rows of all states but the goals, without impossible branches and with their
     costs, and what is noted.
     """
-    choice_state, branch_choice = model.choice_state(), model.branch_choice()
+    choice_state, branch_choice = (
+        owners(offsets, np.int32) for offsets in (model.state_choices, model.choice_branches)
+    )
     state = choice_state[branch_choice]
     costs = _costs(model, cost, rule, choice_state, branch_choice)
     used = ~is_goal[state]

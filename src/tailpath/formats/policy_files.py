@@ -38,7 +38,7 @@ import numpy as np
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, converted, write_archive
-from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
+from tailpath.formats.files import load_json, located, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
@@ -167,9 +167,7 @@ def read_policy(
         raise FormatError(f"{path_name}: nested too deeply") from None
     except TailpathError as error:
         kind = FormatError if isinstance(error, FormatError) else PolicyError
-        raise kind(
-            brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
-        ) from None
+        raise kind(located(error, path_name)) from None
     return policy
 
 

@@ -101,16 +101,13 @@ def pack(policy: Policy) -> Stored:
             _decision_rows({(state,): choice for state, choice in policy.decisions.items()}),
         )
     if isinstance(policy, AtomPolicy):
-        arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
-        arrays |= {name: getattr(policy.ssp, name) for name in (*_SKELETON, *_OUTCOMES)}
-        grids = policy.grids
-        arrays |= (
-            {} if grids is None else {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
-        )
-        kind = "atom" if grids is None else "atom grids"
-        return Stored(
-            kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp
-        )
+        arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
+        kind, grids = "atom", policy.grids
+        if grids is not None:
+            kind = "atom grids"
+            arrays |= {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+        header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
+        return Stored(kind, header, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
         header = {
             "budget": int(policy.budget),
@@ -118,9 +115,7 @@ def pack(policy: Policy) -> Stored:
             **_names(policy.ssp),
         }
         header |= {"deadline": True} if policy.deadline else {}
-        arrays = {name: getattr(policy, name) for name in (*_STEPS, "level")} | {
-            name: getattr(policy.ssp, name) for name in _SKELETON
-        }
+        arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
         return Stored("budget steps", header, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(
         callable(part) for part in (policy.start_, policy.action_, policy.remember_)
@@ -149,6 +144,10 @@ def pack(policy: Policy) -> Stored:
     )
 
 
+def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
+    return {name: getattr(thing, name) for name in names}
+
+
 def _names(ssp: SSP) -> dict[str, Any]:
     """The names that the numbers of a table stand for."""
     return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
@@ -172,7 +171,7 @@ def unpack(
         return MemoryPolicy(
             decode_name(header.get("start"), f"{path}: start"),
             _decisions(header, 2, path),
-            _remembered(header, path),
+            _table(header, "remember", 5, "memory", path),
         )
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
@@ -305,11 +304,7 @@ def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
 def _decisions(
     header: Mapping[str, Any], width: int, path: str
 ) -> dict[tuple[Name, ...], Decision]:
-    table: dict[tuple[Name, ...], Any] = {}
-    for where, key, (action,) in _rows(header, "decisions", width, 1, path):
-        if key in table:
-            raise FormatError(f"{where}: a second decision for {key!r}")
-        table[key] = decode_name(action, where)
+    table = _table(header, "decisions", width, "decision", path)
     mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
     for where, key, (named, share) in _rows(header, "mixed", width, 2, path):
         action = decode_name(named, where)
@@ -325,13 +320,16 @@ def _decisions(
     return {**table, **mixed}
 
 
-def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], Name]:
-    remember: dict[tuple[Name, ...], Name] = {}
-    for where, key, (memory,) in _rows(header, "remember", 5, 1, path):
-        if key in remember:
-            raise FormatError(f"{where}: a second memory for {key!r}")
-        remember[key] = decode_name(memory, where)
-    return remember
+def _table(
+    header: Mapping[str, Any], member: str, width: int, what: str, path: str
+) -> dict[tuple[Name, ...], Name]:
+    """The last name of each row by the names before it."""
+    table: dict[tuple[Name, ...], Name] = {}
+    for where, key, (value,) in _rows(header, member, width, 1, path):
+        if key in table:
+            raise FormatError(f"{where}: a second {what} for {key!r}")
+        table[key] = decode_name(value, where)
+    return table
 
 
 def _rows(

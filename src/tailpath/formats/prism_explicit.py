@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -148,13 +149,8 @@ def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Rewa
     def has_rewards(path_name: str) -> bool:
         return any(_beside(path_name, suffix) for suffix in ("srew", "trew"))
 
-    stems = [stem] if has_rewards(stem) else []
-    while not stems or stems[-1] != stem:
-        candidate = f"{stem}{len(stems) + 1}"
-        if not has_rewards(candidate):
-            break
-        stems.append(candidate)
-    for number, path_name in enumerate(stems, start=1):
+    numbered = takewhile(has_rewards, (f"{stem}{number}" for number in count(1)))
+    for number, path_name in enumerate([stem] if has_rewards(stem) else numbered, start=1):
         names: list[str] = []
         columns = [
             None
@@ -228,10 +224,10 @@ def _refuse_unclear(file: ExplicitFile, found: ExplicitRows, tra: TransitionFile
     if found.low is not None:
         raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
     n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
-    for state, count in file.rows_of_state.items():
-        if state < tra.n_states and count != n_choices[state]:
+    for state, n_rows in file.rows_of_state.items():
+        if state < tra.n_states and n_rows != n_choices[state]:
             raise FormatError(
-                f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of"
+                f"{file.path}: {n_rows} rows of rewards for the {n_choices[state]} choices of"
                 f" state {state}, and nothing says whose they are; export the rewards without"
                 " -exportrows"
             )
