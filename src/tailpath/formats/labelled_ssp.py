@@ -26,7 +26,7 @@ from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.reading import Reading
-from tailpath.formats.rows import Rows
+from tailpath.formats.rows import OutcomeColumns
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
@@ -76,7 +76,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
 
 def _without_goal_rows(
     model: Labelled, is_goal: BoolArray, cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], Rows, list[str]]:
+) -> tuple[Sequence[Name], OutcomeColumns, list[str]]:
     """The actions, the rows of all states but the goals, without impossible branches and with their
     costs, and what is noted.
     """
@@ -86,14 +86,7 @@ def _without_goal_rows(
     state = choice_state[branch_choice]
     costs = _costs(model, cost, rule, choice_state, branch_choice)
     used = ~is_goal[state]
-    notes = []
-    of_goals = ~used & (model.probability > 0)
-    away = np.count_nonzero(of_goals & (model.target != state))
-    if away:
-        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
-    paid = np.count_nonzero(costs[of_goals]) if rule.step_cost is None else 0
-    if paid:
-        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    notes = _left_out(model, state, used, costs if rule.step_cost is None else None)
 
     def choice_named(choice: int) -> str:
         owner = int(choice_state[choice])
@@ -107,12 +100,11 @@ def _without_goal_rows(
     if not np.isfinite(costs).all():  # of a million states, another copy only for the message
         refuse_infinite(np.where(used, costs, 0.0), model.where, named)
     mask = ~is_goal[choice_state]
-    n_branches = np.bincount(branch_choice[used], minlength=len(mask))
-    for choice in first_of(mask & (n_branches == 0)):
+    for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
         raise FormatError(f"{model.where}: {choice_named(choice)} has no outcomes")
     actions, action = _named_choices(model, choice_state, mask)
     rank = np.cumsum(mask, dtype=np.int32) - 1
-    rows = Rows(
+    rows = OutcomeColumns(
         state[used],
         action[rank[branch_choice[used]]],
         model.target[used],
@@ -120,6 +112,21 @@ def _without_goal_rows(
         tuple(each[used] for each in (model.low, model.probability) if each is not None),
     )
     return actions, rows, notes
+
+
+def _left_out(
+    model: Labelled, state: Array, used: BoolArray, costs: FloatArray | None
+) -> list[str]:
+    """What is noted of the branches of goals, which are not used."""
+    notes = []
+    of_goals = ~used & (model.probability > 0)
+    away = np.count_nonzero(of_goals & (model.target != state))
+    if away:
+        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+    paid = 0 if costs is None else np.count_nonzero(costs[of_goals])
+    if paid:
+        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    return notes
 
 
 def _goal(model: Labelled, goal: str | None) -> BoolArray:

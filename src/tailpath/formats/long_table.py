@@ -32,7 +32,7 @@ from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
-from tailpath.formats.rows import Rows
+from tailpath.formats.rows import OutcomeColumns
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
     Block,
@@ -65,7 +65,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
     chances = tuple(table.chances) or (np.ones(len(costs)),)
-    rows = Rows(state, action, target, costs, chances)
+    rows = OutcomeColumns(state, action, target, costs, chances)
     del table.source, table.target, table.action  # a million states fill a gigabyte
     del table.price, table.chances
     is_goal, notes = _goals(table, state, target, costs, states, reading.goals)

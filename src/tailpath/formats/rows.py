@@ -13,7 +13,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 
 
-class Rows(NamedTuple):
+class OutcomeColumns(NamedTuple):
     """Outcomes in any order, a row each, by the numbers of states and actions. `chances` are their
     probabilities, or the low and the high ends of intervals, or counts. Rows with the same outcome
     are added up.
@@ -25,9 +25,9 @@ class Rows(NamedTuple):
     cost: Array
     chances: tuple[Array, ...]
 
-    def only(self, mask: BoolArray) -> Rows:
+    def only(self, mask: BoolArray) -> OutcomeColumns:
         """Some of the rows."""
-        return Rows(
+        return OutcomeColumns(
             self.state[mask],
             self.action[mask],
             self.target[mask],
@@ -35,13 +35,15 @@ class Rows(NamedTuple):
             tuple(chance[mask] for chance in self.chances),
         )
 
-    def extended(self, state: Any, action: int, target: Array, cost: float, chance: float) -> Rows:
+    def extended(
+        self, state: Any, action: int, target: Array, cost: float, chance: float
+    ) -> OutcomeColumns:
         """With a row more for each of some targets."""
 
         def longer(column: Array, more: Any) -> Array:
             return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
 
-        return Rows(
+        return OutcomeColumns(
             longer(self.state, state),
             longer(self.action, action),
             longer(self.target, target),
