@@ -119,8 +119,9 @@ def _left_out(
 ) -> list[str]:
     """What is noted of the branches of goals, which are not used."""
     notes = []
-    of_goals = ~used & (model.probability > 0)
-    away = np.count_nonzero(of_goals & (model.target != state))
+    of_goals = np.flatnonzero(~used)
+    of_goals = of_goals[model.probability[of_goals] > 0]
+    away = np.count_nonzero(model.target[of_goals] != state[of_goals])
     if away:
         notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
     paid = 0 if costs is None else np.count_nonzero(costs[of_goals])
@@ -275,8 +276,8 @@ def _own_actions(model: Labelled, own: Sequence[Name], action: Array, state: Arr
                 f"{model.where}: the action {shorten(model.actions[which])!r} is not among those of"
                 f" the {MARK} line"
             )
-    pairs = state.astype(np.int64) * len(model.actions) + action
-    if len(np.unique(pairs)) < len(pairs):
+    pairs = np.sort(state.astype(np.int64) * len(model.actions) + action, kind="stable")
+    if (np.diff(pairs) == 0).any():
         raise FormatError(f"{model.where}: a state has an action of the {MARK} line twice")
     table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
     return np.asarray(table[action])
