@@ -60,10 +60,10 @@ def test_geometry():
 @pytest.mark.parametrize(
     ("rows", "columns", "message"),
     [
-        (1, 5, "a River needs at least 2 rows, not 1"),
-        (5, 0, "a River needs at least 2 columns, not 0"),
-        (5.5, 5, "rows must be a whole number, not 5.5"),
-        (5, "5", "columns must be a whole number, not '5'"),
+        (1, 5, "rows must be a whole number of at least 2, not 1"),
+        (5, 0, "columns must be a whole number of at least 2, not 0"),
+        (5.5, 5, "rows must be a whole number of at least 2, not 5.5"),
+        (5, "5", "columns must be a whole number of at least 2, not '5'"),
     ],
 )
 def test_bad_sizes(rows, columns, message):

@@ -70,24 +70,16 @@ def written(model, path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_we_write_is_read_at_once(suffix, tmp_path, attempts):
-    n_read = n_without_rewards = 0
+    n_read = 0
     for number, model in enumerate(samples().values()):
         path = tmp_path / f"m{number}.{suffix}"
         if written(model, path):
             again = same(path)
             assert suffix == "csv" or differences(model, again) == []
             n_read += 1
-            n_without_rewards += suffix == "tra" and not model.outcome_cost.any()
-    # The explicit files are two, of transitions and of rewards; where there are none, nothing is
-    # left to be read.
-    assert (
-        attempts
-        == {
-            "read": n_read * (2 if suffix == "tra" else 1) - n_without_rewards,
-            "left": n_without_rewards,
-        }
-        and n_read > 3
-    )
+    # The explicit files are three: of transitions, and of rewards of states and of transitions.
+    n_files = 3 if suffix == "tra" else 1
+    assert attempts == {"read": n_read * n_files, "left": 0} and n_read > 3
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

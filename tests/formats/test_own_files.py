@@ -152,7 +152,7 @@ GOOD = {
             r"outcomes\[1\]: a goal must be absorbing and free",
         ),
         ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is not a number"),
-        ({"states": [0, 1, 0]}, "states has 0 twice"),
+        ({"states": [0, 1, 0]}, "two states are named 0"),
         ({"states": ["x"]}, "0 is not among the states"),
         ({"states": 10**9}, "states says 1000000000, more than there are outcomes and goals"),
         ({"states": -1}, "states must be a list of names or their number"),

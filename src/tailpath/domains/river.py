@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from operator import index
-from typing import Any
 
 import numpy as np
 
@@ -30,9 +28,9 @@ from tailpath.domains.grids import (
     to_one_cell,
 )
 from tailpath.domains.register import Domain
-from tailpath.errors import OptionError
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP
+from tailpath.options import check_integer
 
 SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
 #: The cost of N, S, E, W in the river.
@@ -65,7 +63,7 @@ def river(*, rows: int, columns: int) -> SSP:
     >>> tp.domains.river(rows=3, columns=3).n_states
     9
     """
-    rows, columns = _size(rows, "rows"), _size(columns, "columns")
+    rows, columns = check_integer(rows, "rows", 2), check_integer(columns, "columns", 2)
     refuse_huge(rows, columns)
     cells = np.arange(rows * columns)
     start, goal = (rows - 2) * columns, rows * columns - 1
@@ -104,16 +102,6 @@ def river_moves(rows: int, columns: int, cells: Array) -> list[Moves]:
         Moves(wet, shifted_cells(rows, columns, swims), slots, RIVER_COST),
         Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
     ]
-
-
-def _size(value: Any, what: str) -> int:
-    try:
-        size = index(value)
-    except TypeError:
-        raise OptionError(f"{what} must be a whole number, not {value!r}") from None
-    if size < 2:
-        raise OptionError(f"a River needs at least 2 {what}, not {size}")
-    return size
 
 
 def _sized(text: str) -> SSP | None:

@@ -20,7 +20,7 @@ from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray
 from tailpath.model.builders import arrays_from_rows
-from tailpath.model.cost_units import as_fraction
+from tailpath.model.cost_units import refused_unless_number
 from tailpath.model.ssp import SSP
 from tailpath.registers import folder_of
 
@@ -125,10 +125,8 @@ def _ending(price: Fraction | None) -> str:
 
 
 def _price(death: Any) -> Fraction:
-    try:
-        price = as_fraction(death)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"the price of a death must be a number, not {death!r}") from None
+    refusal = OptionError(f"the price of a death must be a number, not {death!r}")
+    price = refused_unless_number(death, refusal)
     if not 0 <= price <= 10**9:
         raise OptionError(f"the price of a death must lie in 0 .. 10^9, not {death!r}")
     return price

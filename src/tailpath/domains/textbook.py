@@ -36,12 +36,15 @@ from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
+from tailpath.options import check_integer
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
 Answer = Callable[[Number], float]
 Row = tuple[Name, Name, Name, Number, Number]
+#: Pairs of a probability and an expected number of steps.
+Open = Iterable[tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -64,15 +67,7 @@ def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
     """Pay `cost` for each trial until the first success, which has probability `p`."""
     p, cost = _chance(p), _cost(cost, positive=True)
     rows = [("trying", "try", "done", p, cost), ("trying", "try", "trying", 1 - p, cost)]
-    return _counted(
-        "geometric",
-        rows,
-        "trying",
-        ["done"],
-        cost,
-        lambda n: (1 - p) ** n,
-        lambda n: (1 - p) ** n / p,
-    )
+    return _counted("geometric", rows, "trying", ["done"], cost, lambda n: [((1 - p) ** n, 1 / p)])
 
 
 def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
@@ -81,29 +76,22 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
     After n trials with j < r successes, (r - j) / p more are to be expected: the excess needs no
     infinite sum.
     """
-    r, p = _integer(r, "r", 1), _chance(p)
+    r, p = check_integer(r, "r", 1), _chance(p)
     cost = _cost(cost, positive=True)
     rows = [
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
 
-    def so_far(n: int, j: int) -> Fraction:
-        return math.comb(n, j) * p**j * (1 - p) ** (n - j) if j <= n else Fraction(0)
+    def going_on(n: int) -> Open:
+        for j in range(min(r, n + 1)):
+            yield math.comb(n, j) * p**j * (1 - p) ** (n - j), (r - j) / p
 
-    return _counted(
-        "negative-binomial",
-        rows,
-        0,
-        [r],
-        cost,
-        lambda n: sum((so_far(n, j) for j in range(r)), Fraction(0)),
-        lambda n: sum((so_far(n, j) * (r - j) / p for j in range(r)), Fraction(0)),
-    )
+    return _counted("negative-binomial", rows, 0, [r], cost, going_on)
 
 
 def deterministic_chain(n: int = 5, cost: Number = 1) -> Problem:
     """`n` steps of the same cost, one after the other."""
-    n, cost = _integer(n, "n", 1), _cost(cost)
+    n, cost = check_integer(n, "n", 1), _cost(cost)
     rows = [(state, "step", state + 1, 1, cost) for state in range(n)]
     return _discrete("deterministic-chain", rows, 0, [n], [{n * cost: Fraction(1)}])
 
@@ -122,7 +110,7 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
 
     The paths that stay inside for n plays are counted by reflection at both ends.
     """
-    fortune, target = _integer(fortune, "fortune", 1), _integer(target, "target", 2)
+    fortune, target = check_integer(fortune, "fortune", 1), check_integer(target, "target", 2)
     win = _chance(p)
     if fortune >= target or win == 1:
         raise OptionError(
@@ -152,44 +140,28 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
         odds = lose / win
         return (x - target * (1 - odds**x) / (1 - odds**target)) / (lose - win)
 
-    return _counted(
-        "gamblers-ruin",
-        rows,
-        fortune,
-        [0, target],
-        Fraction(1),
-        lambda n: sum((inside(n, x) for x in range(1, target)), Fraction(0)),
-        lambda n: sum((inside(n, x) * plays_left(x) for x in range(1, target)), Fraction(0)),
-    )
+    def going_on(n: int) -> Open:
+        return ((inside(n, x), plays_left(x)) for x in range(1, target))
+
+    return _counted("gamblers-ruin", rows, fortune, [0, target], Fraction(1), going_on)
 
 
 def coupon_collector(n: int = 8) -> Problem:
     """Draw one of `n` kinds at cost 1 until all have been seen. States count the kinds seen; the
     tail is by inclusion and exclusion.
     """
-    n = _integer(n, "n", 1)
+    n = check_integer(n, "n", 1)
     rows = [
         row
         for k in range(n)
         for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
     ]
 
-    def missing(t: int, weight: Callable[[int], Fraction]) -> Fraction:
-        terms = (
-            (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t * weight(j)
-            for j in range(1, n + 1)
-        )
-        return sum(terms, Fraction(0))
+    def going_on(t: int) -> Open:
+        for j in range(1, n + 1):
+            yield (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t, Fraction(n, j)
 
-    return _counted(
-        "coupon-collector",
-        rows,
-        0,
-        [n],
-        Fraction(1),
-        lambda t: missing(t, lambda j: Fraction(1)),
-        lambda t: missing(t, lambda j: Fraction(n, j)),
-    )
+    return _counted("coupon-collector", rows, 0, [n], Fraction(1), going_on)
 
 
 def counter_example() -> Problem:
@@ -227,7 +199,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     The middle moves to either side; any other state moves one step outwards or falls back to the
     middle, with 1/2 each.
     """
-    n, half = _integer(n, "n", 1), Fraction(1, 2)
+    n, half = check_integer(n, "n", 1), Fraction(1, 2)
     rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
@@ -289,10 +261,19 @@ def _counted(
     start: Name,
     goals: list[Name],
     cost: Fraction,
-    tail: Callable[[int], Fraction],
-    excess: Callable[[int], Fraction],
+    going_on: Callable[[int], Open],
 ) -> Problem:
-    """A problem whose cost is `cost` times a number of steps N, from P(N > n) and E[(N - n)+]."""
+    """A problem whose cost is `cost` times a number of steps N. `going_on(n)` are the ways in which
+    a run has not ended after n steps: the probability of each, and the steps still expected.
+
+    P(N > n) is the sum of the probabilities, and E[(N - n)+] that of the products.
+    """
+
+    def tail(n: int) -> Fraction:
+        return sum((p for p, _ in going_on(n)), Fraction(0))
+
+    def excess(n: int) -> Fraction:
+        return sum((p * steps for p, steps in going_on(n)), Fraction(0))
 
     def below_var(n: int, alpha: Fraction) -> bool:
         return tail(n) > alpha or tail(n) == 1  # VaR at alpha = 1 is the least cost that can happen
@@ -394,9 +375,3 @@ def _cost(cost: Number, *, positive: bool = False) -> Fraction:
             f"the cost must be {'positive' if positive else '0 or more'} and finite, not {cost!r}"
         )
     return as_fraction(cost)
-
-
-def _integer(value: int, what: str, least: int) -> int:
-    if int(value) != value or value < least:
-        raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
-    return int(value)

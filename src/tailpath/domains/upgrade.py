@@ -14,7 +14,7 @@ from typing import Any
 
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import as_fraction
+from tailpath.model.cost_units import refused_unless_number
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer
 
@@ -64,10 +64,8 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
     target = check_integer(target, "the target", FIRST + 1)
     if target > LAST:
         raise OptionError(f"the target must be at most {LAST} stars, not {target}")
-    try:
-        price = as_fraction(spare)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"the price of a spare item must be a number, not {spare!r}") from None
+    refusal = OptionError(f"the price of a spare item must be a number, not {spare!r}")
+    price = refused_unless_number(spare, refusal)
     rows: list[tuple[int, str, int, Fraction, Fraction]] = []
     for stars in range(FIRST, target):
         success, destroyed = (Fraction(chance, 1000) for chance in CHANCES[stars])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError
-from tailpath.formats.files import brief
+from tailpath.formats.files import brief, located
 from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
 from tailpath.model.geometry import geometry_of
@@ -195,9 +195,7 @@ def write(
     try:
         by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:
-        raise FormatError(
-            brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
-        ) from None
+        raise FormatError(located(error, path_name)) from None
 
 
 def _columns(column: Mapping[str, Any]) -> Mapping[str, Any]:

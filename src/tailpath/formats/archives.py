@@ -8,6 +8,7 @@ numbers or truth values; text travels as UTF-8 bytes.
 
 from __future__ import annotations
 
+import gzip
 import io
 import math
 import re
@@ -77,19 +78,7 @@ class Archive:
         where = f"{self.path}: member {name}"
         if not self.has(name):
             raise FormatError(f"{where} is missing")
-        found = self._read(name, where)
-        if found.ndim != axes:
-            raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
-        wanted = np.dtype(dtype)
-        if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
-            raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
-        if wanted.kind in "iu" and found.size:
-            limits = np.iinfo(wanted)
-            if int(found.min()) < limits.min or int(found.max()) > limits.max:
-                raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
-        if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
-            raise FormatError(f"{where} has truth values that are neither 0 nor 1")
-        return found.astype(wanted, copy=False)
+        return converted(self._read(name, where), dtype, axes, where)
 
     def text(self, name: str) -> str:
         """A member that holds UTF-8 bytes."""
@@ -123,6 +112,22 @@ class Archive:
                 f"{where} declares the shape {shape} but holds {len(data) - length} bytes"
             )
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
+
+
+def converted(found: Array, dtype: Any, axes: int, where: str) -> Array:
+    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
+    if found.ndim != axes:
+        raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
+    wanted = np.dtype(dtype)
+    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
+        raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
+    if wanted.kind in "iu" and found.size:
+        limits = np.iinfo(wanted)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
+    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
+        raise FormatError(f"{where} has truth values that are neither 0 nor 1")
+    return found.astype(wanted, copy=False)
 
 
 def write_archive(path: str, members: Mapping[str, Any]) -> None:
@@ -183,6 +188,15 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
     except _BROKEN_TAR as error:
         raise FormatError(f"{path}: this is not a tar archive: {shorten(str(error))}") from None
     return members
+
+
+def packed_tar(members: Mapping[str, bytes], kind: str) -> bytes:
+    """A tar file with these members, packed with gzip (`gz`) or xz."""
+    if kind == "gz":
+        return gzip.compress(write_tar(members), compresslevel=6, mtime=0)
+    import lzma
+
+    return lzma.compress(write_tar(members))
 
 
 def write_tar(members: Mapping[str, bytes]) -> bytes:

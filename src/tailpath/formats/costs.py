@@ -11,14 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.reading import Reading
-from tailpath.graph import FloatArray
+from tailpath.graph import FloatArray, first_of
 from tailpath.model.cost_units import as_fraction
+from tailpath.options import check_amount
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,10 @@ class CostRule:
     @classmethod
     def from_options(cls, sign: int, reading: Reading) -> CostRule:
         """Check the options; their refusals name the option."""
-        step = None if reading.step_cost is None else _finite(reading.step_cost, "step_cost")
+        finite = partial(check_amount, finite=True, signed=True)
+        step = None if reading.step_cost is None else finite(reading.step_cost, "step_cost")
         pairs = {
-            _finite(reward, "a reward in cost_of"): _finite(cost, "cost_of")
+            finite(reward, "a reward in cost_of"): finite(cost, "cost_of")
             for reward, cost in reading.cost_of.items()
         }
         own = -1 if reading.rewards else sign
@@ -68,7 +70,7 @@ class CostRule:
 
 def refuse_infinite(costs: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
     """Refuse the first cost that is not a number, such as a sum beyond the floats."""
-    for outcome in np.flatnonzero(~np.isfinite(costs))[:1].tolist():
+    for outcome in first_of(~np.isfinite(costs)):
         raise FormatError(f"{where}: {name_outcome(outcome)} costs {costs[outcome]:g}")
 
 
@@ -78,7 +80,7 @@ def refuse_improbable(
     """Refuse the first negative probability, before outcomes are merged: a merged one could hide
     it.
     """
-    for outcome in np.flatnonzero(~(probability >= 0))[:1].tolist():
+    for outcome in first_of(~(probability >= 0)):
         raise FormatError(
             f"{where}: {name_outcome(outcome)} has probability {probability[outcome]:g}"
         )
@@ -109,13 +111,3 @@ def _sum(left: float, right: float) -> float:
         OverflowError,
     ):  # infinities and sums beyond the floats, which the model will refuse
         return math.inf
-
-
-def _finite(value: Any, what: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = math.nan
-    if not math.isfinite(number):
-        raise OptionError(f"{what} must be a number, not {value!r}")
-    return number

@@ -15,7 +15,6 @@ the same distribution, and our own reader takes the auxiliary states out again.
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import is_tar, tar_members, write_tar
+from tailpath.formats.archives import is_tar, packed_tar, tar_members
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
@@ -34,6 +33,7 @@ from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import (
     blocks,
+    choice_costs,
     encoded,
     joined_columns,
     known_part,
@@ -117,15 +117,8 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
     the reward structure is `cost`.
     """
     pieces = _pieces(ssp, progress)
-    if path.lower().endswith(".gz"):
-        write_bytes(
-            path,
-            gzip.compress(write_tar({"model.drn": b"".join(pieces)}), compresslevel=6, mtime=0),
-        )
-    elif path.lower().endswith(".xz"):
-        import lzma
-
-        write_bytes(path, lzma.compress(write_tar({"model.drn": b"".join(pieces)})))
+    if path.lower().endswith((".gz", ".xz")):
+        write_bytes(path, packed_tar({"model.drn": b"".join(pieces)}, path[-2:].lower()))
     else:
         write_bytes(path, pieces)
 
@@ -174,19 +167,10 @@ def _state_lines(ssp: SSP, states: range) -> Iterator[str]:
 
 def _without_branch_costs(ssp: SSP) -> tuple[Array, Array, list[tuple[int, float]]]:
     """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
-    first = ssp.choice_outcomes[:-1]
-    low, high = (
-        np.minimum.reduceat(ssp.outcome_cost, first),
-        np.maximum.reduceat(ssp.outcome_cost, first),
-    )
-    mixed = low != high
-    detour = (
-        np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
-        if mixed.any()
-        else np.zeros(0, dtype=np.int64)
-    )
+    least, mixed = choice_costs(ssp)
+    detour = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
     extra: dict[tuple[int, float], int] = {}
     pairs = zip(ssp.outcome_target[detour].tolist(), ssp.outcome_cost[detour].tolist())
     target = ssp.outcome_target.copy()
     target[detour] = [extra.setdefault(pair, ssp.n_states + len(extra)) for pair in pairs]
-    return target, np.where(mixed, 0.0, low), list(extra)
+    return target, np.where(mixed, 0.0, least), list(extra)

@@ -11,9 +11,9 @@ import numpy as np
 from tailpath.formats import bulk
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward
-from tailpath.formats.text import as_they_appear, lines_of
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, owners
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
+from tailpath.formats.text import lines_of
+from tailpath.graph import Array, FloatArray, IntArray, owners
 
 UNNAMED = "__NOLABEL__"
 STATE, ACTION, TRANSITION = range(3)
@@ -108,10 +108,7 @@ def _named(
     position = np.arange(len(action)) - state_choices[owners(state_choices)]
     unnamed = np.array([*positions, -1])[action] == position
     action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
-    order = as_they_appear(action[action >= 0], len(different))
-    rank = np.full(len(different) + 1, -1, dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[action], [different[number] for number in order.tolist()]
+    return action, different
 
 
 def _is_position(name: str) -> bool:
@@ -126,13 +123,7 @@ def _labels(
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
-
-    def mask(label: str) -> BoolArray:
-        carries = np.zeros(len(states), dtype=np.bool_)
-        carries[carried[label]] = True
-        return np.asarray(carries[of_state])
-
-    return Lazy(carried, mask)
+    return marked(carried, of_state)
 
 
 def _structures(header: Header, body: ParsedBody, of_choice: Array) -> Lazy[Reward]:

@@ -74,10 +74,8 @@ class Extras:
 
 def extras_line(ssp: SSP, auxiliary: int = 0) -> str:
     """The line for a model, without the comment mark of the format."""
-    members = encode_members(ssp)
-    names = {name: members.pop(name) for name in ("states", "actions")}
-    every = {**names, "auxiliary": auxiliary or None, **members}
-    present = {key: value for key, value in every.items() if value is not None}
+    members = {**encode_members(ssp), "auxiliary": auxiliary or None}
+    present = {key: value for key, value in members.items() if value is not None}
     return f"{MARK} {json.dumps(present)}"
 
 

@@ -183,6 +183,12 @@ def brief(text: str) -> str:
     return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
+def located(error: Exception, path: str) -> str:
+    """The message of an error about a file, which begins with its path."""
+    message = str(error)
+    return brief(message if message.startswith(path) else f"{path}: {message}")
+
+
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
     or not at all.

@@ -57,15 +57,12 @@ def read(source: Any, reading: Reading) -> SSP:
             raise FormatError(
                 f"{where}: the environment is already made; constants belong to gym:ENV_ID"
             )
-    table = (
-        source
-        if isinstance(source, Mapping)
-        else getattr(getattr(environment, "unwrapped", environment), "P", None)
-    )
+    inner = getattr(environment, "unwrapped", environment)
+    table = source if isinstance(source, Mapping) else getattr(inner, "P", None)
     if table is None:
         raise FormatError(f"{where}: this environment has no transition table .P")
     starts = (
-        _starts(environment, table, where)
+        _starts(inner, table, where)
         if reading.start is None
         else {_named(reading.start, table, where): 1.0}
     )
@@ -75,10 +72,10 @@ def read(source: Any, reading: Reading) -> SSP:
     drawn = (
         (f"the start is drawn among {len(starts)} states, at no cost",) if len(starts) > 1 else ()
     )
-    notes = (*endings.notes, *assumed, *drawn, *_time_limit(environment), *_left_out(environment))
+    notes = (*endings.notes, *assumed, *drawn, *_outside(environment))
     targets, goals, lost = endings.targets(rows)
     positions = cells_of(
-        environment, len(table), dict.fromkeys(lost, "dead end") | dict.fromkeys(goals, "goal")
+        inner, len(table), dict.fromkeys(lost, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [
         (*row[:2], target, row[3], cost) for row, target, cost in zip(rows, targets, costs.tolist())
@@ -105,7 +102,8 @@ def _named(start: Any, table: Any, where: str) -> Name:
     )
 
 
-def _time_limit(environment: Any) -> Iterator[str]:
+def _outside(environment: Any) -> Iterator[str]:
+    """What an environment does that its table does not say."""
     limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
     known = (
         f"; the environment stops after {limit} steps, which within(ssp, {limit}) or --within"
@@ -114,9 +112,6 @@ def _time_limit(environment: Any) -> Iterator[str]:
         else ""
     )
     yield f"time limits are not part of the table: total costs are untruncated{known}"
-
-
-def _left_out(environment: Any) -> Iterator[str]:
     if getattr(getattr(environment, "unwrapped", environment), "fickle_passenger", False):
         yield (
             "the passenger's change of mind (fickle_passenger) happens outside the table: it is"
@@ -183,9 +178,8 @@ def _literal(value: Any) -> Any:
         return value
 
 
-def _starts(environment: Any, table: Any, where: str) -> dict[Name, float]:
-    """The start states with their probabilities."""
-    inner = getattr(environment, "unwrapped", environment)
+def _starts(inner: Any, table: Any, where: str) -> dict[Name, float]:
+    """The start states of an environment with their probabilities."""
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
         states = list(dict(_items(table)))

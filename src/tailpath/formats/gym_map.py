@@ -31,12 +31,11 @@ LETTERS = {
 
 
 def cells_of(
-    environment: Any, n_states: int, ends: Mapping[Name, str]
+    inner: Any, n_states: int, ends: Mapping[Name, str]
 ) -> dict[Name, tuple[int, int, str]] | None:
-    """`{state: (row, column, kind)}` of a grid, or None. `ends` says which kind of end a state is
-    that has no letter.
+    """`{state: (row, column, kind)}` of an environment that is a grid, or None. `ends` says which
+    kind of end a state is that has no letter.
     """
-    inner = getattr(environment, "unwrapped", environment)
     letters = _letters(getattr(inner, "desc", None))
     shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
     if letters is not None and letters.size == n_states:

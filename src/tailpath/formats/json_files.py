@@ -50,10 +50,11 @@ from tailpath.formats.names import (
     encode_members,
     encode_name,
     json_texts,
+    refuse_unknown,
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
-from tailpath.graph import Array
+from tailpath.graph import Array, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP
@@ -102,11 +103,7 @@ def read(path: str, reading: Reading) -> Any:
 
 def _check_members(document: Any, path: str) -> None:
     check_header(document, path, FORMAT, VERSION)
-    for key in document:
-        if key not in _MEMBERS:
-            raise FormatError(
-                f"{path}: unknown member {shorten(repr(key))}; known are {', '.join(_MEMBERS)}"
-            )
+    refuse_unknown(document, _MEMBERS, f"{path}: ")
     for key in ("start", "goals", "outcomes"):
         if key not in document:
             raise FormatError(f"{path}: the member {key!r} is missing")
@@ -147,10 +144,8 @@ class _Names:
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
         self.names = Numbered()
-        for number, name in enumerate(names):
-            if self.names.index.setdefault(name, number) != number:
-                raise FormatError(f"{path}: {what} has {name!r} twice")
-            self.names.first.append(name)
+        self.names.first.extend(names)
+        self.names.index.update((name, number) for number, name in enumerate(names))
 
     def __len__(self) -> int:
         return len(self.names.first) if self.span < 0 else self.span
@@ -219,10 +214,10 @@ class _Document:
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[state]
-        for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
+        for number in first_of(of_goal & ((target != state) | (cost != 0))):
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
         inside = (probability >= 0) & (probability <= 1)
-        for number in np.flatnonzero(of_goal & ~inside)[:1].tolist():
+        for number in first_of(of_goal & ~inside):
             raise FormatError(
                 f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
                 " loop lies outside [0, 1]"

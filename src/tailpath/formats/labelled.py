@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from tailpath.formats.extras import Extras
-from tailpath.graph import Array, BoolArray, FloatArray, owners
+from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.ssp import Name
 
 T = TypeVar("T")
@@ -47,15 +47,9 @@ class Lazy(Mapping[str, T]):
 Labels = Lazy[BoolArray]
 
 
-def marked(members: Mapping[str, Sequence[int] | Array], n_states: int) -> Labels:
-    """Labels from the states that carry them."""
-
-    def mask(label: str) -> BoolArray:
-        carries = np.zeros(n_states, dtype=np.bool_)
-        carries[np.asarray(members[label], dtype=np.int64)] = True
-        return carries
-
-    return Lazy(members, mask)
+def marked(members: Mapping[str, Sequence[int]], kind: Array) -> Labels:
+    """Labels from the kinds of states that carry them, by the kind of each state, (n,)."""
+    return Lazy(members, lambda label: np.isin(kind, np.array(members[label], dtype=np.int64)))
 
 
 @dataclass(frozen=True)
@@ -82,9 +76,3 @@ class Labelled:
     @property
     def n_states(self) -> int:
         return len(self.state_choices) - 1
-
-    def choice_state(self) -> Array:
-        return owners(self.state_choices, np.int32)
-
-    def branch_choice(self) -> Array:
-        return owners(self.choice_branches, np.int32)

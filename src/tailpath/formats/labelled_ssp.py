@@ -11,7 +11,7 @@ arrives.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,32 +26,14 @@ from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.reading import Reading
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, offsets_of
-from tailpath.kernels.jit import frozen
-from tailpath.model.builders import merge_equal_outcomes
+from tailpath.formats.rows import OutcomeColumns
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
-from tailpath.model.interval import IntervalSSP
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import Name
 from tailpath.texts import did_you_mean
 
 DEFAULT_GOAL = "goal"
-
-
-class _Choices(NamedTuple):
-    """Choices by state, and branches by choice, on their way to a model. `chances` are the
-    probabilities, or the high ends of intervals and the low ones."""
-
-    choice_state: Array
-    choice_action: Array
-    branch_choice: Array
-    target: Array
-    cost: Array
-    chances: tuple[Array, ...]
-
-    def merged(self, chance: Array) -> tuple[Array, Array, Array, Array]:
-        """Choice, target, chance and cost of each branch, equal ones added up."""
-        return merge_equal_outcomes(self.branch_choice, self.target, chance, self.cost)
 
 
 def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
@@ -61,120 +43,91 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
-    has_choices = is_goal.copy()
-    has_choices[rows.choice_state] = True
-    lost = np.flatnonzero(~has_choices)
+    n_states, extras = model.n_states, model.extras
+    lost = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
     if lost.size:
         least = np.abs(rows.cost[rows.cost != 0]).min(initial=np.inf)
-        cost = least if np.isfinite(least) else 1.0
-        rows = _with_choices(rows, lost, 0, np.arange(lost.size), lost, 1.0, cost)
+        rows = rows.extended(lost, 0, lost, least if np.isfinite(least) else 1.0, 1.0)
         actions = actions or range(1)
         notes.append(
             f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
             f" number {lost[0]}"
         )
-    n_states, extras = model.n_states, model.extras
     start = int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
     own = extras.fields(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
-        each = np.zeros(starts.size, dtype=np.int64)
-        rows = _with_choices(rows, [n_states], len(actions), each, starts, 1 / starts.size, 0.0)
+        rows = rows.extended(n_states, len(actions), starts, 0.0, 1 / starts.size)
         states = (*states, fresh_name("start", states))
         actions = (*actions, fresh_name("draw", actions))
         own["geometry"] = None
         is_goal, start = np.append(is_goal, False), n_states
-        n_states = n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
-    # Nobody else has them, so the SSP need not copy them.
-    choice, target, probability, costs = frozen(*rows.merged(rows.chances[0]))
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
-    if not extras.where and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
+    if not extras.where and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
-    fields = {
-        "state_choices": offsets_of(rows.choice_state, n_states),
-        "choice_outcomes": offsets_of(choice, len(rows.choice_state)),
-        "outcome_target": target,
-        "outcome_probability": probability,
-        "outcome_cost": costs,
-        "choice_action": rows.choice_action,
-        "is_goal": is_goal,
-        "start_index": start,
-        "states": states,
-        "actions": actions,
-        **own,
-        "notes": (*own["notes"], *notes),
-    }
-    if len(rows.chances) == 1:
-        return SSP(**fields)
-    low = rows.merged(rows.chances[1])[2]
-    return IntervalSSP.from_fields(fields, low, np.minimum(probability, 1.0))
+    names: dict[str, Any] = {"states": states, "actions": actions}
+    own["notes"] = (*own["notes"], *notes)
+    return rows.model({"is_goal": is_goal, "start_index": start, **names, **own})
 
 
 def _without_goal_rows(
     model: Labelled, is_goal: BoolArray, cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], _Choices, list[str]]:
+) -> tuple[Sequence[Name], OutcomeColumns, list[str]]:
     """The actions, the rows of all states but the goals, without impossible branches and with their
     costs, and what is noted.
     """
-    choice_state, branch_choice = model.choice_state(), model.branch_choice()
+    choice_state, branch_choice = (
+        owners(offsets, np.int32) for offsets in (model.state_choices, model.choice_branches)
+    )
+    state = choice_state[branch_choice]
     costs = _costs(model, cost, rule, choice_state, branch_choice)
-    mask = ~is_goal[choice_state]
-    used = mask[branch_choice]
-    notes = []
-    of_goals = np.flatnonzero(~used)
-    of_goals = of_goals[model.probability[of_goals] > 0]
-    away = np.count_nonzero(model.target[of_goals] != choice_state[branch_choice[of_goals]])
-    if away:
-        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
-    paid = np.count_nonzero(costs[of_goals]) if rule.step_cost is None else 0
-    if paid:
-        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    used = ~is_goal[state]
+    notes = _left_out(model, state, used, costs if rule.step_cost is None else None)
+
+    def choice_named(choice: int) -> str:
+        owner = int(choice_state[choice])
+        return f"state {owner}, choice {choice - int(model.state_choices[owner])}"
 
     def named(branch: int) -> str:
-        choice = int(branch_choice[branch])
-        state = int(choice_state[choice])
-        nth = choice - int(model.state_choices[state])
-        return f"state {state}, choice {nth} -> {int(model.target[branch])}"
+        return f"{choice_named(int(branch_choice[branch]))} -> {int(model.target[branch])}"
 
     refuse_improbable(model.probability, model.where, named)
     used &= model.probability != 0
     if not np.isfinite(costs).all():  # of a million states, another copy only for the message
         refuse_infinite(np.where(used, costs, 0.0), model.where, named)
+    mask = ~is_goal[choice_state]
+    for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
+        raise FormatError(f"{model.where}: {choice_named(choice)} has no outcomes")
     actions, action = _named_choices(model, choice_state, mask)
     rank = np.cumsum(mask, dtype=np.int32) - 1
-    rows = _Choices(
-        choice_state[mask],
-        action,
-        rank[branch_choice[used]],
+    rows = OutcomeColumns(
+        state[used],
+        action[rank[branch_choice[used]]],
         model.target[used],
         costs[used],
-        tuple(each[used] for each in (model.probability, model.low) if each is not None),
+        tuple(each[used] for each in (model.low, model.probability) if each is not None),
     )
     return actions, rows, notes
 
 
-def _with_choices(
-    rows: _Choices, states: Any, action: int, of: Array, target: Array, chance: float, cost: float
-) -> _Choices:
-    """One more choice in each of some states; branch k belongs to the choice `of[k]` of them and
-    leads to `target[k]`.
-    """
-    state = np.append(rows.choice_state, states)
-    order = np.argsort(state, kind="stable")
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return _Choices(
-        state[order],
-        np.append(rows.choice_action, np.full(len(states), action, dtype=np.int32))[order],
-        rank[np.append(rows.branch_choice, len(rows.choice_state) + of)],
-        np.append(rows.target, target),
-        np.append(rows.cost, np.full(len(of), cost)),
-        tuple(np.append(each, np.full(len(of), chance)) for each in rows.chances),
-    )
+def _left_out(
+    model: Labelled, state: Array, used: BoolArray, costs: FloatArray | None
+) -> list[str]:
+    """What is noted of the branches of goals, which are not used."""
+    notes = []
+    of_goals = np.flatnonzero(~used)
+    of_goals = of_goals[model.probability[of_goals] > 0]
+    away = np.count_nonzero(model.target[of_goals] != state[of_goals])
+    if away:
+        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+    paid = 0 if costs is None else np.count_nonzero(costs[of_goals])
+    if paid:
+        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    return notes
 
 
 def _goal(model: Labelled, goal: str | None) -> BoolArray:
@@ -207,18 +160,10 @@ def _starts(model: Labelled, start: Any) -> IntArray:
         if chosen.size == 0:
             raise FormatError(f"{model.where}: no state carries the label {start!r} of the start")
         return chosen
-    number = (
-        int(start)
-        if isinstance(start, int)
-        or (isinstance(start, str) and start.isascii() and start.isdigit() and len(start) < 19)
-        else -1
-    )
+    digits = str(start)
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
     if not 0 <= number < model.n_states:
-        what = (
-            f"no label {start!r}, and no state of this number"
-            if number >= 0
-            else f"no label {start!r}"
-        )
+        what = f"no label {start!r}" + (", and no state of this number" if number >= 0 else "")
         among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
         near = did_you_mean(start, model.labels)
         raise FormatError(
@@ -278,7 +223,7 @@ def _named_choices(
     action = np.asarray(model.choice_action, dtype=np.int64)[mask]
     own = model.extras.action_names()
     if own is not None:
-        return own, _own_actions(model, own, action)
+        return own, _own_actions(model, own, action, choice_state[mask])
     state = choice_state[mask]
     position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[mask]
     key = state.astype(np.int64) * (len(model.actions) + 1) + action
@@ -311,7 +256,7 @@ def _named_choices(
     )
 
 
-def _own_actions(model: Labelled, own: Sequence[Name], action: Array) -> Array:
+def _own_actions(model: Labelled, own: Sequence[Name], action: Array, state: Array) -> Array:
     """The numbers of the actions that our own writer named."""
     if (action < 0).any():
         raise FormatError(
@@ -331,5 +276,8 @@ def _own_actions(model: Labelled, own: Sequence[Name], action: Array) -> Array:
                 f"{model.where}: the action {shorten(model.actions[which])!r} is not among those of"
                 f" the {MARK} line"
             )
+    pairs = np.sort(state.astype(np.int64) * len(model.actions) + action, kind="stable")
+    if (np.diff(pairs) == 0).any():
+        raise FormatError(f"{model.where}: a state has an action of the {MARK} line twice")
     table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
     return np.asarray(table[action])

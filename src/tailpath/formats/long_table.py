@@ -32,6 +32,7 @@ from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
+from tailpath.formats.rows import OutcomeColumns
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
     Block,
@@ -42,8 +43,7 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
-from tailpath.graph import Array, BoolArray
-from tailpath.model.builders import arrays_from_rows, merged_columns
+from tailpath.graph import Array, BoolArray, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
@@ -64,14 +64,10 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
-    chances = table.chances or [np.ones(len(costs))]
-    del (
-        table.source,
-        table.target,
-        table.action,
-        table.price,
-        table.chances,
-    )  # a million states fill a gigabyte
+    chances = tuple(table.chances) or (np.ones(len(costs)),)
+    rows = OutcomeColumns(state, action, target, costs, chances)
+    del table.source, table.target, table.action  # a million states fill a gigabyte
+    del table.price, table.chances
     is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
     start, found = _start(table, state, states, reading.start)
     notes += found
@@ -88,52 +84,24 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     _refuse_chances(table, chances, path, where)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
-    if mask.all():
-        refuse_infinite(costs, path, where)
-    else:
-        refuse_infinite(np.where(mask, costs, 0.0), path, where)
-        state, action = state[mask], action[mask]
-        target, costs = target[mask], costs[mask]
-        chances = [chance[mask] for chance in chances]
+    refuse_infinite(np.where(mask, costs, 0.0), path, where)
+    if not mask.all():
+        rows = rows.only(mask)
     fields: dict[str, Any] = {
         "is_goal": is_goal,
         "start_index": start,
         "states": states,
         "actions": actions,
-        "exact_unit": table.exact_unit(costs) if rule == CostRule(1, None, {}) else None,
+        "exact_unit": table.exact_unit(rows.cost) if rule == CostRule(1, None, {}) else None,
         "notes": notes,
     }
-    rows = state, action, target, costs
-    if table.given_by == ("probability",) or not (table.given_by or table.is_log):
-        return SSP(**_arrays(rows, chances[0], len(states)), **fields)
-    return _with_intervals(table, rows, chances, fields, reading.confidence)
-
-
-Rows = tuple[Array, Array, Array, Array]
-
-
-def _arrays(rows: Rows, probability: Array, n_states: int) -> dict[str, Any]:
-    state, action, target, costs = rows
-    return arrays_from_rows(state, action, target, probability, costs, n_states, merge=True)
-
-
-def _with_intervals(
-    table: LongTable,
-    rows: Rows,
-    chances: Sequence[Array],
-    fields: dict[str, Any],
-    confidence: float | None,
-) -> IntervalSSP:
-    """The model of a table of intervals, or of counts and logs, which become intervals."""
-    fields = {**_arrays(rows, np.ones(len(rows[0])), len(fields["states"])), **fields}
-    merged = merged_columns(*rows, chances)
-    if table.given_by == ("low", "high"):
-        return IntervalSSP.from_fields(fields, merged[0], np.minimum(merged[1], 1.0))
+    if table.given_by != ("count",) and (table.given_by or not table.is_log):
+        return rows.model(fields)
+    confidence = CONFIDENCE if reading.confidence is None else reading.confidence
+    every, (count,) = rows.merged(fields)
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
-        return IntervalSSP.from_fields_counted(
-            fields, merged[0], CONFIDENCE if confidence is None else confidence
-        )
+        return IntervalSSP.from_fields_counted(every, count, confidence)
 
 
 def _refuse_chances(
@@ -147,15 +115,13 @@ def _refuse_chances(
         )
     if table.given_by == ("low", "high"):
         low, high = chances
-        for row in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1].tolist():
+        for row in first_of(~((low >= 0) & (low <= high) & (high <= 1))):
             raise FormatError(
                 f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
                 " not one of probabilities"
             )
     elif table.given_by == ("count",):
-        for row in np.flatnonzero(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0]))))[
-            :1
-        ].tolist():
+        for row in first_of(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0])))):
             raise FormatError(
                 f"{path}: {where(row)} has count {chances[0][row]:g}, which is not a whole"
                 " number of 0 or more"
@@ -234,7 +200,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
         raise FormatError(f"{path}: the start is a goal, so no row would name it")
     entered = np.zeros(ssp.n_states, dtype=np.bool_)
     entered[ssp.outcome_target] = True
-    for goal in np.flatnonzero(ssp.is_goal & ~entered)[:1].tolist():
+    for goal in first_of(ssp.is_goal & ~entered):
         raise FormatError(
             f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
             " write .json or .npz"

@@ -67,11 +67,9 @@ def truth_values(name: Name) -> Any:
 class Numbered:
     """Names with their numbers, as they appear."""
 
-    def __init__(self, names: Iterable[Name] = ()) -> None:
+    def __init__(self) -> None:
         self.index: dict[Name, int] = {}
         self.first: list[Name] = []
-        for name in names:
-            self.enter(name)
 
     def enter(self, name: Name) -> int:
         """The number of a name.
@@ -173,6 +171,15 @@ def decode_members(members: Mapping[str, Any], n_states: int, where: str) -> dic
     }
 
 
+def refuse_unknown(members: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Refuse the first member of a file that none of this kind has."""
+    for member in members:
+        if member not in known:
+            raise FormatError(
+                f"{where}unknown member {shorten(repr(member))}; known are {', '.join(known)}"
+            )
+
+
 def decode_confidence(value: Any, where: str) -> float | None:
     """How sure all intervals are to hold."""
     if value is not None and not (isinstance(value, float) and 0 < value < 1):
@@ -204,11 +211,11 @@ def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
     """Geometry for people: the kinds of the cells by name."""
     if geometry is None:
         return None
+    cells = {key: list(map(int, getattr(geometry, key))) for key in ("row", "column")}
     return {
         "rows": geometry.rows,
         "columns": geometry.columns,
-        "row": list(map(int, geometry.row)),
-        "column": list(map(int, geometry.column)),
+        **cells,
         "kind": list(geometry.kind),
     }
 
@@ -221,7 +228,11 @@ def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
         raise FormatError(f"{where} must have rows, columns, row, column and kind")
     if not all(type(value[key]) is int and value[key] > 0 for key in ("rows", "columns")):
         raise FormatError(f"{where}: rows and columns must be positive whole numbers")
-    for key, kind in (("row", int), ("column", int), ("kind", str)):
+    for key, kind, end in (
+        ("row", int, value["rows"]),
+        ("column", int, value["columns"]),
+        ("kind", str, 0),
+    ):
         entries = value[key]
         if (
             not isinstance(entries, list)
@@ -229,19 +240,13 @@ def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
             or set(map(type, entries)) != {kind}
         ):
             raise FormatError(f"{where}.{key} must be a list of {n_states} entries, one per state")
-    for key, end in (("row", value["rows"]), ("column", value["columns"])):
-        for entry in (min(value[key]), max(value[key])):
+        for entry in (min(entries), max(entries)) if end else ():
             if not -1 <= entry < end:
                 raise FormatError(
-                    f"{where}.{key}[{value[key].index(entry)}] is {entry}, outside -1..{end - 1}"
+                    f"{where}.{key}[{entries.index(entry)}] is {entry}, outside -1..{end - 1}"
                 )
-    return Geometry(
-        value["rows"],
-        value["columns"],
-        tuple(value["row"]),
-        tuple(value["column"]),
-        tuple(value["kind"]),
-    )
+        value = {**value, key: tuple(entries)}
+    return Geometry(**value)
 
 
 def decode_notes(value: Any, where: str) -> tuple[str, ...]:

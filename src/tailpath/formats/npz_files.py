@@ -26,7 +26,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json, shorten
+from tailpath.formats.files import load_json
 from tailpath.formats.json_files import FORMAT, VERSION, check_header
 from tailpath.formats.names import (
     decode_confidence,
@@ -34,6 +34,7 @@ from tailpath.formats.names import (
     decode_names,
     decode_own_names,
     encode_members,
+    refuse_unknown,
 )
 from tailpath.formats.writing import known_part
 from tailpath.model.interval import IntervalSSP
@@ -68,15 +69,9 @@ def read(path: str) -> Any:
     archive = Archive(path)
     header = load_json(archive.text("header"), f"{path}: member header")
     check_header(header, path, FORMAT, VERSION)
-    for where, found, known in (
-        ("member header", set(header), _HEADER),
-        ("the archive", archive.names(), ("header", *ARRAYS, *_INTERVALS, *_CELLS)),
-    ):
-        for name in sorted(found - set(known)):
-            raise FormatError(
-                f"{path}: {where} has the unknown member {shorten(repr(name))}; known are"
-                f" {', '.join(known)}"
-            )
+    refuse_unknown(header, _HEADER, f"{path}: member header has the ")
+    members = ("header", *ARRAYS, *_INTERVALS, *_CELLS)
+    refuse_unknown(sorted(archive.names()), members, f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     n_states, where = len(arrays["is_goal"]), f"{path}: member header: "
     if type(header.get("start")) is not int or not 0 <= header["start"] < n_states:
@@ -93,13 +88,10 @@ def read(path: str) -> Any:
     )
     if not archive.has("outcome_low"):
         return ssp
-    ends: dict[str, Any] = {
-        name: archive.array(f"outcome_{name}", np.float64)
-        for name in ("low", "high", "estimate")
-        if name != "estimate" or archive.has(f"outcome_{name}")
-    }
+    low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
+    seen = archive.array(_INTERVALS[2], np.float64) if archive.has(_INTERVALS[2]) else None
     confidence = decode_confidence(header.get("confidence"), f"{where}confidence")
-    return IntervalSSP(ssp, **ends, confidence=confidence)
+    return IntervalSSP(ssp, low, high, estimate=seen, confidence=confidence)
 
 
 def _cells(archive: Archive, value: Any) -> Any:

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import PolicyError
-from tailpath.formats.policy_transfer import Skeleton
-from tailpath.graph import Array, members_of
+from tailpath.graph import Array, first_of, members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 
@@ -35,7 +34,7 @@ ARRAYS = {
 
 
 def old_changes(
-    header: Mapping[str, Any], source: Source, model: SSP | Skeleton, risk_neutral: Array
+    header: Mapping[str, Any], source: Source, model: SSP, risk_neutral: Array
 ) -> Changes:
     """The changes of an old file, made for a model with these states and choices."""
     if header.get("table_type") not in TABLE_TYPES:
@@ -48,7 +47,7 @@ def old_changes(
     return _windows(header, source, model, row, risk_neutral)
 
 
-def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: Array) -> Changes:
+def _pairs(header: Mapping[str, Any], source: Source, model: SSP, row: Array) -> Changes:
     table = source("table", header["table_type"], 1)
     first, left = source("first", np.int64, 1), source("left", np.int64, 1)
     if left.shape != table.shape:
@@ -64,7 +63,7 @@ def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row
 def _windows(
     header: Mapping[str, Any],
     source: Source,
-    model: SSP | Skeleton,
+    model: SSP,
     row: Array,
     risk_neutral: Array,
 ) -> Changes:
@@ -104,10 +103,10 @@ def _check_rows(row: Array, end: int) -> None:
         raise PolicyError("row points outside the table")
 
 
-def _own(position: Array, state: Array, model: SSP | Skeleton) -> Array:
+def _own(position: Array, state: Array, model: SSP) -> Array:
     """Positions among the choices of states as choices."""
     first, end = model.state_choices[state], model.state_choices[state + 1]
-    for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():
+    for at in first_of((position < 0) | (position >= end - first)):
         raise PolicyError(
             f"the table has a choice that state {model.states[int(state[at])]!r} does not have"
         )

@@ -37,8 +37,8 @@ import numpy as np
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
+from tailpath.formats.archives import Archive, converted, write_archive
+from tailpath.formats.files import load_json, located, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
@@ -167,9 +167,7 @@ def read_policy(
         raise FormatError(f"{path_name}: nested too deeply") from None
     except TailpathError as error:
         kind = FormatError if isinstance(error, FormatError) else PolicyError
-        raise kind(
-            brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
-        ) from None
+        raise kind(located(error, path_name)) from None
     return policy
 
 
@@ -240,23 +238,11 @@ class _ListedArrays:
             found = np.array(self.members[name])
         except (ValueError, OverflowError):
             raise FormatError(f"{where} is ragged") from None
-        wanted = np.dtype(dtype)
         if found.size == 0:
-            return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=wanted)
-        if found.ndim != axes or found.dtype.kind not in ("iu" if wanted.kind in "iu" else "iuf"):
-            raise FormatError(
-                f"{where} must be a list of {'whole ' if wanted.kind in 'iu' else ''}numbers with"
-                f" {axes} axes"
-            )
-        if (
-            wanted.kind in "iu"
-            and not np.iinfo(wanted).min
-            <= int(found.min())
-            <= int(found.max())
-            <= np.iinfo(wanted).max
-        ):
-            raise FormatError(f"{where} has numbers outside the range of {wanted}")
-        return found.astype(wanted)
+            return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
+        if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
+            found = found.astype(np.float64)
+        return converted(found, dtype, axes, where)
 
 
 def _suffix(path: str) -> str:

@@ -5,7 +5,7 @@ before a kernel may use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,8 +22,9 @@ from tailpath.formats.names import (
     encode_names,
     encode_unit,
     positive_fraction,
+    refuse_unknown,
 )
-from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
+from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
@@ -100,16 +101,13 @@ def pack(policy: Policy) -> Stored:
             _decision_rows({(state,): choice for state, choice in policy.decisions.items()}),
         )
     if isinstance(policy, AtomPolicy):
-        arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
-        arrays |= {name: getattr(policy.ssp, name) for name in (*_SKELETON, *_OUTCOMES)}
-        grids = policy.grids
-        arrays |= (
-            {} if grids is None else {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
-        )
-        kind = "atom" if grids is None else "atom grids"
-        return Stored(
-            kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp
-        )
+        arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
+        kind, grids = "atom", policy.grids
+        if grids is not None:
+            kind = "atom grids"
+            arrays |= {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+        header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
+        return Stored(kind, header, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
         header = {
             "budget": int(policy.budget),
@@ -117,9 +115,7 @@ def pack(policy: Policy) -> Stored:
             **_names(policy.ssp),
         }
         header |= {"deadline": True} if policy.deadline else {}
-        arrays = {name: getattr(policy, name) for name in (*_STEPS, "level")} | {
-            name: getattr(policy.ssp, name) for name in _SKELETON
-        }
+        arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
         return Stored("budget steps", header, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(
         callable(part) for part in (policy.start_, policy.action_, policy.remember_)
@@ -148,6 +144,10 @@ def pack(policy: Policy) -> Stored:
     )
 
 
+def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
+    return {name: getattr(thing, name) for name in names}
+
+
 def _names(ssp: SSP) -> dict[str, Any]:
     """The names that the numbers of a table stand for."""
     return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
@@ -164,55 +164,63 @@ def unpack(
         raise FormatError(
             f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
         )
-    known = (*_COMMON, *MEMBERS[kind])
-    for member in header:
-        if member not in known:
-            raise FormatError(
-                f"{path}: unknown member {shorten(repr(member))}; known are {', '.join(known)}"
-            )
+    refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
     if kind == "markov":
         return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
     if kind == "memory":
         return MemoryPolicy(
             decode_name(header.get("start"), f"{path}: start"),
             _decisions(header, 2, path),
-            _remembered(header, path),
+            _table(header, "remember", 5, "memory", path),
         )
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
     try:
-        old = _skeleton(header, source, kind, path) if elsewhere else None
-        return (_unpack_atoms if kind.startswith("atom") else _unpack_budget)(
-            header, source, ssp, path, old
-        )
+        return _unpack_table(header, source, ssp, path, elsewhere)
     except PolicyError as error:
         if elsewhere:
             raise
         raise FormatError(f"{path}: {error}") from None
 
 
-def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -> Skeleton:
-    """The names and choices of the model that the file was made for."""
+def _unpack_table(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
+) -> Policy:
+    """A policy whose numbers are those of the model it was made for."""
+    model = _made_for(header, source, path) if elsewhere else ssp
+    if header["kind"].startswith("atom"):
+        atoms = _unpack_atoms(header, source, model, path)
+        return atoms_on(ssp, atoms, path) if elsewhere else atoms
+    level = source("level", np.int64, 1)
+    deadline = header.get("deadline", False)
+    if type(deadline) is not bool:
+        raise FormatError(f"{path}: deadline must be true or false")
+    if elsewhere:  # where costs are those of the other model
+        level = np.zeros(model.n_outcomes, dtype=np.int64)
+    policy = _unpack_budget(header, source, model, path, level)
+    policy = budgets_on(ssp, policy, path) if elsewhere else policy
+    return policy.by_deadline() if deadline else policy
+
+
+def _made_for(header: Mapping[str, Any], source: Source, path: str) -> SSP:
+    """The model that the file was made for, by its names and choices."""
     if "states" not in header or "actions" not in header:
         raise PolicyError(
             f"{path}: this file is older than the names in it, and fits no model but its own; write"
             " it again"
         )
-    arrays: dict[str, Any] = {
-        name: source(name, dtype, 1)
-        for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
-    }
-    parts: dict[str, Any] = {
+    arrays = _SKELETON | (_OUTCOMES if header["kind"].startswith("atom") else {})
+    names = {
         what: decode_own_names(header[what], f"{path}: {what}") for what in ("states", "actions")
     }
-    old = Skeleton(**parts, **arrays)
-    old.check(path)
-    return old
+    return made_for({**names, **_arrays(source, arrays)}, path)
 
 
-def _unpack_atoms(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
-) -> AtomPolicy:
+def _arrays(source: Source, types: Mapping[str, Any], axes: int = 1) -> dict[str, Any]:
+    return {name: source(name, dtype, axes) for name, dtype in types.items()}
+
+
+def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
     start = _integer(header.get("start_atom"), f"{path}: start_atom")
     arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
     if header["kind"] == "atom grids":
@@ -220,34 +228,21 @@ def _unpack_atoms(
         if not np.isin(own, (0, 1)).all():
             raise FormatError(f"{path}: own must hold 0 and 1")
         arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-    return (
-        AtomPolicy(ssp, start_atom=start, **arrays)
-        if old is None
-        else atoms_on(ssp, old, path, AtomTables(start_atom=start, **arrays))
-    )
+    return AtomPolicy(ssp, start_atom=start, **arrays)
 
 
 def _unpack_budget(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, level: Array
 ) -> BudgetPolicy:
     budget = _integer(header.get("budget"), f"{path}: budget")
     unit = _decode_unit(header.get("unit"), f"{path}: unit")
     if header["kind"] == "budget steps":
-        steps: dict[str, Any] = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
+        steps = _arrays(source, _STEPS)
     else:
         risk_neutral = source("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(header, source, old or ssp, risk_neutral)
+        changes = old_budgets.old_changes(header, source, ssp, risk_neutral)
         steps = {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
-    level = source("level", np.int64, 1)
-    deadline = header.get("deadline", False)
-    if type(deadline) is not bool:
-        raise FormatError(f"{path}: deadline must be true or false")
-    policy = (
-        BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
-        if old is None
-        else budget_on(ssp, old, path, steps, budget, unit)
-    )
-    return policy.by_deadline() if deadline else policy
+    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:
@@ -309,11 +304,7 @@ def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
 def _decisions(
     header: Mapping[str, Any], width: int, path: str
 ) -> dict[tuple[Name, ...], Decision]:
-    table: dict[tuple[Name, ...], Any] = {}
-    for where, key, (action,) in _rows(header, "decisions", width, 1, path):
-        if key in table:
-            raise FormatError(f"{where}: a second decision for {key!r}")
-        table[key] = decode_name(action, where)
+    table = _table(header, "decisions", width, "decision", path)
     mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
     for where, key, (named, share) in _rows(header, "mixed", width, 2, path):
         action = decode_name(named, where)
@@ -329,13 +320,16 @@ def _decisions(
     return {**table, **mixed}
 
 
-def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], Name]:
-    remember: dict[tuple[Name, ...], Name] = {}
-    for where, key, (memory,) in _rows(header, "remember", 5, 1, path):
-        if key in remember:
-            raise FormatError(f"{where}: a second memory for {key!r}")
-        remember[key] = decode_name(memory, where)
-    return remember
+def _table(
+    header: Mapping[str, Any], member: str, width: int, what: str, path: str
+) -> dict[tuple[Name, ...], Name]:
+    """The last name of each row by the names before it."""
+    table: dict[tuple[Name, ...], Name] = {}
+    for where, key, (value,) in _rows(header, member, width, 1, path):
+        if key in table:
+            raise FormatError(f"{where}: a second {what} for {key!r}")
+        table[key] = decode_name(value, where)
+    return table
 
 
 def _rows(
@@ -373,13 +367,14 @@ def _decode_unit(value: Any, where: str) -> Any:
 
 def check_fit(policy: Policy, ssp: SSP, path: str) -> None:
     """Every name must be the model's; tables of numbers check themselves."""
+    decisions: Iterable[tuple[Name, Decision]] = ()
     if isinstance(policy, MarkovPolicy):
-        for state, decision in policy.decisions.items():
-            _check_names(ssp, state, decision, path)
+        decisions = policy.decisions.items()
     elif isinstance(policy, MemoryPolicy):
-        for (state, _), decision in policy.action_.items():
-            _check_names(ssp, state, decision, path)
-    elif isinstance(policy, MixedPolicy):
+        decisions = ((state, decision) for (state, _), decision in policy.action_.items())
+    for state, decision in decisions:
+        _check_names(ssp, state, decision, path)
+    if isinstance(policy, MixedPolicy):
         for i, member in enumerate(policy.members):
             check_fit(member, ssp, f"{path}: members[{i}]")
 

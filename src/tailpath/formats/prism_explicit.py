@@ -21,6 +21,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from tailpath.formats.prism_transitions import (
     with_choice,
 )
 from tailpath.formats.reading import Reading
-from tailpath.graph import FloatArray, offsets_of
+from tailpath.graph import Array, FloatArray, offsets_of
 from tailpath.model.ssp import Name
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
@@ -61,7 +62,7 @@ def _model(path: str, reading: Reading) -> Labelled:
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
     labels = (
-        marked({"init": [0]}, tra.n_states)
+        marked({"init": [0]}, np.arange(tra.n_states))
         if path_name is None
         else _labels(path_name, tra.n_states, reading)
     )
@@ -101,11 +102,30 @@ def _beside(stem: str, suffix: str) -> str | None:
 
 
 def _labels(path: str, n_states: int, reading: Reading) -> Labels:
+    """The states of each label: "s: l l" with numbers that the header declares, or as Storm writes
+    it "s l l" with names.
+    """
     file = ExplicitFile(path, reading)
-    if any(text == "#DECLARATION" for _, text in file.comments):
-        return _declared_labels(file, n_states)
-    names: dict[int, str] = {}
-    members: dict[str, list[int]] = {}
+    by_name = any(text == "#DECLARATION" for _, text in file.comments)
+    names = {name: name for name in file.header.split()} if by_name else _numbered_labels(file)
+    members: dict[str, list[int]] = {name: [] for name in names.values()}
+    for text in file.rows():
+        left, colon, right = text.partition(" " if by_name else ":")
+        state = file.integer(left)
+        if not (colon or by_name) or state >= n_states:
+            raise file.fail(
+                f"expected 'state: label label' with a state below {n_states}, not"
+                f" {shorten(text)!r}"
+            )
+        for word in right.split():
+            if word not in names:
+                raise file.fail(f"label {shorten(word)!r} is not declared")
+            members[names[word]].append(state)
+    return marked(members, np.arange(n_states))
+
+
+def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
+    names: dict[str, str] = {}
     position = 0
     while position < len(file.header):
         match = _LABEL.match(file.header, position)
@@ -114,39 +134,12 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
                 'expected a list such as 0="init" 1="goal", not'
                 f" {shorten(file.header[position:])!r}"
             )
-        number = file.integer(match[1])
-        if number in names or match[2] in members:
+        number = str(file.integer(match[1]))
+        if number in names or match[2] in names.values():
             raise file.fail(f"the label {shorten(match[0].strip())} is declared twice")
-        names[number], members[match[2]] = match[2], []
+        names[number] = match[2]
         position = match.end()
-    for text in file.rows():
-        left, colon, right = text.partition(":")
-        state = file.integer(left)
-        if not colon or state >= n_states:
-            raise file.fail(
-                f"expected 'state: label label' with a state below {n_states}, not"
-                f" {shorten(text)!r}"
-            )
-        for word in right.split():
-            number = file.integer(word)
-            if number not in names:
-                raise file.fail(f"label {number} is not declared")
-            members[names[number]].append(state)
-    return marked(members, n_states)
-
-
-def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
-    """Labels as Storm writes them."""
-    members: dict[str, list[int]] = {name: [] for name in file.header.split()}
-    for text in file.rows():
-        state, *names = text.split()
-        if file.integer(state) >= n_states:
-            raise file.fail(f"state {state} lies outside 0..{n_states - 1}")
-        for name in names:
-            if name not in members:
-                raise file.fail(f"label {shorten(name)!r} is not declared")
-            members[name].append(int(state))
-    return marked(members, n_states)
+    return names
 
 
 def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Reward]:
@@ -156,50 +149,31 @@ def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Rewa
     def has_rewards(path_name: str) -> bool:
         return any(_beside(path_name, suffix) for suffix in ("srew", "trew"))
 
-    stems = [stem] if has_rewards(stem) else []
-    while not stems or stems[-1] != stem:
-        candidate = f"{stem}{len(stems) + 1}"
-        if not has_rewards(candidate):
-            break
-        stems.append(candidate)
-    for number, path_name in enumerate(stems, start=1):
+    numbered = takewhile(has_rewards, (f"{stem}{number}" for number in count(1)))
+    for number, path_name in enumerate([stem] if has_rewards(stem) else numbered, start=1):
         names: list[str] = []
-        of_states, of_branches = _beside(path_name, "srew"), _beside(path_name, "trew")
-        state = (
-            None if of_states is None else _state_rewards(of_states, tra.n_states, names, reading)
-        )
-        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names, reading)
+        columns = [
+            None
+            if (found := _beside(path_name, suffix)) is None
+            else read(found, tra, names, reading)
+            for suffix, read in (("srew", _state_rewards), ("trew", _branch_rewards))
+        ]
         name = names[0] if names else str(number)
         if name in structures:
             raise FormatError(f"{path_name}.srew: a second reward structure {name!r}")
-        structures[name] = Reward(state=state, branch=branch)
+        structures[name] = Reward(state=columns[0], branch=columns[1])
     return structures
 
 
-def _note_name(file: ExplicitFile, names: list[str]) -> None:
-    names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
-
-
-def _state_rewards(path: str, n_states: int, names: list[str], reading: Reading) -> FloatArray:
+def _state_rewards(
+    path: str, tra: TransitionFile, names: list[str], reading: Reading
+) -> FloatArray:
     file = ExplicitFile(path, reading)
     sizes = file.sizes(2)
-    rewards = np.zeros(n_states)
-    seen: set[int] = set()
-    for text in file.rows():
-        words = text.split()
-        state = file.integer(words[0])
-        if len(words) != 2 or state >= n_states:
-            raise file.fail(
-                f"expected 'state reward' with a state below {n_states}, not {shorten(text)!r}"
-            )
-        if state in seen:
-            raise file.fail(f"a second reward for state {state}")
-        seen.add(state)
-        rewards[state] = file.number(words[1])
-    file.compare("states", sizes[0], n_states)
-    file.compare("rewards", sizes[1], len(seen))
-    _note_name(file, names)
-    return rewards
+    found = file.table(1, named=False)
+    state = found.integers[:, 0]
+    wanted = np.where(state < tra.n_states, state, -1)
+    return _placed(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
 
 
 def _branch_rewards(
@@ -209,25 +183,39 @@ def _branch_rewards(
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
     found = file.table(width, named=False)
-    _refuse_unclear(file, found, tra)
-    values = found.values
-    file.compare("rewards", sizes[-1], len(values))
-    file.compare("states", sizes[0], tra.n_states)
-    if tra.nondeterministic:
-        file.compare("choices", sizes[1], len(tra.choice_action))
-    _note_name(file, names)
     wanted = tra.keys(*with_choice(found.integers).T)
+    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
+    return _placed(file, sizes, found, wanted, present, tra, names)
+
+
+def _placed(
+    file: ExplicitFile,
+    sizes: Sequence[int],
+    found: ExplicitRows,
+    wanted: Array,
+    present: Array,
+    tra: TransitionFile,
+    names: list[str],
+) -> FloatArray:
+    """The reward of each state or transition, whose keys are `present`, from rows with the keys
+    `wanted`, -1 where there is no such."""
+    _refuse_unclear(file, found, tra)
+    file.compare("rewards", sizes[-1], len(wanted))
+    file.compare("states", sizes[0], tra.n_states)
+    if len(sizes) == 3:
+        file.compare("choices", sizes[1], len(tra.choice_action))
+    names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
+    what = "state" if found.integers.shape[1] == 1 else "transition"
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][(np.diff(ranked) == 0) & (ranked[1:] >= 0)][:1].tolist():
-        raise file.fail("a second reward for the same transition", found.lines[row])
-    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
+        raise file.fail(f"a second reward for the same {what}", found.lines[row])
     at = np.searchsorted(ranked, present)
     has_reward = np.append(ranked, -1)[at] == present
     for row in np.sort(np.delete(order, at[has_reward]))[:1].tolist():
-        raise file.fail("a reward for a transition that the model does not have", found.lines[row])
+        raise file.fail(f"a reward for a {what} that the model does not have", found.lines[row])
     rewards = np.zeros(len(present))
-    rewards[has_reward] = values[order][at[has_reward]]
+    rewards[has_reward] = found.values[order][at[has_reward]]
     return rewards
 
 
@@ -236,10 +224,10 @@ def _refuse_unclear(file: ExplicitFile, found: ExplicitRows, tra: TransitionFile
     if found.low is not None:
         raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
     n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
-    for state, count in file.rows_of_state.items():
-        if state < tra.n_states and count != n_choices[state]:
+    for state, n_rows in file.rows_of_state.items():
+        if state < tra.n_states and n_rows != n_choices[state]:
             raise FormatError(
-                f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of"
+                f"{file.path}: {n_rows} rows of rewards for the {n_choices[state]} choices of"
                 f" state {state}, and nothing says whose they are; export the rewards without"
                 " -exportrows"
             )

@@ -4,7 +4,7 @@ and Storm write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,7 +14,10 @@ from tailpath.formats import bulk
 from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import TextFile, after
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, offsets_of
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
+
+#: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of words (n,).
+Columns = tuple[Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
@@ -43,40 +46,37 @@ class ExplicitFile(TextFile):
         self.header_line = self.line
 
     def table(self, width: int, named: bool) -> ExplicitRows:
-        """All rows that are left, of `width` integers and a number. Where they are `named` the
-        number may be an interval, and a word may follow."""
+        """All rows that are left, of `width` integers and a number or an interval, after which a
+        word may follow where they are `named`."""
         found = bulk.attempt(self.data, lambda: self._cut(width, named))
         self.data = b""  # which the lines that are left still have
         if found is not None:
             self._lines = iter(())
             return found
-        if self._has_choices(may_be_empty=not named):
-            return self._choice_rows(width)
-        words: dict[str, int] = {}
+        names: dict[str, int] = {}
         widths = (width + 1, width + 2) if named else (width + 1,)
+        by_choice = self._has_choices(may_be_empty=width > 1 and not named)
 
-        def understand(texts: list[str]) -> tuple[Array, Array, Array]:
-            rows = [text.split() for text in texts]
-            for text, row in zip(texts, rows):
+        def understand(rows: list[list[str]]) -> Columns:
+            for row in rows:
                 if len(row) not in widths:
-                    expected = " or ".join(map(str, widths))
-                    raise self.fail(f"{shorten(text)!r} has {len(row)} words, expected {expected}")
+                    text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
+                    raise self.fail(f"{text!r} has {len(row)} words, expected {expected}")
             integers = [self.integers([row[at] for row in rows]) for at in range(width)]
-            values = [row[width] for row in rows]
-            ends = self._ends(values) if named else np.stack([self.numbers(values)] * 2)
+            ends = self._ends([row[width] for row in rows])
             word = [
-                words.setdefault(row[-1], len(words)) if len(row) > width + 1 else -1
+                names.setdefault(row[-1], len(names)) if len(row) > width + 1 else -1
                 for row in rows
             ]
-            return np.stack(integers), ends, np.array(word, dtype=np.int64)
+            return np.stack(integers), ends.T, np.array(word, dtype=np.int64)
 
         at_line: list[int] = []
-        parts = [understand([])]
-        for lines, part in self.blocks(self.rows(), understand):
+        parts: list[Columns] = []
+        rows = self._rows_of_choices(width, named) if by_choice else map(str.split, self.rows())
+        for lines, part in self.blocks(rows, understand):
             at_line += lines
             parts.append(part)
-        integers, ends, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
-        return _with_ends(at_line, integers.T, ends, word, list(words))
+        return _joined(at_line, parts, names, width)
 
     def _cut(self, width: int, named: bool) -> ExplicitRows:
         names: dict[str, int] = {}
@@ -84,12 +84,12 @@ class ExplicitFile(TextFile):
         def entered(texts: list[str]) -> Array:
             return np.array([names.setdefault(text, len(names)) for text in texts])
 
-        parts = []
-        for lines in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
-            integers = np.empty((width, lines.n_lines), dtype=np.int32)
-            values = np.empty(lines.n_lines)
-            word = np.full(lines.n_lines, -1, dtype=np.int32)
-            n_blanks = lines.count(ord(" "))
+        parts: list[Columns] = []
+        for piece in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
+            integers = np.empty((width, piece.n_lines), dtype=np.int32)
+            values = np.empty(piece.n_lines)
+            word = np.full(piece.n_lines, -1, dtype=np.int32)
+            n_blanks = piece.count(ord(" "))
             widths = (width, width + 1) if named else (width,)
             if not np.isin(n_blanks, widths).all():
                 raise bulk.OddError
@@ -97,20 +97,18 @@ class ExplicitFile(TextFile):
                 which = n_blanks == n
                 if which.any():
                     kinds = ["integer"] * width + ["word"] * (n - width + 1)
-                    found = lines.columns(which, " ", kinds)
+                    found = piece.columns(which, " ", kinds)
                     rows = slice(None) if which.all() else which
                     integers[:, rows] = found[:width]
                     values[rows] = found[width].understood(self.numbers)
                     if n > width:
                         word[rows] = found[-1].understood(entered)
-            parts.append((integers, values, word))
-        if not parts or any(name.split() != [name] for name in names):
+            parts.append((integers, values[None], word))
+        if any(name.split() != [name] for name in names):
             raise bulk.OddError
-        integers, values, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
         first = self.header_line + 1
-        return ExplicitRows(
-            range(first, first + len(values)), integers.T, values, word, list(names)
-        )
+        lines = range(first, first + sum(len(part[2]) for part in parts))
+        return _joined(lines, parts, names, width)
 
     def _has_choices(self, may_be_empty: bool) -> bool:
         """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
@@ -123,46 +121,29 @@ class ExplicitFile(TextFile):
         words = first.split()
         return ":" in words[1] if len(words) > 1 else may_be_empty
 
-    def _interval(self, text: str) -> tuple[float, float]:
-        """The ends of an interval `[low,high]`; a number is both."""
-        low, comma, high = text[1:-1].partition(",")
-        if not comma or text[0] + text[-1] != "[]":
-            low = high = text
-        return self.number(low), self.number(high)
-
     def _ends(self, texts: Sequence[str]) -> FloatArray:
-        """Low and high ends of probabilities, (2, n)."""
-        if any(text.startswith("[") for text in texts):
-            return np.array(list(map(self._interval, texts))).T
-        return np.stack([self.numbers(texts)] * 2)
+        """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
+        if not any(text.startswith("[") for text in texts):
+            return np.stack([self.numbers(texts)] * 2, axis=1)
+        pairs = (text[1:-1].split(",") if text[0] + text[-1] == "[]" else () for text in texts)
+        ends = [pair if len(pair) == 2 else (text, text) for text, pair in zip(texts, pairs)]
+        return np.array([[self.number(low), self.number(high)] for low, high in ends])
 
-    def _choice_rows(self, width: int) -> ExplicitRows:
-        """Lines "i x:j x:j [a]"; choices are numbered within their state as the lines come."""
-        columns: list[tuple[int, ...]] = []
-        ends: list[tuple[float, float]] = []
-        at_line: list[int] = []
-        action: list[int] = []
-        actions: dict[str, int] = {}
-        choices: dict[int, int] = {}
+    def _rows_of_choices(self, width: int, named: bool) -> Iterator[list[str]]:
+        """The rows of lines "i x:j x:j [a]"; choices are numbered within their state as the lines
+        come."""
+        choices = self.rows_of_state
         for text in self.rows():
-            words = text.split()
-            state = self.integer(words[0])
-            named = len(words) > 1 and ":" not in words[-1]
-            which = actions.setdefault(words[-1], len(actions)) if named else -1
-            choice = choices[state] = choices.get(state, -1) + 1
-            if choice and width == 2:
+            first, *entries = text.split()
+            state = self.integer(first)
+            choice = choices[state] = choices.get(state, 0) + 1
+            if choice > 1 and width == 2:
                 raise self.fail(f"a second row for state {state} of a DTMC")
-            for word in words[1 : len(words) - named]:
-                share, _, target = word.partition(":")
-                row = (state, choice, self.integer(target))
-                columns.append(row if width == 3 else row[::2])
-                ends.append(self._interval(share))
-                action.append(which)
-                at_line.append(self.line)
-        self.rows_of_state = {state: last + 1 for state, last in choices.items()}
-        integers = np.array(columns, dtype=np.int64).reshape(-1, width)
-        pairs = np.array(ends, dtype=np.float64).reshape(-1, 2).T
-        return _with_ends(at_line, integers, pairs, np.array(action, np.int64), list(actions))
+            action = [entries.pop()] if entries and ":" not in entries[-1] else []
+            for entry in entries:
+                value, _, target = entry.partition(":")
+                numbers = [first, str(choice - 1), target][:: 4 - width]
+                yield [*numbers, value, *(action if named else ())]
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -182,11 +163,14 @@ class ExplicitFile(TextFile):
             )
 
 
-def _with_ends(
-    lines: Sequence[int], integers: Array, ends: FloatArray, word: Array, words: list[str]
+def _joined(
+    lines: Sequence[int], parts: Sequence[Columns], names: Mapping[str, int], width: int
 ) -> ExplicitRows:
-    low, high = ends
-    return ExplicitRows(lines, integers, high, word, words, low if (low != high).any() else None)
+    none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
+    columns = zip(*(parts or [none]))
+    integers, ends, word = (np.concatenate(column, axis=-1) for column in columns)
+    low = ends[0] if (ends[0] != ends[-1]).any() else None
+    return ExplicitRows(lines, integers.T, ends[-1], word, list(names), low)
 
 
 class TransitionFile:
@@ -210,7 +194,7 @@ class TransitionFile:
 
     def _refuse(self, rows: BoolArray, message: Callable[[int], str]) -> None:
         """Refuse the first of these rows."""
-        for row in np.flatnonzero(rows)[:1].tolist():
+        for row in first_of(rows):
             raise self.file.fail(message(row), self.line[row])
 
     def _sort(self, columns: IntArray, probability: Array, action: Array) -> None:

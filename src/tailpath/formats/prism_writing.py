@@ -17,6 +17,7 @@ from tailpath.formats.writing import (
     BLOCK,
     Texts,
     blocks,
+    choice_costs,
     encoded,
     joined_columns,
     known_part,
@@ -24,7 +25,7 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
-from tailpath.graph import Array
+from tailpath.graph import Array, first_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -38,11 +39,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
     stem = stem_of(path)
-    first = ssp.choice_outcomes[:-1]
-    choice_cost = np.minimum.reduceat(ssp.outcome_cost, first)
-    for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[
-        :1
-    ].tolist():
+    for choice in first_of(choice_costs(ssp)[1]):
         raise FormatError(
             f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action"
             f" {ssp.choice_name(choice)!r} has outcomes of different costs, which PRISM's explicit"

@@ -186,6 +186,15 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
+OF_MANY: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "sum": sum,
+    "prod": math.prod,
+    "avg": lambda values: Fraction(sum(values)) / len(values),
+    "minimum": min,
+    "maximum": max,
+}
+
+
 def key_of(name: str, objects: Sequence[str] = ()) -> str:
     """How a fluent is written: `robot-at(x1,y2)`, with a prime for its next value."""
     plain = name.rstrip("'")
@@ -276,16 +285,9 @@ class Ground:
         if name in ("forall", "exists"):
             return every(terms, name == "forall")
         listed = list(terms)
-        functions: dict[str, Callable[..., Any]] = {
-            "sum": lambda *values: sum(values),
-            "prod": lambda *values: math.prod(values),
-            "avg": lambda *values: Fraction(sum(values)) / len(values),
-            "minimum": lambda *values: min(values),
-            "maximum": lambda *values: max(values),
-        }
-        if name not in functions:
+        if name not in OF_MANY:
             raise FormatError(f"{self.where}: {name} cannot be enumerated")
-        return applied(functions[name], listed)
+        return applied(lambda *values: OF_MANY[name](values), listed)
 
     def _randomvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name in ("KronDelta", "DiracDelta"):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from typing import Any
 
 import numpy as np
 
-from tailpath.formats.archives import write_tar
+from tailpath.formats.archives import packed_tar
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.umb import writable_action
-from tailpath.formats.writing import known_part
+from tailpath.formats.writing import choice_costs, known_part
 from tailpath.graph import BoolArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -30,10 +29,9 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
     goals = np.flatnonzero(ssp.is_goal)
     loop = ssp.state_choices[goals]  # the choice that each goal's loop comes before
     loop_branch = ssp.choice_outcomes[loop]
-    first = ssp.choice_outcomes[:-1]
-    least, most = (each.reduceat(ssp.outcome_cost, first) for each in (np.minimum, np.maximum))
+    least, mixed = choice_costs(ssp)
     entity, costs = "branches", np.insert(ssp.outcome_cost, loop_branch, 0.0)
-    if np.array_equal(least, most):
+    if not mixed.any():
         entity, costs = "choices", np.insert(least, loop, 0.0)
     actions, position, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
     order = np.argsort(position)  # as they first appear
@@ -61,7 +59,7 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
         "actions/choices/strings.bin": b"".join(strings),
         "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
     }
-    write_bytes(path, gzip.compress(write_tar(members), compresslevel=6, mtime=0))
+    write_bytes(path, packed_tar(members, "gz"))
 
 
 def _bitset(mask: BoolArray) -> bytes:

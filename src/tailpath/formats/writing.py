@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.graph import Array
+from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -75,6 +75,15 @@ class Block:
 def known_part(model: SSP | IntervalSSP) -> SSP:
     """The model, or the one inside of its intervals."""
     return model.inside if isinstance(model, IntervalSSP) else model
+
+
+def choice_costs(ssp: SSP) -> tuple[FloatArray, BoolArray]:
+    """The least cost of each choice, and whether its outcomes have different ones."""
+    least, most = (
+        extreme.reduceat(ssp.outcome_cost, ssp.choice_outcomes[:-1])
+        for extreme in (np.minimum, np.maximum)
+    )
+    return least, least != most
 
 
 def _between(offsets: Array, part: range) -> range:

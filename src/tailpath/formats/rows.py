@@ -1,0 +1,72 @@
+"""Outcomes by column, as readers of tables and of labelled models collect them, made into a
+model."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailpath.graph import Array, BoolArray
+from tailpath.model.builders import arrays_from_rows, merged_columns
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.ssp import SSP
+
+
+class OutcomeColumns(NamedTuple):
+    """Outcomes in any order, a row each, by the numbers of states and actions. `chances` are their
+    probabilities, or the low and the high ends of intervals, or counts. Rows with the same outcome
+    are added up.
+    """
+
+    state: Array
+    action: Array
+    target: Array
+    cost: Array
+    chances: tuple[Array, ...]
+
+    def only(self, mask: BoolArray) -> OutcomeColumns:
+        """Some of the rows."""
+        return OutcomeColumns(
+            self.state[mask],
+            self.action[mask],
+            self.target[mask],
+            self.cost[mask],
+            tuple(chance[mask] for chance in self.chances),
+        )
+
+    def extended(
+        self, state: Any, action: int, target: Array, cost: float, chance: float
+    ) -> OutcomeColumns:
+        """With a row more for each of some targets."""
+
+        def longer(column: Array, more: Any) -> Array:
+            return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
+
+        return OutcomeColumns(
+            longer(self.state, state),
+            longer(self.action, action),
+            longer(self.target, target),
+            longer(self.cost, cost),
+            tuple(longer(each, chance) for each in self.chances),
+        )
+
+    def model(self, fields: dict[str, Any]) -> SSP | IntervalSSP:
+        """The model of probabilities or intervals, with the other fields of an `SSP`."""
+        if len(self.chances) == 1:
+            return SSP(**self._arrays(self.chances[0], fields))
+        every, (low, high) = self.merged(fields)
+        return IntervalSSP.from_fields(every, low, np.minimum(high, 1.0))
+
+    def merged(self, fields: dict[str, Any]) -> tuple[dict[str, Any], list[Array]]:
+        """All fields of an `SSP` but for the probabilities, and the chances of its outcomes."""
+        columns = self.state, self.action, self.target
+        return (
+            self._arrays(np.ones(len(self.cost)), fields),
+            merged_columns(*columns, self.cost, self.chances),
+        )
+
+    def _arrays(self, probability: Array, fields: dict[str, Any]) -> dict[str, Any]:
+        columns = self.state, self.action, self.target
+        n_states = len(fields["is_goal"])
+        return fields | arrays_from_rows(*columns, probability, self.cost, n_states, merge=True)
