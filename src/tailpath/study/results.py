@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product, starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
 #: Of several ways to compute the same task the one that leaves the least to estimates.
 PREFERRED = ("", "greedy", "sampled", "lp")
+#: Alphas that differ by less, relatively, are the same.
+ROUNDING = 1e-9
 
 
 def _size(problem: Key) -> int:
@@ -54,8 +56,7 @@ def planner(method: str) -> str:
         return method
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One grid of atoms on one problem."""
 
     problem: Key
@@ -166,13 +167,20 @@ class Results:
         return self._runs[method, setting]
 
     def points(
-        self, *methods: str, settings: Iterable[Setting] | None = None, **chosen: Any
+        self,
+        *methods: str,
+        settings: Iterable[Setting] | None = None,
+        least: float = 0.0,
+        **chosen: Any,
     ) -> list[tuple[AtomPoint, ...]]:
-        """Every atom of these settings, with the points of all these methods side by side."""
+        """Every atom of these settings from `least` up, with the points of all these methods side
+        by side.
+        """
         return [
             points
             for setting in (self.settings(*methods, **chosen) if settings is None else settings)
             for points in zip(*(self.of(method, setting).points for method in methods))
+            if points[0].alpha >= least * (1 - ROUNDING)
         ]
 
     def of_variants(self) -> Iterator[tuple[str, Results]]:
@@ -195,14 +203,11 @@ def array(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
 
 
-def below_deployed(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
-    """By which part of what the first method delivers it predicts less."""
-    return array(1 - point.prediction / point.deployed for point, *_ in points)
-
-
-def above(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
-    """By which part the first method delivers more than the last, the optimum mostly."""
-    return array(point.deployed / best.deployed - 1 for point, *_, best in points)
+def quotient(points: Iterable[Sequence[AtomPoint]], field: str) -> FloatArray:
+    """The `prediction` of the first of several methods, or what it has `deployed`, by what the last
+    has deployed: of one method, predicted by deployed values; beside the optimum, how near to it.
+    """
+    return array(getattr(those[0], field) / those[-1].deployed for those in points)
 
 
 def at(run: Run, alpha: float) -> AtomPoint | None:
@@ -210,4 +215,4 @@ def at(run: Run, alpha: float) -> AtomPoint | None:
     for rounding.
     """
     nearest = min(run.points, key=lambda point: abs(point.alpha / alpha - 1))
-    return nearest if abs(nearest.alpha / alpha - 1) < 1e-9 else None
+    return nearest if abs(nearest.alpha / alpha - 1) < ROUNDING else None

@@ -152,6 +152,11 @@ class Run:
     points: tuple[AtomPoint, ...] = ()
     simulations: tuple[Simulation, ...] = ()
 
+    @property
+    def planning_seconds(self) -> float | None:
+        """The planning time; None where the linear programs that take it were not solved."""
+        return None if self.task.inner == "greedy" else self.answer.plan_seconds
+
 
 def columns(kind: Any) -> list[str]:
     """The names of the columns that a kind of row has."""
