@@ -9,14 +9,13 @@ from dataclasses import replace
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
+from tailpath.cli.common import ModelCommand, most_option, policy_argument
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("first")
 @click.argument("second")
 @click.option(

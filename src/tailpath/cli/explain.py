@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
+from tailpath.cli.common import ModelCommand, most_option, policy_argument
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
@@ -15,7 +15,6 @@ from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("policy")
 @click.option(
     "--alpha", type=alpha_type, required=True, metavar="A", help="Mass of the worst tail."

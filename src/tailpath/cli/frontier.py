@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
+from tailpath.cli.common import ModelCommand, out_file, refuse_same_file
 from tailpath.cli.objectives import measure
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.model.shown import MOST_ROWS
@@ -19,7 +19,6 @@ from tailpath.texts import count
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.option(
     "--risk",
     type=measure,

@@ -9,7 +9,7 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import loose_option, out_file, takes_model
+from tailpath.cli.common import loose_option, out_file
 from tailpath.cli.compare import own_policies
 from tailpath.cli.output import Output, reported
 from tailpath.cli.planning import complete_method
@@ -20,7 +20,6 @@ from tailpath.texts import number
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
 @click.option(
     "--out",
     type=out_file(".html", ".htm"),

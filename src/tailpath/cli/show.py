@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
+from tailpath.cli.common import ModelCommand, most_option, policy_argument
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
@@ -17,7 +17,6 @@ from tailpath.texts import count, name, number
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("policy")
 @click.option(
     "--alpha",

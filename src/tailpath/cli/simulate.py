@@ -9,14 +9,13 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import complete_file, loose_option, policy_argument, takes_model
+from tailpath.cli.common import complete_file, loose_option, policy_argument
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
 from tailpath.texts import number, pairs
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
 @click.argument("policy", shell_complete=complete_file)
 @click.option(
     "--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs."

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-from tailpath.cli.common import takes_model
+from tailpath.cli.common import ModelCommand
 from tailpath.cli.output import Output, reported
 from tailpath.distributed.part import Part, write_part
 from tailpath.model.ssp import SSP
 
 
-@click.command()
-@takes_model
+@click.command(cls=ModelCommand)
 @click.option(
     "--parts", type=click.IntRange(min=1), required=True, metavar="N", help="One per rank."
 )

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.methods.method import GAMMA, Method, Option, Plan
+from tailpath.methods.method import GAMMA, Method, Plan
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.solvers.published.quantile import solve_cvar_quantile

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names
 from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
-from tailpath.study.store import AtomPoint, Run, StudyTask
+from tailpath.study.store import AtomPoint, Run
 
 FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
@@ -33,9 +33,8 @@ ROUNDING = 1e-9
 
 def _size(problem: Key) -> int:
     """The product of the numbers in a problem's name, such as 30x10."""
-    return (
-        math.prod(map(int, re.findall(r"\d+", problem[1]))) if re.search(r"\d", problem[1]) else 0
-    )
+    numbers = re.findall(r"\d+", problem[1])
+    return math.prod(map(int, numbers)) if numbers else 0
 
 
 def title(problem: Key) -> str:
@@ -83,19 +82,19 @@ class Results:
         self.variant = variant or next(iter(self.variants), "")
         self._runs: dict[tuple[str, Setting], Run] = {}
         seen = ["", CONTRAST.get(self.variant, ""), self.variant]
-        chosen = [run for run in self._all if run.task.variant in seen]
         for run in sorted(
-            chosen, key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner))
+            (run for run in self._all if run.task.variant in seen),
+            key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner)),
         ):
             task = run.task
-            self._runs[
-                task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)
-            ] = run
+            setting = Setting((task.domain, task.problem), task.atoms, task.alpha0)
+            self._runs[task.method, setting] = run
         grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
         self.problems = sorted(
             {setting.problem for setting in grid},
             key=lambda problem: (problem[0] == OWN, problem[0], _size(problem), problem[1]),
         )
+        self.domains = list(dict.fromkeys(domain for domain, _ in self.problems))
         self.atoms = sorted({setting.atoms for setting in grid})
         self.alpha0 = sorted({setting.alpha0 for setting in grid})
         self.methods = sorted(
@@ -107,23 +106,16 @@ class Results:
 
     def of_design(self, design: Design) -> Results:
         """Those of the runs that are part of a design."""
-        keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
-
-        def holds(task: StudyTask) -> bool:
-            grid = (
-                task.atoms in keys.get((task.domain, task.problem), ())
-                and task.alpha0 in design.alpha0
-            )
-            return grid and (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
-
-        part = [run for run in self._all if holds(run.task)]
-        finer = [
-            replace(
-                run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")
-            )
-            for run in part
-        ]
-        return Results(finer, self.variant)
+        atoms = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
+        found = []
+        for run in self._all:
+            task = run.task
+            same = (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
+            asked = task.atoms in atoms.get((task.domain, task.problem), ())
+            if same and asked and task.alpha0 in design.alpha0:
+                part = "" if task.atoms in design.atoms else "finer"
+                found.append(replace(run, task=replace(task, part=part)))
+        return Results(found, self.variant)
 
     @property
     def judged(self) -> list[str]:
@@ -131,23 +123,12 @@ class Results:
         return [variant for variant in self.variants or [""] if variant not in CONTRAST]
 
     @property
-    def domains(self) -> list[str]:
-        return list(dict.fromkeys(domain for domain, _ in self.problems))
-
-    @property
     def shown(self) -> list[Key]:
         """The largest problem of each domain, which figures show, and every model that belongs to
         none.
         """
-        found = []
-        for domain in self.domains:
-            there = [problem for problem in self.problems if problem[0] == domain]
-            found += (
-                there
-                if domain == OWN
-                else [max(enumerate(there), key=lambda pair: (_size(pair[1]), pair[0]))[1]]
-            )
-        return found
+        largest = {domain: (domain, name) for domain, name in sorted(self.problems, key=_size)}
+        return [key for key in self.problems if key[0] == OWN or key == largest[key[0]]]
 
     def get(self, method: str, problem: Key, atoms: int, alpha0: float) -> Run | None:
         return self._runs.get((method, Setting(problem, atoms, alpha0)))

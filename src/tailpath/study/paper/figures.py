@@ -16,11 +16,10 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from tailpath.pictures.style import without_mathematics
+from tailpath.pictures.style import LINES, without_mathematics
 from tailpath.study.paper.boxes import box_alpha0, box_atoms
 from tailpath.study.paper.canvas import (
     OPTIMUM,
-    ORDINAL,
     PERCENT,
     legend_below,
     panels,
@@ -176,7 +175,7 @@ def beyond_optimum(results: Results) -> Any:
     figure, axes = panels(titles, len(results.shown))
     for ax, (fixed, problem) in zip(axes, every):
         for k, (grid, name) in enumerate(rows[fixed].items()):
-            look = {"linestyle": ORDINAL[k % len(ORDINAL)], "label": name, **style(k)}
+            look = {"linestyle": LINES[k % len(LINES)], "label": name, **style(k)}
             excess(ax, results, problem, *grid, **look)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=8)
@@ -208,7 +207,7 @@ def draw_variants(results: Results) -> Any:
             run = these.get("quantile", problem, *grid)
             if k == 0:
                 curve(ax, run, "prediction", **grey)
-            look = {**HOLLOW, "linestyle": ORDINAL[1 + k], **style(k)}
+            look = {**HOLLOW, "linestyle": LINES[1 + k], **style(k)}
             curve(ax, run, "deployed", label=f"{variant}, deployed", **look)
             excess(below, these, problem, *grid, **look)
         curve(ax, results.get("optimum", problem, *grid), "deployed", **OPTIMUM)

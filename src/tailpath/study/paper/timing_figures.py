@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.pictures.style import MARKERS
 from tailpath.study.paper.canvas import (
     COLOURS,
-    MARKERS,
     integer_ticks,
     legend_below,
     problem_panels,
