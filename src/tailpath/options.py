@@ -226,7 +226,11 @@ class Option:
     mass : bool
         Marks a number in (0, 1].
     flag : str
-        The flag, if it is not the name.
+        The flag, if it is not the name; or several, with spaces between.
+    several : bool
+        Whether the flag may be repeated.
+    required : bool
+        Whether it must be given.
     """
 
     name: str
@@ -238,6 +242,8 @@ class Option:
     least: int | None = None
     mass: bool = False
     flag: str = ""
+    several: bool = False
+    required: bool = False
 
 
 class Progress(Protocol):

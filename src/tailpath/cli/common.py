@@ -115,19 +115,40 @@ PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
 
 
 def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option:
-    """The flag of an option. Its value is None where the user says nothing, and whoever has the
-    option then takes its default.
+    """The flag of an option that somebody else has. Its value is None where the user says nothing,
+    and who has the option then takes its default.
     """
-    names = [option.flag or f"--{option.name.replace('_', '-')}", option.name]
-    words: dict[str, Any] = {"help": option.help, "default": None}
+    names, settings = _declared(option)
+    if option.kind is not bool and option.default is not None:
+        settings["help"] += f"  [default: {option.default}]"
+    return cls(names, default=None, **settings)
+
+
+def flags(*options: Option) -> Callable[[Command], Command]:
+    """Give a command the flags of some options; it is called with their values."""
+
+    def with_flags(command: Command) -> Command:
+        for option in reversed(options):
+            names, settings = _declared(option)
+            if not option.several:
+                shown = option.kind is not bool and option.default not in (None, "")
+                settings |= {"default": option.default, "show_default": shown}
+            command = click.option(*names, required=option.required, **settings)(command)
+        return command
+
+    return with_flags
+
+
+def _declared(option: Option) -> tuple[list[str], dict[str, Any]]:
+    """What click is told about an option: its names, and all but its default."""
+    names = option.flag.split() or [f"--{option.name.replace('_', '-')}"]
+    settings: dict[str, Any] = {"help": option.help}
     if option.kind is bool:
-        return cls(names, is_flag=True, **words)
+        return [*names, option.name], {**settings, "is_flag": True}
     if option.word:
-        words["metavar"] = option.word
-    if option.default not in (None, dict, ()):
-        words["help"] += f"  [default: {option.default}]"
-    several = option.default in (dict, ())
-    return cls(names, type=_type(option), multiple=several, **words)
+        settings["metavar"] = option.word
+    settings |= {"type": _type(option), "multiple": option.several}
+    return [*names, option.name], settings
 
 
 def _type(option: Option) -> Any:
@@ -235,18 +256,6 @@ def with_model(command: Any, shared: Sequence[str]) -> Command:
     return called
 
 
-def most_option(default: int, what: str) -> Callable[[Command], Command]:
-    """The flag that says how much is shown."""
-    return click.option(
-        "--most",
-        type=click.IntRange(min=1),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=what,
-    )
-
-
 def complete_model(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
@@ -316,10 +325,8 @@ def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: 
     return ssp
 
 
-loose_option = click.option(
-    "--loose",
-    is_flag=True,
-    help="Take a policy made for another model with the same states and actions.",
+LOOSE = Option(
+    "loose", bool, False, "Take a policy made for another model with the same states and actions."
 )
 
 

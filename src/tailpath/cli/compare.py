@@ -15,12 +15,7 @@ import click
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import print_message
-from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import (
-    loose_option,
-    out_file,
-    policy_argument,
-)
+from tailpath.cli.common import LOOSE, flags, out_file, policy_argument
 from tailpath.cli.intervals import compare_plans
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
@@ -42,6 +37,7 @@ from tailpath.methods.comparison import (
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Option
 from tailpath.pictures.curves import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 
@@ -51,6 +47,16 @@ FEW, MANY = 49, 193
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA = "textbook:geometric", 0.5
 TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
+#: Policies of the user beside others.
+POLICIES = Option(
+    "files",
+    str,
+    None,
+    "Also this policy of yours, called like its file (repeatable).",
+    "FILE",
+    flag="--policy",
+    several=True,
+)
 
 
 @click.command(cls=ManyAlphas)
@@ -63,38 +69,27 @@ TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
     shell_complete=complete_method,
     help="Compare this method, beside the optimum (repeatable).",
 )
-@click.option(
-    "--policy",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Also this policy of yours, called like its file (repeatable).",
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Compare every method in every variant, and what policy iteration makes of each.",
-)
-@click.option(
-    "--atoms",
-    type=click.IntRange(min=2),
-    default=25,
-    show_default=True,
-    help="Atoms of the planners' grid.",
-)
-@click.option(
-    "--alpha0",
-    type=alpha_type,
-    metavar="A",
-    help="The first atom.  [default: a tenth of the smallest alpha]",
-)
-@click.option(
-    "--tolerance",
-    type=float,
-    default=1e-3,
-    show_default=True,
-    help="Planners stop when a sweep changes no value by more than this.",
+@flags(
+    POLICIES,
+    Option(
+        "everything",
+        bool,
+        False,
+        "Compare every method in every variant, and what policy iteration makes of each.",
+        flag="--all",
+    ),
+    Option("atoms", int, 25, "Atoms of the planners' grid.", least=2),
+    Option(
+        "alpha0",
+        float,
+        None,
+        "The first atom.  [default: a tenth of the smallest alpha]",
+        "A",
+        mass=True,
+    ),
+    Option(
+        "tolerance", float, 0.001, "Planners stop when a sweep changes no value by more than this."
+    ),
 )
 @click.option(
     f"--{SLOW}",
@@ -102,32 +97,30 @@ TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
     is_flag=True,
     help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
 )
-@click.option(
-    "--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies."
-)
-@click.option(
-    "--delta",
-    metavar="D",
-    help="Round costs to multiples of D for the optimum, which is then bracketed.",
-)
-@click.option(
-    "--measure",
-    "measures",
-    type=measure,
-    multiple=True,
-    metavar="MEASURE",
-    help=(
-        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
-        " it (repeatable)."
+@flags(
+    Option("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
+    Option(
+        "delta",
+        str,
+        None,
+        "Round costs to multiples of D for the optimum, which is then bracketed.",
+        "D",
     ),
+    Option(
+        "measures",
+        measure,
+        None,
+        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
+        " it (repeatable).",
+        "MEASURE",
+        flag="--measure",
+        several=True,
+    ),
+    Option(
+        "plot", out_file(*PICTURES), None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"
+    ),
+    LOOSE,
 )
-@click.option(
-    "--plot",
-    type=out_file(*PICTURES),
-    metavar="FILE",
-    help="Draw CVaR against alpha (.png, .pdf or .svg).",
-)
-@loose_option
 @reported
 def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the

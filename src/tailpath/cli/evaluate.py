@@ -13,11 +13,12 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, print_message
-from tailpath.cli.common import complete_file, loose_option, out_file, policy_argument
+from tailpath.cli.common import LOOSE, complete_file, flags, out_file, policy_argument
 from tailpath.cli.output import PICTURES, fitted_table, json_option, save_picture, show, with_gains
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Option
 from tailpath.pictures.progress import progress_line
 from tailpath.texts import name, number, pairs
 
@@ -25,40 +26,54 @@ from tailpath.texts import name, number, pairs
 @click.command(cls=ManyAlphas)
 @click.argument("policy", shell_complete=complete_file)
 @alphas_option(required=True)
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "lattice", "queue"]),
-    default="auto",
-    show_default=True,
-    help="How to search.",
+@flags(
+    Option(
+        "engine",
+        str,
+        "auto",
+        "How to search.",
+        choices=(
+            "auto",
+            "lattice",
+            "queue",
+        ),
+    ),
+    Option(
+        "heuristic",
+        str,
+        "min",
+        "Lower bound on the cost to go.",
+        choices=(
+            "min",
+            "zero",
+        ),
+    ),
+    Option(
+        "state",
+        str,
+        None,
+        "Start from this state, by its name as `tailpath info` writes it.",
+        "STATE",
+        flag="--from",
+    ),
+    Option(
+        "max_nodes",
+        int,
+        None,
+        "Give up after N expanded pairs, with the bounds reached so far.",
+        "N",
+        least=1,
+    ),
+    Option(
+        "picture",
+        out_file(*PICTURES),
+        None,
+        "Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
+        "FILE",
+        flag="--plot",
+    ),
+    LOOSE,
 )
-@click.option(
-    "--heuristic",
-    type=click.Choice(["min", "zero"]),
-    default="min",
-    show_default=True,
-    help="Lower bound on the cost to go.",
-)
-@click.option(
-    "--from",
-    "state",
-    metavar="STATE",
-    help="Start from this state, by its name as `tailpath info` writes it.",
-)
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Give up after N expanded pairs, with the bounds reached so far.",
-)
-@click.option(
-    "--plot",
-    "picture",
-    type=out_file(*PICTURES),
-    metavar="FILE",
-    help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
-)
-@loose_option
 @json_option
 def command(
     ssp: SSP,

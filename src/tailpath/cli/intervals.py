@@ -19,17 +19,17 @@ from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.method import bounds_row
 from tailpath.model.interval import IntervalSSP
+from tailpath.options import Option
 from tailpath.risk.measure import Measure
 from tailpath.show.plans import planned_lines
 from tailpath.texts import number
 
-nature_option = click.option(
-    "--nature",
-    type=click.Choice(list(NATURES)),
-    help=(
-        "Of a model with intervals: who picks the probabilities inside them.  [default:"
-        " adversarial]"
-    ),
+NATURE = Option(
+    "nature",
+    str,
+    None,
+    "Of a model with intervals: who picks the probabilities inside them.  [default: adversarial]",
+    choices=tuple(NATURES),
 )
 
 

@@ -17,7 +17,7 @@ from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods.method import bounds_row
 from tailpath.model.ssp import SSP
-from tailpath.options import confidence_note
+from tailpath.options import Option, confidence_note
 from tailpath.risk.measure import Measure
 from tailpath.risk.text import parse, parse_limit
 
@@ -35,33 +35,29 @@ def measure(text: str) -> Measure:
     return found
 
 
-def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of `solve` that ask for any measure, under limits on others."""
-    options = [
-        click.option(
-            "--minimise",
-            type=measure,
-            metavar="MEASURE",
-            help="Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
-        ),
-        click.option(
-            "--subject-to",
-            "limits",
-            type=parse_limit,
-            multiple=True,
-            metavar="LIMIT",
-            help="Such as 'late(35) <= 0.05' (repeatable).",
-        ),
-        click.option("--deadline", type=float, metavar="T", help="Short for --minimise 'late(T)'."),
-        click.option(
-            "--no-mix",
-            is_flag=True,
-            help="A single policy, even where a coin between several would be better.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: The options of `solve` that ask for any measure, under limits on others.
+OBJECTIVES = (
+    Option(
+        "minimise",
+        measure,
+        None,
+        "Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
+        "MEASURE",
+    ),
+    Option(
+        "limits",
+        parse_limit,
+        None,
+        "Such as 'late(35) <= 0.05' (repeatable).",
+        "LIMIT",
+        flag="--subject-to",
+        several=True,
+    ),
+    Option("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
+    Option(
+        "no_mix", bool, False, "A single policy, even where a coin between several would be better."
+    ),
+)
 
 
 def asked_for(asked: SimpleNamespace) -> Measure | None:

@@ -13,10 +13,9 @@ import click
 import tailpath
 from tailpath.cli import ranks
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, out_file, refuse_same_file
-from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.intervals import nature_option, objective_of, solve_intervals
-from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
+from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
+from tailpath.cli.intervals import NATURE, objective_of, solve_intervals
+from tailpath.cli.objectives import MOST_NODES, OBJECTIVES, asked_for, solve_for
 from tailpath.cli.output import json_option, show, with_gains
 from tailpath.cli.planning import Solved, complete_method, flags_of, require_alpha
 from tailpath.errors import LimitExceededError
@@ -26,6 +25,7 @@ from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Option
 from tailpath.pictures.progress import progress_line
 from tailpath.texts import pairs
 
@@ -77,35 +77,42 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     shell_complete=complete_method,
     help=f"How to solve: {', '.join(method_names())}.",
 )
-@click.option(
-    "--variant",
-    metavar="NAME",
-    default="",
-    help=("Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ."),
-)
-@click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
-@objective_options
-@nature_option
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Give up evaluating the policy after N expanded pairs.",
-)
-@click.option(
-    "--verify",
-    is_flag=True,
-    help="Check the result on the model as given, in exact arithmetic, and say what was proved.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=out_file(".json", ".npz"),
-    metavar="FILE",
-    help="Save the policy (.json or .npz).",
+@flags(
+    Option(
+        "variant",
+        str,
+        "",
+        "Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+        "NAME",
+    ),
+    Option("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
+    *OBJECTIVES,
+    NATURE,
+    Option(
+        "max_nodes",
+        int,
+        None,
+        "Give up evaluating the policy after N expanded pairs.",
+        "N",
+        least=1,
+    ),
+    Option(
+        "verify",
+        bool,
+        False,
+        "Check the result on the model as given, in exact arithmetic, and say what was proved.",
+    ),
+    Option(
+        "output",
+        out_file(".json", ".npz"),
+        None,
+        "Save the policy (.json or .npz).",
+        "FILE",
+        flag="-o --output",
+    ),
 )
 @json_option
-@ranks.mpi_options
+@flags(*ranks.OPTIONS)
 def command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 

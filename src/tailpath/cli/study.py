@@ -12,11 +12,11 @@ from typing import Any
 import click
 
 from tailpath.cli.application import print_message
-from tailpath.cli.common import alpha as tail_mass
+from tailpath.cli.common import flags
 from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
-from tailpath.options import Progress, processors
+from tailpath.options import Option, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
@@ -31,28 +31,33 @@ MOST_SHOWN = 10
 
 
 @click.command()
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Where runs, figures, tables and study.md go.",
-)
-@click.option(
-    "--design", metavar="FILE", help="A study of your own (.toml); the paper's by default."
-)
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="DOMAIN[/PROBLEM]",
-    help="Only this domain or problem, e.g. gridworld/5x5 (repeatable).",
-)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="MODEL",
-    help="Study this model, a file or scheme:text (repeatable).",
+@flags(
+    Option(
+        "folder",
+        click.Path(file_okay=False),
+        None,
+        "Where runs, figures, tables and study.md go.",
+        "DIR",
+        flag="--out",
+    ),
+    Option("design", str, None, "A study of your own (.toml); the paper's by default.", "FILE"),
+    Option(
+        "only",
+        str,
+        None,
+        "Only this domain or problem, e.g. gridworld/5x5 (repeatable).",
+        "DOMAIN[/PROBLEM]",
+        several=True,
+    ),
+    Option(
+        "models",
+        str,
+        None,
+        "Study this model, a file or scheme:text (repeatable).",
+        "MODEL",
+        flag="--model",
+        several=True,
+    ),
 )
 @click.option(
     "--method",
@@ -62,66 +67,75 @@ MOST_SHOWN = 10
     shell_complete=complete_method,
     help="Only this method of the register (repeatable).",
 )
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="NAME",
-    help="Only this variant of the planners: improved, published or printed (repeatable).",
-)
-@click.option(
-    "--atoms", multiple=True, type=int, metavar="N", help="Only this number of atoms (repeatable)."
-)
-@click.option(
-    "--alpha0",
-    multiple=True,
-    type=tail_mass,
-    metavar="A",
-    help="Only this least atom (repeatable).",
-)
-@click.option(
-    "--gamma",
-    type=float,
-    metavar="G",
-    help="Discount: costs at step t count G^t times; no optimum is computed then.",
-)
-@click.option(
-    "--lp",
-    type=click.Choice(["default", "full", "none"]),
-    default="default",
-    show_default=True,
-    help=(
-        "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
-        " elsewhere; to convergence everywhere; not at all."
+@flags(
+    Option(
+        "variants",
+        str,
+        None,
+        "Only this variant of the planners: improved, published or printed (repeatable).",
+        "NAME",
+        flag="--variant",
+        several=True,
     ),
-)
-@click.option("--no-simulation", is_flag=True, help="Leave the Monte Carlo comparisons out.")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes on this machine; by default one per core.",
-)
-@click.option(
-    "--cluster",
-    "address",
-    metavar="ADDRESS",
-    help="Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
-)
-@click.option(
-    "--list",
-    "only_list",
-    is_flag=True,
-    help="List the runs, and with --out which of them are stored; compute nothing.",
-)
-@click.option(
-    "--figures",
-    "only_report",
-    is_flag=True,
-    help="Compute nothing; rebuild figures, tables and study.md from the stored runs.",
-)
-@click.option(
-    "--export", type=click.Choice(["csv", "parquet"]), help="Write the stored rows as files, too."
+    Option("atoms", int, None, "Only this number of atoms (repeatable).", "N", several=True),
+    Option(
+        "alpha0", float, None, "Only this least atom (repeatable).", "A", mass=True, several=True
+    ),
+    Option(
+        "gamma",
+        float,
+        None,
+        "Discount: costs at step t count G^t times; no optimum is computed then.",
+        "G",
+    ),
+    Option(
+        "lp",
+        str,
+        "default",
+        "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
+        " elsewhere; to convergence everywhere; not at all.",
+        choices=(
+            "default",
+            "full",
+            "none",
+        ),
+    ),
+    Option("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
+    Option(
+        "workers", int, None, "Processes on this machine; by default one per core.", "N", least=1
+    ),
+    Option(
+        "address",
+        str,
+        None,
+        "Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
+        "ADDRESS",
+        flag="--cluster",
+    ),
+    Option(
+        "only_list",
+        bool,
+        False,
+        "List the runs, and with --out which of them are stored; compute nothing.",
+        flag="--list",
+    ),
+    Option(
+        "only_report",
+        bool,
+        False,
+        "Compute nothing; rebuild figures, tables and study.md from the stored runs.",
+        flag="--figures",
+    ),
+    Option(
+        "export",
+        str,
+        None,
+        "Write the stored rows as files, too.",
+        choices=(
+            "csv",
+            "parquet",
+        ),
+    ),
 )
 @json_option
 def command(**given: Any) -> int:

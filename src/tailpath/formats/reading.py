@@ -16,8 +16,14 @@ from tailpath.options import Option, Progress
 
 
 def _option(default: Any, flag: str, word: str, text: str) -> Any:
-    kind = float if word in ("C", "P") else str if word else bool
-    metadata = {"kind": kind, "default": default, "help": text, "word": word, "flag": flag}
+    metadata = {
+        "kind": float if word in ("C", "P") else str if word else bool,
+        "default": None,
+        "help": text,
+        "word": word,
+        "flag": flag,
+        "several": default in (dict, ()),
+    }
     return (
         field(default_factory=dict, metadata=metadata)
         if default is dict
