@@ -130,9 +130,8 @@ def flags(*options: Option) -> Callable[[Command], Command]:
     def with_flags(command: Command) -> Command:
         for option in reversed(options):
             names, settings = _declared(option)
-            if not option.several:
-                shown = option.kind is not bool and option.default not in (None, "")
-                settings |= {"default": option.default, "show_default": shown}
+            if option.default is not None:  # None would do for a value that is required
+                settings |= {"default": option.default, "show_default": option.default != ""}
             command = click.option(*names, required=option.required, **settings)(command)
         return command
 

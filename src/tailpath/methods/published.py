@@ -51,6 +51,8 @@ OPTIONS = (
 #: The planners as published: their operators and factors are the defaults here, their values start
 #: at 0.
 PUBLISHED = {"values_from": "zero"}
+#: What a solution tells programs.
+FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
@@ -98,12 +100,7 @@ def plan(
     facts = {
         "atoms": len(solution.atoms),
         "alpha0": float(solution.atoms[0]),
-        "gamma": solution.gamma,
-        "sweeps": solution.sweeps,
-        "residual": solution.residual,
-        "converged": solution.converged,
-        "detours": solution.detours,
-        "factor_sum": solution.factor_sum,
+        **{name: getattr(solution, name) for name in FACTS},
         "seconds": None,
         "linear_programs": solution.linear_programs,
         "lp_seconds": solution.lp_seconds,
