@@ -204,8 +204,7 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of a function that others may call, and the flag made from it: of `read`, of an
-    end of a model, of a planning method.
+    """A keyword of `plan`, and the flag made from it.
 
     Parameters
     ----------
@@ -225,12 +224,6 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
-    flag : str
-        The flag, if it is not the name; or several, with spaces between.
-    several : bool
-        Whether the flag may be repeated.
-    required : bool
-        Whether it must be given.
     """
 
     name: str
@@ -241,6 +234,14 @@ class Option:
     choices: tuple[str, ...] = ()
     least: int | None = None
     mass: bool = False
+
+
+@dataclass(frozen=True)
+class Flag(Option):
+    """An option of `read` or of a command: its `flag`, if that is not its name, or several of them
+    with spaces between; whether it may be repeated, and whether it must be given.
+    """
+
     flag: str = ""
     several: bool = False
     required: bool = False

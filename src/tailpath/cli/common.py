@@ -21,7 +21,7 @@ from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Option, confidence_note
+from tailpath.options import Flag, Option, confidence_note
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import parse_number_or_percent
 
@@ -118,13 +118,13 @@ def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option
     """The flag of an option that somebody else has. Its value is None where the user says nothing,
     and who has the option then takes its default.
     """
-    names, settings = _declared(option)
+    names, settings = _declared(option if isinstance(option, Flag) else Flag(**vars(option)))
     if option.kind is not bool and option.default is not None:
         settings["help"] += f"  [default: {option.default}]"
     return cls(names, default=None, **settings)
 
 
-def flags(*options: Option) -> Callable[[Command], Command]:
+def flags(*options: Flag) -> Callable[[Command], Command]:
     """Give a command the flags of some options; it is called with their values."""
 
     def with_flags(command: Command) -> Command:
@@ -138,7 +138,7 @@ def flags(*options: Option) -> Callable[[Command], Command]:
     return with_flags
 
 
-def _declared(option: Option) -> tuple[list[str], dict[str, Any]]:
+def _declared(option: Flag) -> tuple[list[str], dict[str, Any]]:
     """What click is told about an option: its names, and all but its default."""
     names = option.flag.split() or [f"--{option.name.replace('_', '-')}"]
     settings: dict[str, Any] = {"help": option.help}
@@ -175,18 +175,16 @@ def table_file(path: str) -> dict[str, Any]:
 
 #: Flags that make a goal sure, or go with one that does.
 ENDINGS = (
-    Option("give_up", str, None, "Let every state end the run at a price of C.", "C"),
-    Option(
+    Flag("give_up", str, None, "Let every state end the run at a price of C.", "C"),
+    Flag(
         "given_arrival",
         bool,
         None,
         "Arrive as surely as possible, and count the runs that arrive.",
     ),
-    Option(
-        "within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1
-    ),
-    Option("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
-    Option("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
+    Flag("within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1),
+    Flag("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
+    Flag("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
 )
 
 
@@ -324,7 +322,7 @@ def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: 
     return ssp
 
 
-LOOSE = Option(
+LOOSE = Flag(
     "loose", bool, False, "Take a policy made for another model with the same states and actions."
 )
 

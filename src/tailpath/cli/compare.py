@@ -37,7 +37,7 @@ from tailpath.methods.comparison import (
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.curves import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 
@@ -48,7 +48,7 @@ FEW, MANY = 49, 193
 TINY, TINY_ALPHA = "textbook:geometric", 0.5
 TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
 #: Policies of the user beside others.
-POLICIES = Option(
+POLICIES = Flag(
     "files",
     str,
     None,
@@ -71,15 +71,15 @@ POLICIES = Option(
 )
 @flags(
     POLICIES,
-    Option(
+    Flag(
         "everything",
         bool,
         False,
         "Compare every method in every variant, and what policy iteration makes of each.",
         flag="--all",
     ),
-    Option("atoms", int, 25, "Atoms of the planners' grid.", least=2),
-    Option(
+    Flag("atoms", int, 25, "Atoms of the planners' grid.", least=2),
+    Flag(
         "alpha0",
         float,
         None,
@@ -87,7 +87,7 @@ POLICIES = Option(
         "A",
         mass=True,
     ),
-    Option(
+    Flag(
         "tolerance", float, 0.001, "Planners stop when a sweep changes no value by more than this."
     ),
 )
@@ -98,15 +98,15 @@ POLICIES = Option(
     help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
 )
 @flags(
-    Option("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
-    Option(
+    Flag("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
+    Flag(
         "delta",
         str,
         None,
         "Round costs to multiples of D for the optimum, which is then bracketed.",
         "D",
     ),
-    Option(
+    Flag(
         "measures",
         measure,
         None,
@@ -116,7 +116,7 @@ POLICIES = Option(
         flag="--measure",
         several=True,
     ),
-    Option(
+    Flag(
         "plot", out_file(*PICTURES), None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"
     ),
     LOOSE,

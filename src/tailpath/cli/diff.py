@@ -12,15 +12,15 @@ import tailpath
 from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 
 
 @click.command(cls=ModelCommand)
 @click.argument("first")
 @click.argument("second")
 @flags(
-    Option("alpha", float, 0.05, "Mass of the worst tail, for the CVaR.", "A", mass=True),
-    Option("most", int, 20, "Places to show.", "N", least=1),
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR.", "A", mass=True),
+    Flag("most", int, 20, "Places to show.", "N", least=1),
 )
 @reported
 def command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:

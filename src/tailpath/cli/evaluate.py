@@ -18,7 +18,7 @@ from tailpath.cli.output import PICTURES, fitted_table, json_option, save_pictur
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.texts import name, number, pairs
 
@@ -27,7 +27,7 @@ from tailpath.texts import name, number, pairs
 @click.argument("policy", shell_complete=complete_file)
 @alphas_option(required=True)
 @flags(
-    Option(
+    Flag(
         "engine",
         str,
         "auto",
@@ -38,7 +38,7 @@ from tailpath.texts import name, number, pairs
             "queue",
         ),
     ),
-    Option(
+    Flag(
         "heuristic",
         str,
         "min",
@@ -48,7 +48,7 @@ from tailpath.texts import name, number, pairs
             "zero",
         ),
     ),
-    Option(
+    Flag(
         "state",
         str,
         None,
@@ -56,7 +56,7 @@ from tailpath.texts import name, number, pairs
         "STATE",
         flag="--from",
     ),
-    Option(
+    Flag(
         "max_nodes",
         int,
         None,
@@ -64,7 +64,7 @@ from tailpath.texts import name, number, pairs
         "N",
         least=1,
     ),
-    Option(
+    Flag(
         "picture",
         out_file(*PICTURES),
         None,

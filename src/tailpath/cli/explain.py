@@ -10,16 +10,16 @@ import tailpath
 from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 
 
 @click.command(cls=ModelCommand)
 @click.argument("policy")
 @flags(
-    Option("alpha", float, None, "Mass of the worst tail.", "A", mass=True, required=True),
-    Option("runs", int, 3, "How many of the most probable runs beyond VaR to show.", "K", least=0),
-    Option("most", int, 10, "How many outcomes to show.", "N", least=1),
+    Flag("alpha", float, None, "Mass of the worst tail.", "A", mass=True, required=True),
+    Flag("runs", int, 3, "How many of the most probable runs beyond VaR to show.", "K", least=0),
+    Flag("most", int, 10, "How many outcomes to show.", "N", least=1),
 )
 @reported
 def command(ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int) -> Output:

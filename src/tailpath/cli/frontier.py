@@ -13,7 +13,7 @@ from tailpath.cli.objectives import measure
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.texts import count
@@ -21,7 +21,7 @@ from tailpath.texts import count
 
 @click.command(cls=ModelCommand)
 @flags(
-    Option(
+    Flag(
         "risk",
         measure,
         None,
@@ -29,19 +29,17 @@ from tailpath.texts import count
         "MEASURE",
         required=True,
     ),
-    Option(
+    Flag(
         "tolerance",
         click.FloatRange(min=0),
         None,
         "Stop this close to the frontier, relatively; 0 finds all corners.",
         "X",
     ),
-    Option(
-        "delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"
-    ),
-    Option("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
-    Option("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
-    Option(
+    Flag("delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"),
+    Flag("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
+    Flag("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
+    Flag(
         "corner",
         int,
         None,
@@ -49,7 +47,7 @@ from tailpath.texts import count
         "N",
         least=1,
     ),
-    Option(
+    Flag(
         "output",
         out_file(".json", ".npz"),
         None,

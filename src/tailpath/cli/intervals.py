@@ -19,12 +19,12 @@ from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.method import bounds_row
 from tailpath.model.interval import IntervalSSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.risk.measure import Measure
 from tailpath.show.plans import planned_lines
 from tailpath.texts import number
 
-NATURE = Option(
+NATURE = Flag(
     "nature",
     str,
     None,

@@ -17,7 +17,7 @@ from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods.method import bounds_row
 from tailpath.model.ssp import SSP
-from tailpath.options import Option, confidence_note
+from tailpath.options import Flag, confidence_note
 from tailpath.risk.measure import Measure
 from tailpath.risk.text import parse, parse_limit
 
@@ -37,14 +37,14 @@ def measure(text: str) -> Measure:
 
 #: The options of `solve` that ask for any measure, under limits on others.
 OBJECTIVES = (
-    Option(
+    Flag(
         "minimise",
         measure,
         None,
         "Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
         "MEASURE",
     ),
-    Option(
+    Flag(
         "limits",
         parse_limit,
         None,
@@ -53,8 +53,8 @@ OBJECTIVES = (
         flag="--subject-to",
         several=True,
     ),
-    Option("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
-    Option(
+    Flag("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
+    Flag(
         "no_mix", bool, False, "A single policy, even where a coin between several would be better."
     ),
 )

@@ -14,7 +14,7 @@ from tailpath.cli.compare import POLICIES, own_policies
 from tailpath.cli.output import Output, reported
 from tailpath.cli.planning import complete_method
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
 from tailpath.texts import number
@@ -22,7 +22,7 @@ from tailpath.texts import number
 
 @click.command(cls=ManyAlphas)
 @flags(
-    Option(
+    Flag(
         "out",
         out_file(".html", ".htm"),
         None,
@@ -44,8 +44,8 @@ from tailpath.texts import number
     help="Also this planner: quantile is CVaRVIQ (repeatable).",
 )
 @flags(
-    Option("title", str, None, "Title of the page.  [default: the model as typed]", "TEXT"),
-    Option("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
+    Flag("title", str, None, "Title of the page.  [default: the model as typed]", "TEXT"),
+    Flag("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
     LOOSE,
 )
 @reported

@@ -26,7 +26,7 @@ from tailpath.distributed.part import Part, read_part
 from tailpath.distributed.ranks import together, world
 from tailpath.errors import OptionError
 from tailpath.methods import Found, Method, find_method
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.texts import pairs
 
 #: The scheme of models that are made in parts.
@@ -35,9 +35,9 @@ PARTS = "parts:"
 
 #: The flags of a command that runs on all ranks of MPI.
 OPTIONS = (
-    Option("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
-    Option("checkpoint", str, None, "With --mpi, save progress here, and resume it.", "FOLDER"),
-    Option("every", float, None, "Seconds between two checkpoints.", "S"),
+    Flag("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
+    Flag("checkpoint", str, None, "With --mpi, save progress here, and resume it.", "FOLDER"),
+    Flag("every", float, None, "Seconds between two checkpoints.", "S"),
 )
 
 

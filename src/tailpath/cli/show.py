@@ -9,7 +9,7 @@ import click
 from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.policies.table import decision_table
 from tailpath.policies.words import decision_in_words
@@ -19,9 +19,9 @@ from tailpath.texts import count, name, number
 @click.command(cls=ModelCommand)
 @click.argument("policy")
 @flags(
-    Option("alpha", float, 0.05, "Mass of the worst tail, for the CVaR to go.", "A", mass=True),
-    Option("most", int, 40, "Rows to show.", "N", least=1),
-    Option("state", str, None, "Only the rows of this state.", "NAME"),
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR to go.", "A", mass=True),
+    Flag("most", int, 40, "Rows to show.", "N", least=1),
+    Flag("state", str, None, "Only the rows of this state.", "NAME"),
 )
 @reported
 def command(

@@ -12,19 +12,19 @@ from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import LOOSE, complete_file, flags, policy_argument
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.texts import number, pairs
 
 
 @click.command(cls=ManyAlphas)
 @click.argument("policy", shell_complete=complete_file)
 @flags(
-    Option("runs", int, None, "Number of runs.", "N", least=1, required=True),
-    Option("seed", int, 0, "The same seed gives the same runs.", "S", least=0),
+    Flag("runs", int, None, "Number of runs.", "N", least=1, required=True),
+    Flag("seed", int, 0, "The same seed gives the same runs.", "S", least=0),
 )
 @alphas_option(required=True)
 @flags(
-    Option(
+    Flag(
         "confidence",
         click.FloatRange(0, 1, min_open=True, max_open=True),
         0.95,

@@ -25,7 +25,7 @@ from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.texts import pairs
 
@@ -78,17 +78,17 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     help=f"How to solve: {', '.join(method_names())}.",
 )
 @flags(
-    Option(
+    Flag(
         "variant",
         str,
         "",
         "Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
         "NAME",
     ),
-    Option("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
+    Flag("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
     *OBJECTIVES,
     NATURE,
-    Option(
+    Flag(
         "max_nodes",
         int,
         None,
@@ -96,13 +96,13 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         "N",
         least=1,
     ),
-    Option(
+    Flag(
         "verify",
         bool,
         False,
         "Check the result on the model as given, in exact arithmetic, and say what was proved.",
     ),
-    Option(
+    Flag(
         "output",
         out_file(".json", ".npz"),
         None,

@@ -8,13 +8,13 @@ from tailpath.cli.common import ModelCommand, flags
 from tailpath.cli.output import Output, reported
 from tailpath.distributed.part import Part, write_part
 from tailpath.model.ssp import SSP
-from tailpath.options import Option
+from tailpath.options import Flag
 
 
 @click.command(cls=ModelCommand)
 @flags(
-    Option("parts", int, None, "One per rank.", "N", least=1, required=True),
-    Option("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
+    Flag("parts", int, None, "One per rank.", "N", least=1, required=True),
+    Flag("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
 )
 @reported
 def command(ssp: SSP, source: str, parts: int, output: str) -> Output:

@@ -16,7 +16,7 @@ from tailpath.cli.common import flags
 from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
-from tailpath.options import Option, Progress, processors
+from tailpath.options import Flag, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
@@ -32,7 +32,7 @@ MOST_SHOWN = 10
 
 @click.command()
 @flags(
-    Option(
+    Flag(
         "folder",
         click.Path(file_okay=False),
         None,
@@ -40,8 +40,8 @@ MOST_SHOWN = 10
         "DIR",
         flag="--out",
     ),
-    Option("design", str, None, "A study of your own (.toml); the paper's by default.", "FILE"),
-    Option(
+    Flag("design", str, None, "A study of your own (.toml); the paper's by default.", "FILE"),
+    Flag(
         "only",
         str,
         None,
@@ -49,7 +49,7 @@ MOST_SHOWN = 10
         "DOMAIN[/PROBLEM]",
         several=True,
     ),
-    Option(
+    Flag(
         "models",
         str,
         None,
@@ -68,7 +68,7 @@ MOST_SHOWN = 10
     help="Only this method of the register (repeatable).",
 )
 @flags(
-    Option(
+    Flag(
         "variants",
         str,
         None,
@@ -77,18 +77,16 @@ MOST_SHOWN = 10
         flag="--variant",
         several=True,
     ),
-    Option("atoms", int, None, "Only this number of atoms (repeatable).", "N", several=True),
-    Option(
-        "alpha0", float, None, "Only this least atom (repeatable).", "A", mass=True, several=True
-    ),
-    Option(
+    Flag("atoms", int, None, "Only this number of atoms (repeatable).", "N", several=True),
+    Flag("alpha0", float, None, "Only this least atom (repeatable).", "A", mass=True, several=True),
+    Flag(
         "gamma",
         float,
         None,
         "Discount: costs at step t count G^t times; no optimum is computed then.",
         "G",
     ),
-    Option(
+    Flag(
         "lp",
         str,
         "default",
@@ -100,11 +98,9 @@ MOST_SHOWN = 10
             "none",
         ),
     ),
-    Option("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
-    Option(
-        "workers", int, None, "Processes on this machine; by default one per core.", "N", least=1
-    ),
-    Option(
+    Flag("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
+    Flag("workers", int, None, "Processes on this machine; by default one per core.", "N", least=1),
+    Flag(
         "address",
         str,
         None,
@@ -112,21 +108,21 @@ MOST_SHOWN = 10
         "ADDRESS",
         flag="--cluster",
     ),
-    Option(
+    Flag(
         "only_list",
         bool,
         False,
         "List the runs, and with --out which of them are stored; compute nothing.",
         flag="--list",
     ),
-    Option(
+    Flag(
         "only_report",
         bool,
         False,
         "Compute nothing; rebuild figures, tables and study.md from the stored runs.",
         flag="--figures",
     ),
-    Option(
+    Flag(
         "export",
         str,
         None,

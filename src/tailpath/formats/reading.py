@@ -1,6 +1,6 @@
 """The options of `read`, declared once: what a format may be told besides its source.
 
-Each field of `Reading` is an `Option`: its metadata are the flag of the command line with the word
+Each field of `Reading` is a `Flag`: its metadata are the flag of the command line with the word
 for its value, and its line of help. A row of the registry names the options that its format takes,
 and the command line builds its flags from the same fields.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.options import Option, Progress
+from tailpath.options import Flag, Progress
 
 
 def _option(default: Any, flag: str, word: str, text: str) -> Any:
@@ -111,9 +111,9 @@ class Reading:
         }
 
 
-def options() -> list[Option]:
+def options() -> list[Flag]:
     """The options, in the order of the command line's help."""
-    return [Option(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
+    return [Flag(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
 
 
 #: What formats with rewards take, those with labels and reward structures, and tables.
