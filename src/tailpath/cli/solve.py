@@ -165,7 +165,8 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     is refused.
     """
     begin, before = perf_counter(), compiling_seconds()
-    alpha, most, costs = asked.alpha, asked.max_nodes, None
+    alpha, most = asked.alpha, asked.max_nodes
+    costs = None
     with progress_line() as update:
         plan = method.make(ssp, alpha, vars(asked), progress_of(method, update), asked.variant)
         seconds, compiling = perf_counter() - begin, compiling_seconds() - before

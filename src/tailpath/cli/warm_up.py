@@ -105,7 +105,7 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
     gains; probabilities that are intervals; large costs; many states whose outcomes lead
     anywhere."""
-    interval = [(*step, (low, high), cost) for *step, low, high, cost in rows_of(INTERVAL)]
+    interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
     n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
     for i in range(1, n):
@@ -114,7 +114,7 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     return {
         "plain": tp.domains.gridworld("5x5"),
         "grid": tp.domains.gridworld("8x9"),
-        "free": tp.SSP.from_outcomes(rows_of(FREE), "start", ["goal"]),
+        "free": tp.SSP.from_outcomes(parsed_outcomes(FREE), "start", ["goal"]),
         "slow": left_with(2.0**-30),
         "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
         "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
@@ -124,7 +124,7 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     }
 
 
-def rows_of(text: str) -> list[Any]:
+def parsed_outcomes(text: str) -> list[Any]:
     """Lines of state, action, next state and numbers."""
     lines = [line.split() for line in text.strip().splitlines()]
     return [(*words[:3], *map(float, words[3:])) for words in lines]

@@ -371,7 +371,8 @@ def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update)
 
 
 def _cells(line: Line) -> list[Any]:
-    gap, over, deployed = line.gap, line.over, line.deployed
+    gap, over = line.gap, line.over
+    deployed = line.deployed
     return [
         number(line.alpha),
         line.method,

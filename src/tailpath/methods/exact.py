@@ -65,7 +65,8 @@ def plan(
 
 def account(found: Found) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
-    plan, alpha, costs = found.plan, found.alpha, found.costs
+    plan, alpha = found.plan, found.alpha
+    costs = found.costs
     assert alpha is not None and plan.bounds is not None
     weight, delta = plan.facts["weight"], plan.facts["delta"]
     bounds = plan.bounds(alpha)
