@@ -1,5 +1,5 @@
-"""The checks of arguments that several verbs take, the progress they tell, and the processors a
-verb may use.
+"""The checks of arguments that several verbs take, what an option is, the progress they tell, and
+the processors a verb may use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
@@ -208,6 +209,51 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
     if number < least:
         raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
     return number
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword of `plan`, and the flag made from it.
+
+    Parameters
+    ----------
+    name : str
+        The keyword.
+    kind : callable
+        Reads its value; `bool` makes a switch, `dict` a table in a file.
+    default : object
+        The default.
+    help : str
+        A line of help.
+    word : str
+        Stands for the value in the help.
+    choices : tuple of str
+        The texts allowed.
+    least : int, optional
+        The smallest whole number allowed.
+    mass : bool
+        Marks a number in (0, 1].
+    """
+
+    name: str
+    kind: Callable[..., Any]
+    default: Any
+    help: str
+    word: str = ""
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    mass: bool = False
+
+
+@dataclass(frozen=True)
+class Flag(Option):
+    """An option of `read` or of a command: its `flag`, if that is not its name, or several of them
+    with spaces between; whether it may be repeated, and whether it must be given.
+    """
+
+    flag: str = ""
+    several: bool = False
+    required: bool = False
 
 
 class Progress(Protocol):

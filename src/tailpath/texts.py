@@ -71,40 +71,37 @@ def table(
     is not enough, every row is a block of lines.
     """
     cells = [list(row) for row in rows]
-    for fewer in range(digits, FEWEST_DIGITS - 1, -1):
-        lines = _lines(headers, cells, fewer, "  ")
-        if _fits(lines, width):
+    narrower = [(fewer, "  ") for fewer in range(digits, FEWEST_DIGITS - 1, -1)]
+    for fewer, gap in [*narrower, (FEWEST_DIGITS, " ")]:
+        lines = _lines(headers, cells, fewer, gap)
+        if width is None or max(map(len, lines)) <= width:
             return "\n".join(lines)
-    lines = _lines(headers, cells, FEWEST_DIGITS, " ")
-    if _fits(lines, width):
-        return "\n".join(lines)
     return "\n\n".join(
         pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)])
         for row in cells
     )
 
 
-def _fits(lines: Sequence[str], width: int | None) -> bool:
-    return width is None or max(map(len, lines)) <= width
-
-
 def _lines(
     headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str
 ) -> list[str]:
-    right = [
-        all(isinstance(row[k], (int, float, type(None))) for row in rows)
-        for k in range(len(headers))
-    ]
     cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in rows]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(headers))]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    sides = [">" if right else "<" for right in _numeric(headers, rows)]
     lines = [
-        gap.join(
-            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)
-        ).rstrip()
+        gap.join(f"{cell:{s}{w}}" for cell, s, w in zip(row, sides, widths)).rstrip()
         for row in cells
     ]
     lines.insert(1, gap.join("-" * w for w in widths))
     return lines
+
+
+def _numeric(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[bool]:
+    """Which columns have no texts: they stand to the right."""
+    return [
+        all(isinstance(row[k], (int, float, type(None))) for row in rows)
+        for k in range(len(headers))
+    ]
 
 
 def _cell(value: Any, digits: int) -> str:
@@ -146,15 +143,12 @@ class Table:
 
     def as_latex(self) -> str:
         """A `tabular` that needs no package: texts to the left, numbers to the right."""
-        right = [
-            all(isinstance(row[k], (int, float, type(None))) for row in self.rows)
-            for k in range(len(self.headers))
-        ]
+        sides = "".join("r" if right else "l" for right in _numeric(self.headers, self.rows))
         lines = [
             " & ".join(latex(_cell(cell, 6)) for cell in row) + r" \\"
             for row in (self.headers, *self.rows)
         ]
-        head = r"\begin{tabular}{" + "".join("r" if each else "l" for each in right) + "}"
+        head = rf"\begin{{tabular}}{{{sides}}}"
         return "\n".join(
             [head, r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
         )

@@ -194,7 +194,7 @@ WRITERS = {
     "p.npz": lambda path: tp.write_policy(budget_policy(), path),
     "plot.png": draw,
     "page.html": lambda path: write_text(path, "a page"),
-    "table.csv": lambda path: CaptionedTable("table", "", ["a"], [[1]]).write(path.parent),
+    "table.csv": lambda path: CaptionedTable("table", "", [{"a": 1}]).write(path.parent),
     "runs.csv": lambda path: write_rows(path, [["a"], [1]]),
     "figure.png": lambda path: save(panels(["a"])[0], path.with_suffix("")),
 }

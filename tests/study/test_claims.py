@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study.paper import boxes, tables, timing_tables
+from tailpath.study.paper import tables, timing_tables
 from tailpath.study.paper.claims import alpha0, atoms, evaluation, judged_claims, planners
-from tailpath.study.paper.claims.claim import judge
-from tailpath.study.results import Results
+from tailpath.study.paper.claims.claim import Finding
+from tailpath.study.results import Results, quotient
 from tailpath.study.store import AtomPoint, StudyTask
 from tests.study.making import made, run_of, simulation, sliced
 
@@ -21,7 +21,8 @@ def whole():
 
 
 def test_verdicts_go_by_the_part_of_the_cases():
-    assert [judge(part) for part in (1.0, 0.99, 0.9, 0.89, 1 / 3, 0.33, 0.0)] == [
+    parts = (1.0, 0.99, 0.9, 0.89, 1 / 3, 0.33, 0.0)
+    assert [Finding("", part).verdict for part in parts] == [
         *("holds", "mostly", "mostly", "in part", "in part", "differs", "differs")
     ]
 
@@ -31,23 +32,23 @@ def test_a_complete_study_judges_every_claim(whole):
     assert [len(claims) for claims in found.values()] == [6, 4, 6, 5], (
         "the boxes have no outliers: none of none is no verdict"
     )
-    claims = {claim.says: claim for section in found.values() for claim in section}
+    first = found["CVaRVILI and CVaRVIQ"]
     assert (
-        claims["Predicted and deployed values of both planners"].ours
+        first["Predicted and deployed values of both planners"].ours
         == "810 of each, and the optimum at 810 of the same points"
     )
 
 
 def test_a_slice_is_judged_as_a_slice():
     few = Results([made(task) for task in sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])])
-    says = [claim.says for section in judged_claims(few).values() for claim in section]
+    says = [says for section in judged_claims(few).values() for says in section]
     assert "Points near alpha0 are further off than points near 1, in general" in says
     assert not any(
         "River" in text or text.startswith(("With more atoms", "Predicted and deployed"))
         for text in says
     )
     without = Results([made(task) for task in sliced(lp="none")])
-    says = [claim.says for section in judged_claims(without).values() for claim in section]
+    says = [says for section in judged_claims(without).values() for says in section]
     assert not any(
         "CVaRVILI and CVaRVIQ differ" in text or "faster" in text or "two policies" in text
         for text in says
@@ -171,16 +172,17 @@ def test_more_atoms_compares_at_common_atoms():
 
 
 def test_boxes_have_as_many_points_as_the_paper_says(whole):
+    def predicted_by_deployed(n, low, least=0.0):
+        points = whole.points("quantile", domain="river", atoms=n, alpha0=low, least=least)
+        return quotient(points, "prediction")
+
     low = 1e-3
-    assert [boxes.predicted_by_deployed(whole, "river", n, low).size for n in (7, 13, 25)] == [
-        21,
-        39,
-        75,
-    ]
-    assert boxes.predicted_by_deployed(whole, "river", 7, 1e-2, boxes.TARGET).size == 3 * 4
-    assert boxes.predicted_by_deployed(whole, "river", 7, 1e-3, boxes.TARGET).size == 3 * 3
-    assert boxes.predicted_by_deployed(whole, "river", 7, low) == pytest.approx(0.9 / 1.1)
-    assert boxes.deployed_by_optimum(whole, "river", 7, low) == pytest.approx(1.1)
+    assert [predicted_by_deployed(n, low).size for n in (7, 13, 25)] == [21, 39, 75]
+    assert predicted_by_deployed(7, 1e-2, alpha0.TARGET).size == 3 * 4
+    assert predicted_by_deployed(7, 1e-3, alpha0.TARGET).size == 3 * 3
+    assert predicted_by_deployed(7, low) == pytest.approx(0.9 / 1.1)
+    points = whole.points("quantile", "optimum", domain="river", atoms=7, alpha0=low)
+    assert quotient(points, "deployed") == pytest.approx(1.1)
 
 
 def test_the_gap_near_alpha0_is_seen():
@@ -244,7 +246,7 @@ def test_a_smaller_alpha0_is_compared_at_the_same_alpha():
 
 
 def test_the_longest_evaluation_and_where_it_is(whole):
-    found = evaluation.longest_evaluations(whole)
+    found = evaluation.greatest(whole, "seconds")
     assert len(found) == 12
     assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
     assert evaluation.longest_where(whole).verdict == "holds"
@@ -288,7 +290,7 @@ def test_monte_carlo_errors_are_averaged_over_repetitions():
         (0.5625, 0.25, 1.75)
     )
     assert evaluation.simulation_errors(results, "gridworld", True) is None
-    claim = evaluation.simulation_error("river")(results)
+    claim = evaluation.simulation_error("river", results)
     assert "2 of 4 runs are off by more than 0.1%" in claim.ours
     assert claim.verdict == "in part"
 
@@ -325,7 +327,9 @@ def test_checks_would_show_a_policy_that_beats_the_optimum():
 
 
 def test_tables_escape_bars_and_keep_all_digits_in_files(tmp_path):
-    table = tables.CaptionedTable("name", "caption", ["|Y|", "x"], [[7, 1 / 3], [None, "a|b"]])
+    table = tables.CaptionedTable(
+        "name", "caption", [{"|Y|": 7, "x": 1 / 3}, {"|Y|": None, "x": "a|b"}]
+    )
     assert table.markdown() == "| \\|Y\\| | x |\n| --- | --- |\n| 7 | 0.3333 |\n| – | a\\|b |"
     table.write(tmp_path)
     assert [*csv.reader((tmp_path / "name.csv").open())] == [

@@ -27,6 +27,8 @@ from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
 INTERRUPTED = 130
+#: Errors of the system that keep output from being written.
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 #: Every command with its line of help, in the order of `--help`. Each lives in
 #: `tailpath.cli.<name>` as `command`, with _ for -.
@@ -156,8 +158,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # closed by the caller
                 sys.stdout.flush()
             return result if isinstance(result, int) else 0
-        except BrokenPipeError:
-            return _pipe_closed()
         except Exception as error:
             code = _explain(error)
             if code is None:
@@ -194,45 +194,31 @@ def _explain(error: Exception) -> int | None:
     """Tell the user what was wrong, and return the exit code; `None` for an error of ours, which
     deserves its traceback.
     """
+    if isinstance(error, BrokenPipeError):
+        _drop_output()  # who reads it has gone, which is its right (`tailpath info model | head`)
+        return PIPE_CLOSED
     if isinstance(error, click.Abort):
         print_message("error", "interrupted")
         return INTERRUPTED
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "tailpath"
-        print_message("error", f"{error.format_message().rstrip('.')} (see '{where} --help')")
-        return BAD_INPUT
-    if (
-        isinstance(error, PolicyError)
-        and policy_files
-        and not str(error).startswith(tuple(policy_files))
-    ):
-        print_message("error", f"{' or '.join(policy_files)}: {error}")
-        return BAD_INPUT
-    if isinstance(error, (TailpathError, click.ClickException)):
-        print_message("error", str(error))
-        return BAD_INPUT
-    if isinstance(error, OSError) and error.filename is not None:
-        print_message("error", f"{os.fsdecode(error.filename)}: {error.strerror}")
-        return BAD_INPUT
-    if isinstance(error, OSError) and error.errno in (
-        errno.ENOSPC,
-        errno.EDQUOT,
-        errno.EFBIG,
-        errno.EIO,
-    ):
-        print_message("error", f"the output cannot be written: {error.strerror}")
+        text = f"{error.format_message().rstrip('.')} (see '{where} --help')"
+    elif isinstance(error, (TailpathError, click.ClickException)):
+        text = str(error)
+        unnamed = policy_files and not text.startswith(tuple(policy_files))
+        if isinstance(error, PolicyError) and unnamed:
+            text = f"{' or '.join(policy_files)}: {error}"
+    elif isinstance(error, OSError) and error.filename is not None:
+        text = f"{os.fsdecode(error.filename)}: {error.strerror}"
+    elif isinstance(error, OSError) and error.errno in UNWRITABLE:
+        text = f"the output cannot be written: {error.strerror}"
         _drop_output()
-        return BAD_INPUT
-    if isinstance(error, MemoryError):
-        print_message("error", f"not enough memory: {error}")
-        return BAD_INPUT
-    return None
-
-
-def _pipe_closed() -> int:
-    """The reader of our output has gone, which is its right (`tailpath info model | head -1`)."""
-    _drop_output()
-    return PIPE_CLOSED
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory: {error}"
+    else:
+        return None
+    print_message("error", text)
+    return BAD_INPUT
 
 
 def _drop_output() -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import Field, fields
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -17,17 +16,16 @@ import tailpath
 from tailpath.cli.application import policy_files, print_message
 from tailpath.domains.register import FORMATS, find_domain, schemes
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.files import refuse_unwritable
+from tailpath.formats.files import load_json, read_text, refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import confidence_note, percent_hint
+from tailpath.options import Flag, Option, confidence_note, percent_hint
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
-Request = TypeVar("Request")
 #: Commands that take no intervals.
 KNOWN_ALONE = ("show", "diff", "explain", "simulate")
 
@@ -112,18 +110,82 @@ def _float(text: str) -> float:
         raise click.BadParameter(f"{text!r} is not a number") from None
 
 
-def _model_option(option: Field[Any]) -> Callable[[Command], Command]:
-    """The flag of an option of `read`; the word for its value, or its absence, says what kind of
-    value that is.
+#: What an option takes whose word is this.
+PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
+
+
+def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option:
+    """The flag of an option that somebody else has. Its value is None where the user says nothing,
+    and who has the option then takes its default.
     """
-    flag, word, text = (option.metadata[key] for key in ("flag", "word", "help"))
-    many = word in ("R=C", "N=V", "STATES")
-    kind = {"R=C": reward_and_cost, "N=V": name_and_value, "C": float, "P": float}.get(word, str)
-    if not word:
-        return click.option(flag, option.name, cls=ModelOption, is_flag=True, help=text)
-    return click.option(
-        flag, option.name, cls=ModelOption, type=kind, multiple=many, metavar=word, help=text
-    )
+    names, settings = _declared(option if isinstance(option, Flag) else Flag(**vars(option)))
+    if option.kind is not bool and option.default is not None:
+        settings["help"] += f"  [default: {option.default}]"
+    return cls(names, default=None, **settings)
+
+
+def flags(*options: Flag) -> Callable[[Command], Command]:
+    """Give a command the flags of some options; it is called with their values."""
+
+    def with_flags(command: Command) -> Command:
+        for option in reversed(options):
+            names, settings = _declared(option)
+            if option.default is not None:  # None would do for a value that is required
+                settings |= {"default": option.default, "show_default": option.default != ""}
+            command = click.option(*names, required=option.required, **settings)(command)
+        return command
+
+    return with_flags
+
+
+def _declared(option: Flag) -> tuple[list[str], dict[str, Any]]:
+    """What click is told about an option: its names, and all but its default."""
+    names = option.flag.split() or [f"--{option.name.replace('_', '-')}"]
+    settings: dict[str, Any] = {"help": option.help}
+    if option.kind is bool:
+        return [*names, option.name], {**settings, "is_flag": True}
+    if option.word:
+        settings["metavar"] = option.word
+    settings |= {"type": _type(option), "multiple": option.several}
+    return [*names, option.name], settings
+
+
+def _type(option: Option) -> Any:
+    """What reads the value of an option."""
+    if option.choices:
+        return click.Choice(option.choices)
+    if option.least is not None:
+        return click.IntRange(min=option.least)
+    if option.mass:
+        return alpha
+    return table_file if option.kind is dict else PAIRS.get(option.word, option.kind)
+
+
+def table_file(path: str) -> dict[str, Any]:
+    """The type of an option that takes a table from a file, in TOML or JSON."""
+    text = read_text(path)
+    try:
+        found = tomllib.loads(text) if path.lower().endswith(".toml") else load_json(text, path)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"{path}: {error}") from None
+    if not isinstance(found, dict):
+        raise FormatError(f"{path}: this must be a table, not a {type(found).__name__}")
+    return found
+
+
+#: Flags that make a goal sure, or go with one that does.
+ENDINGS = (
+    Flag("give_up", str, None, "Let every state end the run at a price of C.", "C"),
+    Flag(
+        "given_arrival",
+        bool,
+        None,
+        "Arrive as surely as possible, and count the runs that arrive.",
+    ),
+    Flag("within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1),
+    Flag("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
+    Flag("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
+)
 
 
 class ModelOption(click.Option):
@@ -134,88 +196,61 @@ class ModelOption(click.Option):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         return None
 
-    def short(self) -> str:
-        """The flag with the word for its value."""
-        return f"{self.opts[0]} {self.metavar}" if self.metavar else self.opts[0]
-
 
 class ModelCommand(click.Command):
-    """A command about a model: its help tells its own options first, and those of reading models in
-    short.
-    """
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        super().format_options(ctx, formatter)
-        shared = [param.short() for param in self.get_params(ctx) if isinstance(param, ModelOption)]
-        if shared and ctx.info_name != "info":
-            with formatter.section("How the MODEL is read and ended (see tailpath info --help)"):
-                formatter.write_text("  ".join(shared))
-        elif shared:
-            with formatter.section("How the MODEL is read and ended, the same for all commands"):
-                every = [param for param in self.get_params(ctx) if isinstance(param, ModelOption)]
-                formatter.write_dl([(param.short(), param.help or "") for param in every])
-
-
-def most_option(default: int, what: str) -> Callable[[Command], Command]:
-    """The flag that says how much is shown."""
-    return click.option(
-        "--most",
-        type=click.IntRange(min=1),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=what,
-    )
-
-
-def takes_model(command: Command) -> Command:
-    """Give a command the argument MODEL and its options; it is called with `ssp`, the model read,
-    and `source`, its name as typed.
+    """A command about a model: it has the argument MODEL and its options, and is called with `ssp`,
+    the model read, and `source`, its name as typed.
 
     What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter
     `gamma` gets the discount, unless it is part of the model, and None where there is none. A
-    parameter called like an option of `read` is the command's own.
+    parameter called like an option of `read` is the command's own. The help tells the command's own
+    options first, and those of reading models in short.
     """
 
-    @functools.wraps(command)
-    def with_model(*args: Any, model: str, **options: Any) -> Any:
-        reading = {option.name: options.pop(option.name) for option in flags}
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        taken = {param.name for param in self.params}
+        self.shared = [
+            flag(each, ModelOption)
+            for each in (*reading_options(), *ENDINGS)
+            if each.name not in taken
+        ]
+        model = click.Argument(["model"], shell_complete=complete_model)
+        self.params = [model, *self.shared, *self.params]
+        self.callback = with_model(self.callback, [each.name for each in self.shared])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        shared = {" ".join([*each.opts, each.metavar or ""]).strip(): each for each in self.shared}
+        if ctx.info_name != "info":
+            with formatter.section("How the MODEL is read and ended (see tailpath info --help)"):
+                formatter.write_text("  ".join(shared))
+        else:
+            with formatter.section("How the MODEL is read and ended, the same for all commands"):
+                formatter.write_dl([(short, each.help or "") for short, each in shared.items()])
+
+
+def with_model(command: Any, shared: Sequence[str]) -> Command:
+    """The command, called with the model that is read, and ended, as its shared options say."""
+    discounts = "gamma" in inspect.signature(command).parameters
+
+    def called(model: str, **given: Any) -> Any:
+        options = {name: given.pop(name) for name in shared}
         endings = {ending.name: options.pop(ending.name) for ending in ENDINGS}
         if discounts:
             # With a limit of steps the discount is part of the model, for every method and policy
             # alike.
-            options["gamma"] = None if endings["within"] is not None else endings.pop("gamma")
-        ssp = read_model(model, endings, **reading)
+            given["gamma"] = None if endings["within"] is not None else endings.pop("gamma")
+        ssp = read_model(model, endings, **options)
         verb = click.get_current_context().info_name
         if verb in KNOWN_ALONE and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
             raise click.UsageError(
                 f"{verb} needs known probabilities, and the model has intervals, which info, solve,"
                 " evaluate, compare, page and convert take"
             )
-        return command(*args, ssp=ssp, source=model, **options)
+        return command(ssp=ssp, source=model, **given)
 
-    own = inspect.signature(command).parameters
-    discounts, flags = (
-        "gamma" in own,
-        [option for option in reading_options() if option.name not in own],
-    )
-    wrapped: Command = with_model
-    for ending in reversed(ENDINGS):
-        wrapped = click.option(
-            ending.flag, ending.name, cls=ModelOption, help=ending.help, **ending.settings
-        )(wrapped)
-    for option in reversed(flags):
-        wrapped = _model_option(option)(wrapped)
-    return click.argument("model", shell_complete=complete_model)(wrapped)
-
-
-def request_of(kind: type[Request], given: Mapping[str, Any], others: str) -> Request:
-    """A record of what the command line asks for; what it has no field for is its field
-    `others`.
-    """
-    named = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    rest = {name: value for name, value in given.items() if name not in named}
-    return kind(**{name: given[name] for name in given.keys() & named}, **{others: rest})
+    return called
 
 
 def complete_model(
@@ -245,41 +280,6 @@ def complete_file(
     return [CompletionItem(incomplete, type="file")]
 
 
-class Ending(NamedTuple):
-    """A flag that makes a goal sure, or goes with one that does."""
-
-    name: str
-    flag: str
-    help: str
-    settings: dict[str, Any]
-
-
-ENDINGS = (
-    Ending(
-        "give_up", "--give-up", "Let every state end the run at a price of C.", {"metavar": "C"}
-    ),
-    Ending(
-        "given_arrival",
-        "--given-arrival",
-        "Arrive as surely as possible, and count the runs that arrive.",
-        {"is_flag": True},
-    ),
-    Ending(
-        "within",
-        "--within",
-        "End every run after N steps; late ones never arrive.",
-        {"type": click.IntRange(min=1), "metavar": "N"},
-    ),
-    Ending("otherwise", "--otherwise", "With --within, late runs pay C instead.", {"metavar": "C"}),
-    Ending(
-        "gamma",
-        "--gamma",
-        "Discount: costs at step t count G^t times.",
-        {"type": discount, "metavar": "G"},
-    ),
-)
-
-
 def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
     """The model with the ends asked for: the limit of steps first, since the others look at what it
     leaves open.
@@ -306,6 +306,7 @@ def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: 
     reading: dict[str, Any] = {
         name: dict(value) if isinstance(value, tuple) and name != "goals" else value
         for name, value in options.items()
+        if value is not None
     }
     with progress_line() as update:
         ssp = tailpath.read(
@@ -321,10 +322,8 @@ def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: 
     return ssp
 
 
-loose_option = click.option(
-    "--loose",
-    is_flag=True,
-    help="Take a policy made for another model with the same states and actions.",
+LOOSE = Flag(
+    "loose", bool, False, "Take a policy made for another model with the same states and actions."
 )
 
 

@@ -4,25 +4,19 @@ when deployed, and what is best.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 import tailpath
-from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import print_message
-from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import (
-    loose_option,
-    out_file,
-    policy_argument,
-    request_of,
-    takes_model,
-)
+from tailpath.cli.common import LOOSE, flags, out_file, policy_argument
+from tailpath.cli.intervals import compare_plans
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.cli.planning import complete_method
@@ -43,9 +37,9 @@ from tailpath.methods.comparison import (
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.curves import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
-from tailpath.risk.measure import Measure
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
 #: curves that cost nothing.
@@ -53,10 +47,19 @@ FEW, MANY = 49, 193
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA = "textbook:geometric", 0.5
 TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
+#: Policies of the user beside others.
+POLICIES = Flag(
+    "files",
+    str,
+    None,
+    "Also this policy of yours, called like its file (repeatable).",
+    "FILE",
+    flag="--policy",
+    several=True,
+)
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
 @alphas_option(default=ALPHAS)
 @click.option(
     "--method",
@@ -66,38 +69,27 @@ TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
     shell_complete=complete_method,
     help="Compare this method, beside the optimum (repeatable).",
 )
-@click.option(
-    "--policy",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Also this policy of yours, called like its file (repeatable).",
-)
-@click.option(
-    "--all",
-    "everything",
-    is_flag=True,
-    help="Compare every method in every variant, and what policy iteration makes of each.",
-)
-@click.option(
-    "--atoms",
-    type=click.IntRange(min=2),
-    default=25,
-    show_default=True,
-    help="Atoms of the planners' grid.",
-)
-@click.option(
-    "--alpha0",
-    type=alpha_type,
-    metavar="A",
-    help="The first atom.  [default: a tenth of the smallest alpha]",
-)
-@click.option(
-    "--tolerance",
-    type=float,
-    default=1e-3,
-    show_default=True,
-    help="Planners stop when a sweep changes no value by more than this.",
+@flags(
+    POLICIES,
+    Flag(
+        "everything",
+        bool,
+        False,
+        "Compare every method in every variant, and what policy iteration makes of each.",
+        flag="--all",
+    ),
+    Flag("atoms", int, 25, "Atoms of the planners' grid.", least=2),
+    Flag(
+        "alpha0",
+        float,
+        None,
+        "The first atom.  [default: a tenth of the smallest alpha]",
+        "A",
+        mass=True,
+    ),
+    Flag(
+        "tolerance", float, 0.001, "Planners stop when a sweep changes no value by more than this."
+    ),
 )
 @click.option(
     f"--{SLOW}",
@@ -105,32 +97,30 @@ TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
     is_flag=True,
     help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
 )
-@click.option(
-    "--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies."
-)
-@click.option(
-    "--delta",
-    metavar="D",
-    help="Round costs to multiples of D for the optimum, which is then bracketed.",
-)
-@click.option(
-    "--measure",
-    "measures",
-    type=measure,
-    multiple=True,
-    metavar="MEASURE",
-    help=(
-        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
-        " it (repeatable)."
+@flags(
+    Flag("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
+    Flag(
+        "delta",
+        str,
+        None,
+        "Round costs to multiples of D for the optimum, which is then bracketed.",
+        "D",
     ),
+    Flag(
+        "measures",
+        measure,
+        None,
+        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
+        " it (repeatable).",
+        "MEASURE",
+        flag="--measure",
+        several=True,
+    ),
+    Flag(
+        "plot", out_file(*PICTURES), None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"
+    ),
+    LOOSE,
 )
-@click.option(
-    "--plot",
-    type=out_file(*PICTURES),
-    metavar="FILE",
-    help="Draw CVaR against alpha (.png, .pdf or .svg).",
-)
-@loose_option
 @reported
 def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
@@ -138,61 +128,37 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> O
 
     With --policy your own policies stand beside them.
     """
-    asked = request_of(CompareRequest, given, "settings")
+    asked = SimpleNamespace(**given)
     if isinstance(ssp, IntervalSSP):
-        if asked.more_than_plans:
+        methods = asked.named or asked.everything or asked.with_slow or asked.improve
+        if methods or asked.measures or asked.plot or asked.delta:
             raise OptionError(
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
-        return intervals.compare_plans(ssp, source, alphas, asked.files, asked.loose)
+        return compare_plans(ssp, source, alphas, asked.files, asked.loose)
     return _compared(ssp, source, alphas, asked)
 
 
-@dataclass(frozen=True)
-class CompareRequest:
-    """What the command line asks for; `settings` are those of the planners."""
-
-    named: tuple[str, ...]
-    files: tuple[str, ...]
-    everything: bool
-    with_slow: bool
-    improve: bool
-    measures: tuple[Measure, ...]
-    plot: str | None
-    loose: bool
-    settings: Mapping[str, Any]
-
-    @property
-    def more_than_plans(self) -> bool:
-        """Whether something is asked for that models with intervals do not have."""
-        methods = self.named or self.everything or self.with_slow or self.improve
-        return bool(methods or self.measures or self.plot or self.settings["delta"])
-
-    def methods(self) -> list[Method]:
-        """The methods to compare, the optimum last."""
-        names = [*(self.named or USUAL), *([SLOW] if self.with_slow else [])]
-        return chosen_methods(names, self.everything)
-
-
-def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: CompareRequest) -> Output:
+def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNamespace) -> Output:
     """The record for programs and the text for people."""
-    chosen = asked.methods()
+    names = [*(asked.named or USUAL), *([SLOW] if asked.with_slow else [])]
+    chosen = chosen_methods(names, asked.everything)
     mine = own_policies(ssp, asked.files, asked.loose, chosen)
     with progress_line() as update:
         compiling = load_methods(chosen)
         leave_out = _note_left_out if asked.everything else None
-        every_row = planned(ssp, chosen, alphas[0], asked.settings, update, leave_out)
+        every_row = planned(ssp, chosen, alphas[0], vars(asked), update, leave_out)
         *rows, optimum = [
             replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row
         ]
         every = [*mine, *rows]
         improving = asked.improve or asked.everything
-        shown = [*every, *improved_rows(ssp, every)] if improving else every
-        delta = asked.settings["delta"]
-        found = tabled(ssp, [*shown, optimum], alphas, update, bracketed=delta is not None)
+        shown = [*every, *(improved_rows(ssp, every) if improving else []), optimum]
+        found = tabled(ssp, shown, alphas, update, bracketed=asked.delta is not None)
         if asked.plot is not None:
             _draw(ssp, source, every, optimum, alphas, asked.plot, update)
+    once = sum(compiling.values())
     record = {
         "model": source,
         "planners": {
@@ -202,14 +168,19 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: CompareRe
             {"alpha": alpha, "bounds": bounds} for alpha, bounds in found.bounds.items()
         ],
         "rows": [asdict(line) for line in found.lines],
-        "compiling_seconds": sum(compiling.values()),
+        "compiling_seconds": once,
     }
-    text = found.as_text(terminal_width())
+    text = f"CVaR of {source}\n\n{found.as_text(terminal_width())}"
     if asked.measures:
-        policies = [(row.name, row.policy) for row in [*shown, optimum]]
-        record["measures"], more = measured(ssp, policies, asked.measures, alphas, delta)
+        policies = [(row.name, row.policy) for row in shown]
+        record["measures"], more = measured(ssp, policies, asked.measures, alphas, asked.delta)
         text += f"\n\n{more}"
-    return record, f"CVaR of {source}\n\n{text}{compiling_note(sum(compiling.values()))}"
+    if once > 0:
+        text += (
+            f"\nthe seconds above include {once:.1f} s of compiling, once, by the method that first"
+            " needed it"
+        )
+    return record, text
 
 
 def _note_left_out(name: str, reason: str) -> None:
@@ -243,16 +214,6 @@ def load_methods(methods: Sequence[Method]) -> dict[str, float]:
     return found
 
 
-def compiling_note(seconds: float) -> str:
-    """A line about the time that went into compiling, if any did."""
-    return (
-        f"\nthe seconds above include {seconds:.1f} s of compiling, once, by the method that first"
-        " needed it"
-        if seconds > 0
-        else ""
-    )
-
-
 def _draw(
     ssp: SSP,
     source: str,
@@ -265,27 +226,22 @@ def _draw(
     """The figure: every method's prediction and what it delivers, and the optimum, from the
     smallest alpha to 1.
     """
-    if alphas[0] == 1:
-        few = many = [1.0]
-    else:
-        few = sorted({*alphas, *tailpath.log_atoms(alphas[0], FEW).tolist()})
-        many = sorted({*alphas, *tailpath.log_atoms(alphas[0], MANY).tolist()})
+    few, many = (
+        sorted({*alphas, *(tailpath.log_atoms(alphas[0], n).tolist() if alphas[0] < 1 else ())})
+        for n in (FEW, MANY)
+    )
+
+    def predicted(row: PlannedRow) -> list[float]:
+        return [value for alpha in many if (value := row.plan.predict(alpha)) is not None]
+
     curves = []
     for method in methods:
-        predicted = [value for alpha in many if (value := method.plan.predict(alpha)) is not None]
-        if predicted:
-            curves.append(MethodCurve(method.name, "predicted", many, predicted))
+        if predicted(method):
+            curves.append(MethodCurve(method.name, "predicted", many, predicted(method)))
         deployed = []
         for alpha in few:
             update(f"figure: {method.name} at alpha {alpha:.3g}")
             deployed.append(tailpath.evaluate(ssp, method.policy(alpha), alpha).cvar(alpha))
         curves.append(MethodCurve(method.name, "deployed", few, deployed))
-    curves.append(
-        MethodCurve(
-            optimum.name,
-            "optimum",
-            many,
-            [best for alpha in many if (best := optimum.plan.predict(alpha)) is not None],
-        )
-    )
+    curves.append(MethodCurve(optimum.name, "optimum", many, predicted(optimum)))
     save_picture(plot_comparison(curves, title=source), path)

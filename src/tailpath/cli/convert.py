@@ -5,14 +5,13 @@ from __future__ import annotations
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, out_file, takes_model
+from tailpath.cli.common import ModelCommand, out_file
 from tailpath.cli.output import Output, reported
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("target", type=out_file())
 @reported
 def command(ssp: SSP, source: str, target: str) -> Output:

@@ -9,25 +9,19 @@ from dataclasses import replace
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
-from tailpath.cli.common import alpha as alpha_type
+from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("first")
 @click.argument("second")
-@click.option(
-    "--alpha",
-    type=alpha_type,
-    default=0.05,
-    show_default=True,
-    metavar="A",
-    help="Mass of the worst tail, for the CVaR.",
+@flags(
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR.", "A", mass=True),
+    Flag("most", int, 20, "Places to show.", "N", least=1),
 )
-@most_option(20, "Places to show.")
 @reported
 def command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
     """Where the policies FIRST and SECOND first decide differently on a MODEL, how probable that

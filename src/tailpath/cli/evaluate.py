@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -9,56 +11,69 @@ import click
 
 import tailpath
 from tailpath.analysis.reachability import WAYS
-from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, print_message
-from tailpath.cli.common import complete_file, loose_option, out_file, policy_argument, takes_model
+from tailpath.cli.common import LOOSE, complete_file, flags, out_file, policy_argument
 from tailpath.cli.output import PICTURES, fitted_table, json_option, save_picture, show, with_gains
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.texts import name, number, pairs
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
 @click.argument("policy", shell_complete=complete_file)
 @alphas_option(required=True)
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", "lattice", "queue"]),
-    default="auto",
-    show_default=True,
-    help="How to search.",
+@flags(
+    Flag(
+        "engine",
+        str,
+        "auto",
+        "How to search.",
+        choices=(
+            "auto",
+            "lattice",
+            "queue",
+        ),
+    ),
+    Flag(
+        "heuristic",
+        str,
+        "min",
+        "Lower bound on the cost to go.",
+        choices=(
+            "min",
+            "zero",
+        ),
+    ),
+    Flag(
+        "state",
+        str,
+        None,
+        "Start from this state, by its name as `tailpath info` writes it.",
+        "STATE",
+        flag="--from",
+    ),
+    Flag(
+        "max_nodes",
+        int,
+        None,
+        "Give up after N expanded pairs, with the bounds reached so far.",
+        "N",
+        least=1,
+    ),
+    Flag(
+        "picture",
+        out_file(*PICTURES),
+        None,
+        "Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
+        "FILE",
+        flag="--plot",
+    ),
+    LOOSE,
 )
-@click.option(
-    "--heuristic",
-    type=click.Choice(["min", "zero"]),
-    default="min",
-    show_default=True,
-    help="Lower bound on the cost to go.",
-)
-@click.option(
-    "--from",
-    "state",
-    metavar="STATE",
-    help="Start from this state, by its name as `tailpath info` writes it.",
-)
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Give up after N expanded pairs, with the bounds reached so far.",
-)
-@click.option(
-    "--plot",
-    "picture",
-    type=out_file(*PICTURES),
-    metavar="FILE",
-    help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
-)
-@loose_option
 @json_option
 def command(
     ssp: SSP,
@@ -77,50 +92,68 @@ def command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. Ctrl-C ends the search with the bounds reached so far.
     """
+    followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
     if isinstance(ssp, IntervalSSP):
-        if (
-            gamma is not None
-            or state is not None
-            or options["engine"] != "auto"
-            or options["heuristic"] != "min"
-        ):
+        plain = gamma is None and state is None
+        if not plain or options["engine"] != "auto" or options["heuristic"] != "min":
             raise OptionError(
                 "--gamma, --from, --engine and --heuristic are not for models with intervals"
             )
-        show(*intervals.evaluate_intervals(ssp, source, policy, alphas, loose, picture), as_json)
-        return 0
-    followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
-    try:
-        with progress_line() as update:
-            costs = tailpath.evaluate(
-                ssp,
-                followed,
-                min(alphas),
-                start=None if state is None else named_state(ssp, state),
-                gamma=factor,
-                progress=lambda expanded, arrived: update(
-                    f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
-                ),
-                **options,
-            )
-    except EvaluationInterrupted as interrupt:
-        print_message("error", str(interrupt))
-        return INTERRUPTED
+        costs: Any = tailpath.evaluate(ssp, followed, min(alphas))
+        told, text = {}, band_text(costs, alphas)
+    else:
+        try:
+            costs = _evaluated(ssp, followed, min(alphas), state, factor, options)
+        except EvaluationInterrupted as interrupt:
+            print_message("error", str(interrupt))
+            return INTERRUPTED
+        told = {name: getattr(costs, name) for name in ("std", "unreached", "engine", "expanded")}
+        text = with_gains(costs_text(costs, alphas), ssp, costs.mean, costs, min(alphas))
+    record = {
+        "model": source,
+        "policy": policy,
+        **({"gamma": factor} if told else {}),
+        "results": [
+            {"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": costs.bounds(a)}
+            for a in alphas
+        ],
+        "mean": costs.mean,
+        "mean_bounds": costs.mean_bounds,
+    }
+    show({**record, **told}, text, as_json)
+    if picture is not None:
+        save_picture(costs.plot(*[min(alphas)] if told else []), picture)
+    return 0
+
+
+def _evaluated(
+    ssp: SSP,
+    policy: tailpath.Policy,
+    alpha: float,
+    state: str | None,
+    gamma: float,
+    options: dict[str, Any],
+) -> tailpath.CostDistribution:
+    """The costs of a policy; where it may miss the goal, a note says where runs get stuck."""
+    with progress_line() as update:
+        costs = tailpath.evaluate(
+            ssp,
+            policy,
+            alpha,
+            start=None if state is None else named_state(ssp, state),
+            gamma=gamma,
+            progress=lambda expanded, arrived: update(
+                f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
+            ),
+            **options,
+        )
     if costs.stuck:
         print_message(
             "note",
             f"the goal is missed with probability {number(costs.unreached)}; runs get stuck in, for"
             f" example, {costs.stuck}; {WAYS}",
         )
-    record = evaluation_record(costs, alphas)
-    show(
-        {"model": source, "policy": policy, "gamma": factor, **record},
-        with_gains(evaluation_text(record), ssp, costs.mean, costs, min(alphas)),
-        as_json,
-    )
-    if picture is not None:
-        save_picture(costs.plot(min(alphas)), picture)
-    return 0
+    return costs
 
 
 def named_state(ssp: SSP, text: str) -> Any:
@@ -131,43 +164,31 @@ def named_state(ssp: SSP, text: str) -> Any:
     return found
 
 
-def evaluation_record(
-    costs: tailpath.CostDistribution, alphas: tuple[float, ...]
-) -> dict[str, Any]:
-    """What `evaluate` tells, for programs."""
-    return {
-        "results": [
-            {
-                "alpha": a,
-                "var": costs.var(a),
-                "cvar": costs.cvar(a),
-                "bounds": list(costs.bounds(a)),
-            }
-            for a in alphas
-        ],
-        "mean": costs.mean,
-        "mean_bounds": list(costs.mean_bounds),
-        "std": costs.std,
-        "unreached": costs.unreached,
-        "engine": costs.engine,
-        "expanded": costs.expanded,
-    }
-
-
-def evaluation_text(record: dict[str, Any]) -> str:
+def costs_text(costs: tailpath.CostDistribution, alphas: Sequence[float]) -> str:
     """What `evaluate` tells, for people."""
     rows = [
-        (r["alpha"], r["var"], r["cvar"], *(number(bound, 15) for bound in r["bounds"]))
-        for r in record["results"]
+        (a, costs.var(a), costs.cvar(a), *(number(bound, 15) for bound in costs.bounds(a)))
+        for a in alphas
     ]
-    facts = [
-        ("mean", number(record["mean"], 10)),
-        ("standard deviation", number(record["std"], 10)),
-        ("never arrives", number(record["unreached"])),
-        ("engine", f"{record['engine']}, {record['expanded']} pairs of state and cost expanded"),
-    ]
-    return (
-        fitted_table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10)
-        + "\n\n"
-        + pairs(facts)
-    )
+    facts = {
+        "mean": number(costs.mean, 10),
+        "standard deviation": number(costs.std, 10),
+        "never arrives": number(costs.unreached),
+        "engine": f"{costs.engine}, {costs.expanded} pairs of state and cost expanded",
+    }
+    headers = ["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"]
+    return fitted_table(headers, rows, digits=10) + "\n\n" + pairs(facts.items())
+
+
+def band_text(band: tailpath.CostBand, alphas: Sequence[float]) -> str:
+    """The same for a model with intervals."""
+    rows = [(a, *band.var(a), *band.cvar(a)) for a in alphas]
+    facts = {"mean": " to ".join(number(end, 10) for end in band.mean)}
+    if all(map(math.isfinite, band.mean)) and band.nature:
+        worst = band.nature[0]
+        facts["hurts most"] = (
+            f"{name(worst.state)}, {name(worst.action)} -> {name(worst.next_state)}:"
+            f" {number(worst.worst, 4)}"
+        )
+    headers = ["alpha", "least VaR", "most VaR", "least CVaR", "most CVaR"]
+    return fitted_table(headers, rows, digits=10) + "\n\n" + pairs(facts.items())

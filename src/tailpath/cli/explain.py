@@ -7,28 +7,20 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
-from tailpath.cli.common import alpha as alpha_type
+from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, reported, terminal_width
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("policy")
-@click.option(
-    "--alpha", type=alpha_type, required=True, metavar="A", help="Mass of the worst tail."
+@flags(
+    Flag("alpha", float, None, "Mass of the worst tail.", "A", mass=True, required=True),
+    Flag("runs", int, 3, "How many of the most probable runs beyond VaR to show.", "K", least=0),
+    Flag("most", int, 10, "How many outcomes to show.", "N", least=1),
 )
-@click.option(
-    "--runs",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    metavar="K",
-    help="How many of the most probable runs beyond VaR to show.",
-)
-@most_option(10, "How many outcomes to show.")
 @reported
 def command(ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int) -> Output:
     """The most probable runs of a POLICY that cost more than VaR, exactly, and what is to blame for

@@ -8,55 +8,53 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
+from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
 from tailpath.cli.objectives import measure
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
 from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.texts import count
 
 
 @click.command(cls=ModelCommand)
-@takes_model
-@click.option(
-    "--risk",
-    type=measure,
-    required=True,
-    metavar="MEASURE",
-    help="The mean against cvar(A), late(T) or shortfall(B).",
-)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    metavar="X",
-    help="Stop this close to the frontier, relatively; 0 finds all corners.",
-)
-@click.option(
-    "--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed."
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Print every corner, however many there are."
-)
-@click.option(
-    "--plot",
-    type=out_file(*PICTURES),
-    metavar="FILE",
-    help="Draw the frontier (.png, .pdf or .svg).",
-)
-@click.option(
-    "--corner",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="The corner whose policy is saved by --output, counted as in the table.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=out_file(".json", ".npz"),
-    metavar="FILE",
-    help="Save the policy of --corner (.json or .npz).",
+@flags(
+    Flag(
+        "risk",
+        measure,
+        None,
+        "The mean against cvar(A), late(T) or shortfall(B).",
+        "MEASURE",
+        required=True,
+    ),
+    Flag(
+        "tolerance",
+        click.FloatRange(min=0),
+        None,
+        "Stop this close to the frontier, relatively; 0 finds all corners.",
+        "X",
+    ),
+    Flag("delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"),
+    Flag("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
+    Flag("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
+    Flag(
+        "corner",
+        int,
+        None,
+        "The corner whose policy is saved by --output, counted as in the table.",
+        "N",
+        least=1,
+    ),
+    Flag(
+        "output",
+        out_file(".json", ".npz"),
+        None,
+        "Save the policy of --corner (.json or .npz).",
+        "FILE",
+        flag="-o --output",
+    ),
 )
 @reported
 def command(

@@ -10,7 +10,7 @@ import numpy as np
 import tailpath
 from tailpath.analysis.nature import NATURES, almost_sure_under_nature
 from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
-from tailpath.cli.common import ModelCommand, takes_model
+from tailpath.cli.common import ModelCommand
 from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
@@ -19,7 +19,6 @@ from tailpath.texts import count, name, number, pairs
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @reported
 def command(ssp: SSP, source: str) -> Output:
     """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -12,32 +12,25 @@ import click
 import tailpath
 from tailpath.analysis.nature import NATURES
 from tailpath.cli.common import policy_argument
-from tailpath.cli.output import Output, fitted_table, save_picture
-from tailpath.cli.planning import require_alpha, solved_by
+from tailpath.cli.output import Output, fitted_table
+from tailpath.cli.planning import Solved, require_alpha, solved_by
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
+from tailpath.methods.method import bounds_row
 from tailpath.model.interval import IntervalSSP
-from tailpath.risk.measure import Limit, Measure
+from tailpath.options import Flag
+from tailpath.risk.measure import Measure
 from tailpath.show.plans import planned_lines
-from tailpath.texts import name, number, pairs
+from tailpath.texts import number
 
-nature_option = click.option(
-    "--nature",
-    type=click.Choice(list(NATURES)),
-    help=(
-        "Of a model with intervals: who picks the probabilities inside them.  [default:"
-        " adversarial]"
-    ),
+NATURE = Flag(
+    "nature",
+    str,
+    None,
+    "Of a model with intervals: who picks the probabilities inside them.  [default: adversarial]",
+    choices=tuple(NATURES),
 )
-
-
-def refuse_nature(nature: str | None) -> None:
-    """Only intervals have a nature."""
-    if nature is not None:
-        raise click.UsageError(
-            "--nature is for models with intervals, and all probabilities of this one are known"
-        )
 
 
 def objective_of(method: Method, alpha: float | None) -> Measure:
@@ -52,17 +45,13 @@ def objective_of(method: Method, alpha: float | None) -> Measure:
     return method.objective(1.0 if alpha is None else alpha)
 
 
-def solve_intervals(
-    model: IntervalSSP,
-    objective: Measure,
-    limits: Sequence[Limit],
-    nature: str,
-    *,
-    verify: bool,
-) -> tuple[dict[str, Any], str, Any]:
-    """What `solve` tells, and the policy."""
+def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    """What `solve` finds for a model whose probabilities are intervals."""
+    if asked.gamma is not None or asked.delta is not None:
+        raise click.UsageError("--gamma and --delta are not for models with intervals")
     begin, before = perf_counter(), compiling_seconds()
-    found: Any = tailpath.solve(model, objective, limits, nature=nature)
+    nature = asked.nature or "adversarial"
+    found: Any = tailpath.solve(model, objective, asked.limits, nature=nature)
     seconds, compiling = perf_counter() - begin, compiling_seconds() - before
     band = tailpath.evaluate(
         model, found.policy, objective.tail[1] if objective.tail is not None else 1.0
@@ -77,26 +66,14 @@ def solve_intervals(
     }
     rows = {
         f"least {objective}": f"{found.value:.10g} ({nature} nature)",
-        "verified bounds": f"{found.bounds[0]:.15g} to {found.bounds[1]:.15g}",
-        "mean of the policy": _span(band.mean),
+        **bounds_row(found.bounds),
+        "mean of the policy": " to ".join(number(end, 10) for end in band.mean),
+        "time": f"{seconds:.3g} s",
     }
-    if verify:
-        best = _checkable(model, objective, nature)
-        if best is None:
-            raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")
-        record["proved"] = list(best.verify().proved)
-        rows |= {
-            "proved" if number == 0 else " " * number: line
-            for number, line in enumerate(record["proved"])
-        }
-    rows["time"] = f"{seconds:.3g} s"
-    if compiling > 0:
-        rows["of which, once"] = f"{compiling:.1f} s of compiling"
-    text = pairs([*rows.items()])
-    if not model.is_certain:
-        record["words"] = found.words()
-        text += f"\n{record['words']}"
-    return record, text, found.policy
+    checks = [_checkable(model, objective, nature).verify] if asked.verify else []
+    words = [] if model.is_certain else [found.words()]
+    record |= {"words": words[0]} if words else {}
+    return Solved(found.policy, record, rows, checks, words, compiling)
 
 
 def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
@@ -105,54 +82,7 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
         return tailpath.solve_expected(model, nature=nature)
     if objective.tail is not None and objective.tail[0] == 1 and objective.curve is None:
         return tailpath.solve_cvar_exact(model, objective.tail[1], nature=nature)
-    return None
-
-
-def evaluate_intervals(
-    model: IntervalSSP,
-    source: str,
-    policy: str,
-    alphas: Sequence[float],
-    loose: bool,
-    picture: str | None,
-) -> Output:
-    """What `evaluate` tells."""
-    band = tailpath.evaluate(model, policy_argument(policy, model, loose), min(alphas))
-    results: list[dict[str, Any]] = [
-        {
-            "alpha": a,
-            "var": list(band.var(a)),
-            "cvar": list(band.cvar(a)),
-            "bounds": list(band.bounds(a)),
-        }
-        for a in alphas
-    ]
-    record = {
-        "model": source,
-        "policy": policy,
-        "results": results,
-        "mean": list(band.mean),
-        "mean_bounds": list(band.mean_bounds),
-    }
-    rows = [(r["alpha"], *r["var"], *r["cvar"]) for r in results]
-    text = fitted_table(
-        ["alpha", "least VaR", "most VaR", "least CVaR", "most CVaR"], rows, digits=10
-    )
-    if picture is not None:
-        save_picture(band.plot(), picture)
-    facts = [("mean", _span(band.mean))]
-    if all(map(math.isfinite, band.mean)) and band.nature:
-        worst = band.nature[0]
-        facts.append(
-            (
-                "hurts most",
-                (
-                    f"{name(worst.state)}, {name(worst.action)} -> {name(worst.next_state)}:"
-                    f" {number(worst.worst, 4)}"
-                ),
-            )
-        )
-    return record, text + "\n\n" + pairs(facts)
+    raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")
 
 
 def compare_plans(
@@ -165,37 +95,14 @@ def compare_plans(
     lines, rows = [], []
     for alpha, label, predicted, band in planned_lines(model, alphas, given):
         low, high = band.cvar(alpha)
-        lines.append(
-            {
-                "alpha": alpha,
-                "policy": label,
-                "predicted": predicted,
-                "least": low,
-                "most": high,
-                "mean": list(band.mean),
-            }
-        )
-        rows.append(
-            (alpha, label, "" if predicted is None else number(predicted), low, high, *band.mean)
-        )
-    headers = [
-        "alpha",
-        "planned for",
-        "predicted",
-        "least CVaR",
-        "most CVaR",
-        "least mean",
-        "most mean",
-    ]
+        line = {"alpha": alpha, "policy": label, "predicted": predicted, "least": low, "most": high}
+        lines.append({**line, "mean": list(band.mean)})
+        told = "" if predicted is None else number(predicted)
+        rows.append((alpha, label, told, low, high, *band.mean))
+    ends = (f"{end} {what}" for what in ("CVaR", "mean") for end in ("least", "most"))
+    table = fitted_table(["alpha", "planned for", "predicted", *ends], rows)
     explained = (
         "predicted: what the plan expects; least and most: what the policy may really cost, over"
         " all that intervals allow"
     )
-    return {
-        "model": source,
-        "rows": lines,
-    }, f"CVaR of {source}\n\n{fitted_table(headers, rows)}\n\n{explained}"
-
-
-def _span(pair: Sequence[float]) -> str:
-    return f"{number(pair[0], 10)} to {number(pair[1], 10)}"
+    return {"model": source, "rows": lines}, f"CVaR of {source}\n\n{table}\n\n{explained}"

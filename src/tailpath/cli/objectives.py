@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.output import fitted_table, with_gains
+from tailpath.cli.output import fitted_table
+from tailpath.cli.planning import Solved
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.methods.method import bounds_row
 from tailpath.model.ssp import SSP
-from tailpath.options import confidence_note
-from tailpath.risk.measure import Limit, Measure
+from tailpath.options import Flag, confidence_note
+from tailpath.risk.measure import Measure
 from tailpath.risk.text import parse, parse_limit
-from tailpath.texts import pairs
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
 #: bracket of the optimum has to do.
@@ -33,106 +35,84 @@ def measure(text: str) -> Measure:
     return found
 
 
-def limit(text: str) -> Limit:
-    """The type of an option that takes a limit."""
-    return parse_limit(text)
+#: The options of `solve` that ask for any measure, under limits on others.
+OBJECTIVES = (
+    Flag(
+        "minimise",
+        measure,
+        None,
+        "Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
+        "MEASURE",
+    ),
+    Flag(
+        "limits",
+        parse_limit,
+        None,
+        "Such as 'late(35) <= 0.05' (repeatable).",
+        "LIMIT",
+        flag="--subject-to",
+        several=True,
+    ),
+    Flag("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
+    Flag(
+        "no_mix", bool, False, "A single policy, even where a coin between several would be better."
+    ),
+)
 
 
-def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of `solve` that ask for any measure, under limits on others."""
-    options = [
-        click.option(
-            "--minimise",
-            type=measure,
-            metavar="MEASURE",
-            help="Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
-        ),
-        click.option(
-            "--subject-to",
-            "limits",
-            type=limit,
-            multiple=True,
-            metavar="LIMIT",
-            help="Such as 'late(35) <= 0.05' (repeatable).",
-        ),
-        click.option("--deadline", type=float, metavar="T", help="Short for --minimise 'late(T)'."),
-        click.option(
-            "--no-mix",
-            is_flag=True,
-            help="A single policy, even where a coin between several would be better.",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def asked_for(
-    minimise: Measure | None, limits: Sequence[Limit], deadline: float | None, alpha: float | None
-) -> Measure | None:
+def asked_for(asked: SimpleNamespace) -> Measure | None:
     """What is to be minimised, or None if a method is to plan as ever."""
-    if minimise is None and deadline is None and not limits:
+    if asked.minimise is None and asked.deadline is None and not asked.limits:
         return None
-    if alpha is not None:
+    if asked.alpha is not None:
         raise click.UsageError(
             "--alpha does not go with --minimise, --subject-to and --deadline; say cvar(A) instead"
         )
-    if minimise is not None and deadline is not None:
+    if asked.deadline is None:
+        return asked.minimise or tailpath.Mean()
+    if asked.minimise is not None:
         raise click.UsageError(
             "give either --minimise or --deadline, which is short for --minimise 'late(T)'"
         )
-    if deadline is not None:
-        return tailpath.Late(deadline)
-    return minimise or tailpath.Mean()
+    return tailpath.Late(asked.deadline)
 
 
-def solve_for(
-    ssp: SSP,
-    objective: Measure,
-    limits: Sequence[Limit],
-    mix: bool,
-    delta: str | None,
-    max_nodes: int | None,
-) -> tuple[tailpath.Policy, dict[str, Any], str]:
-    """The policy, the record for programs and the text for people."""
-    begin = perf_counter()
-    found = tailpath.solve(ssp, objective, limits, mix=mix, delta=delta)
+def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    """Any measure, under limits on others."""
+    if asked.gamma is not None:
+        raise click.UsageError(
+            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
+            " number of steps: give --within N"
+        )
+    begin, delta = perf_counter(), asked.delta
+    found = tailpath.solve(ssp, objective, asked.limits, mix=not asked.no_mix, delta=delta)
     seconds = perf_counter() - begin
-    shown: list[Measure] = list(
-        dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in limits)])
-    )
-    values = _delivered(ssp, found.policy, shown, max_nodes)
-    record: dict[str, Any] = {
+    shown = dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in asked.limits)])
+    values = _delivered(ssp, found.policy, list(shown), asked.max_nodes)
+    weights = list(getattr(found.policy, "weights", [1.0]))
+    record = {
         "objective": str(objective),
         "delta": delta,
-        "limits": [str(each) for each in limits],
+        "limits": [str(each) for each in asked.limits],
         "value": found.value,
         "bounds": list(found.bounds),
         "risks": values,
         "multipliers": list(found.multipliers),
         "members": len(getattr(found.policy, "members", [0])),
-        "weights": list(getattr(found.policy, "weights", [1.0])),
+        "weights": weights,
         "seconds": seconds,
     }
-    rows = {f"least {objective}": f"{found.value:.10g}"} if delta is None else {}
-    rows |= {
-        text: f"{value:.10g}"
-        for text, value in values.items()
-        if text != str(objective) or delta is not None
+    least = {f"least {objective}": found.value} if delta is None else {}
+    others = values if delta is not None else {**values, str(objective): None}
+    rows = {
+        what: f"{value:.10g}" for what, value in {**least, **others}.items() if value is not None
     }
-    if delta is None:
-        rows["verified bounds"] = f"{found.bounds[0]:.15g} to {found.bounds[1]:.15g}"
-    else:
-        rows["optimum between"] = (
-            f"{found.bounds[0]:.10g} and {found.bounds[1]:.10g}, with costs rounded to {delta}"
-        )
-    if record["members"] > 1:
-        rows["policy"] = (
-            f"a coin at the start: {', '.join(f'{weight:.6g}' for weight in record['weights'])}"
-        )
-    text = pairs([*rows.items(), ("time", f"{seconds:.3g} s")])
-    text = "\n".join([text, *(f"{words}" for words in found.words)])
-    return found.policy, record, with_gains(text, ssp, values.get(str(tailpath.Mean())))
+    rows |= bounds_row(found.bounds, delta)
+    if len(weights) > 1:
+        rows["policy"] = f"a coin at the start: {', '.join(f'{weight:.6g}' for weight in weights)}"
+    rows["time"] = f"{seconds:.3g} s"
+    mean = values.get(str(tailpath.Mean()))
+    return Solved(found.policy, record, rows, words=list(found.words), mean=mean)
 
 
 def _delivered(
@@ -162,27 +142,14 @@ def measured(
     the least VaR, beside them.
     """
     best = {f"least {each}": tailpath.solve(ssp, each, delta=delta).policy for each in measures}
-    lines, rows = [], []
+    lines = []
     for alpha in alphas:
         least_var = tailpath.solve(ssp, tailpath.VaR(alpha), delta=delta).policy
-        everyone = {
-            **{name: policy(alpha) for name, policy in policies},
-            "least VaR": least_var,
-            **best,
-        }
-        for name, policy in everyone.items():
+        everyone = {name: policy(alpha) for name, policy in policies}
+        for name, policy in {**everyone, "least VaR": least_var, **best}.items():
             costs = evaluate_for(ssp, policy, [*measures, tailpath.VaR(alpha)])
             values = {str(each): each(costs) for each in measures}
-            lines.append(
-                {
-                    "alpha": alpha,
-                    "method": name,
-                    **values,
-                    "var": costs.var(alpha),
-                    "mean": costs.mean,
-                }
-            )
-            rows.append([alpha, name, *values.values(), costs.var(alpha), costs.mean])
-    return lines, fitted_table(
-        ["alpha", "policy", *(str(each) for each in measures), "VaR", "mean"], rows
-    )
+            line = {"alpha": alpha, "method": name, **values}
+            lines.append({**line, "var": costs.var(alpha), "mean": costs.mean})
+    headers = ["alpha", "policy", *map(str, measures), "VaR", "mean"]
+    return lines, fitted_table(headers, [list(line.values()) for line in lines])

@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -59,24 +58,17 @@ def json_types(value: Any) -> Any:
     """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and
     arrays as lists.
     """
-    if value is None or isinstance(value, (str, bool)):
-        return value
     if isinstance(value, Mapping):
         return {
             key if isinstance(key, str) else name(key): json_types(entry)
             for key, entry in value.items()
         }
-    if isinstance(value, Fraction):
-        return str(value)
-    if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        return json_types(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, int):
-        return value
     if isinstance(value, (list, tuple, set, frozenset)):
         return [json_types(entry) for entry in value]
-    return str(value)
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return json_types(value.tolist())
+    plain = math.isfinite(value) if isinstance(value, float) else isinstance(value, (str, int))
+    return value if plain or value is None else str(value)
 
 
 def some(values: Sequence[Any], most: int = 8) -> str:

@@ -9,32 +9,31 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import loose_option, out_file, takes_model
-from tailpath.cli.compare import own_policies
+from tailpath.cli.common import LOOSE, flags, out_file
+from tailpath.cli.compare import POLICIES, own_policies
 from tailpath.cli.output import Output, reported
 from tailpath.cli.planning import complete_method
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
 from tailpath.texts import number
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
-@click.option(
-    "--out",
-    type=out_file(".html", ".htm"),
-    required=True,
-    metavar="FILE",
-    help="Where to write the page (.html).",
+@flags(
+    Flag(
+        "out",
+        out_file(".html", ".htm"),
+        None,
+        "Where to write the page (.html).",
+        "FILE",
+        required=True,
+    ),
 )
 @alphas_option(default=ALPHAS)
-@click.option(
-    "--policy",
-    "files",
-    multiple=True,
-    metavar="FILE",
-    help="Also this policy of yours, called like its file (repeatable).",
+@flags(
+    POLICIES,
 )
 @click.option(
     "--method",
@@ -44,9 +43,11 @@ from tailpath.texts import number
     shell_complete=complete_method,
     help="Also this planner: quantile is CVaRVIQ (repeatable).",
 )
-@click.option("--title", metavar="TEXT", help="Title of the page.  [default: the model as typed]")
-@click.option("--unit", default="", metavar="TEXT", help="What costs are counted in, e.g. minutes.")
-@loose_option
+@flags(
+    Flag("title", str, None, "Title of the page.  [default: the model as typed]", "TEXT"),
+    Flag("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
+    LOOSE,
+)
 @reported
 def command(
     ssp: SSP,

@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from tailpath.cli.common import alpha as tail_mass
-from tailpath.errors import FormatError
-from tailpath.formats.files import load_json, read_text
-from tailpath.methods import Method, Option
+import tailpath
+from tailpath.cli.common import flag
+from tailpath.methods import Method
 from tailpath.methods.register import all_methods, method_names
 
 
-def flag(option: Option) -> click.Option:
-    """The flag of an option. Its value is None where the user says nothing, and the method then
-    takes its default.
+@dataclass(frozen=True)
+class Solved:
+    """What `solve` found: a policy, a record for programs, rows for people and words below them;
+    what can be verified; the seconds of compiling; and the costs of the policy, or their mean
+    alone, which may be told as gains. The notes go with the policy when it is saved.
     """
-    words: dict[str, Any] = {"help": option.help} | (
-        {"metavar": option.word} if option.word else {}
-    )
-    name = f"--{option.name.replace('_', '-')}"
-    if option.kind is bool:
-        return click.Option([name], is_flag=True, default=None, **words)
-    kind: Any = tail_mass if option.mass else table_file if option.kind is dict else option.kind
-    if option.choices:
-        kind = click.Choice(option.choices)
-    elif option.least is not None:
-        kind = click.IntRange(min=option.least)
-    if option.default is not None:
-        words["help"] += f"  [default: {option.default}]"
-    return click.Option([name], type=kind, default=None, **words)
 
-
-def table_file(path: str) -> dict[str, Any]:
-    """The type of an option that takes a table from a file, in TOML or JSON."""
-    text = read_text(path)
-    try:
-        found = tomllib.loads(text) if path.lower().endswith(".toml") else load_json(text, path)
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"{path}: {error}") from None
-    if not isinstance(found, dict):
-        raise FormatError(f"{path}: this must be a table, not a {type(found).__name__}")
-    return found
+    policy: Any
+    record: Mapping[str, Any]
+    rows: Mapping[str, str]
+    checks: Sequence[Callable[[], Any]] = ()
+    words: Sequence[str] = ()
+    compiling: float = 0.0
+    mean: float | None = None
+    costs: tailpath.CostDistribution | None = None
+    notes: Sequence[str] = ()
 
 
 def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[str]]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import pathlib
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -27,24 +26,19 @@ from tailpath.distributed.part import Part, read_part
 from tailpath.distributed.ranks import together, world
 from tailpath.errors import OptionError
 from tailpath.methods import Found, Method, find_method
+from tailpath.options import Flag
 from tailpath.texts import pairs
 
 #: The scheme of models that are made in parts.
 PARTS = "parts:"
 
 
-def mpi_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The flags of a command that runs on all ranks of MPI."""
-    flags = (
-        click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
-        click.option(
-            "--checkpoint", metavar="FOLDER", help="With --mpi, save progress here, and resume it."
-        ),
-        click.option("--every", type=float, metavar="S", help="Seconds between two checkpoints."),
-    )
-    for flag in reversed(flags):
-        command = flag(command)
-    return command
+#: The flags of a command that runs on all ranks of MPI.
+OPTIONS = (
+    Flag("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
+    Flag("checkpoint", str, None, "With --mpi, save progress here, and resume it.", "FOLDER"),
+    Flag("every", float, None, "Seconds between two checkpoints.", "S"),
+)
 
 
 def job_of(options: dict[str, Any]) -> Job | None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
-from tailpath.cli.common import alpha as alpha_type
+from tailpath.cli.common import ModelCommand, flags, policy_argument
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
 from tailpath.policies.table import decision_table
 from tailpath.policies.words import decision_in_words
@@ -17,18 +17,12 @@ from tailpath.texts import count, name, number
 
 
 @click.command(cls=ModelCommand)
-@takes_model
 @click.argument("policy")
-@click.option(
-    "--alpha",
-    type=alpha_type,
-    default=0.05,
-    show_default=True,
-    metavar="A",
-    help="Mass of the worst tail, for the CVaR to go.",
+@flags(
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR to go.", "A", mass=True),
+    Flag("most", int, 40, "Rows to show.", "N", least=1),
+    Flag("state", str, None, "Only the rows of this state.", "NAME"),
 )
-@most_option(40, "Rows to show.")
-@click.option("--state", metavar="NAME", help="Only the rows of this state.")
 @reported
 def command(
     ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None

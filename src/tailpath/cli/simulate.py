@@ -9,35 +9,29 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import complete_file, loose_option, policy_argument, takes_model
+from tailpath.cli.common import LOOSE, complete_file, flags, policy_argument
 from tailpath.cli.output import Output, fitted_table, reported
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.texts import number, pairs
 
 
 @click.command(cls=ManyAlphas)
-@takes_model
 @click.argument("policy", shell_complete=complete_file)
-@click.option(
-    "--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs."
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="S",
-    help="The same seed gives the same runs.",
+@flags(
+    Flag("runs", int, None, "Number of runs.", "N", least=1, required=True),
+    Flag("seed", int, 0, "The same seed gives the same runs.", "S", least=0),
 )
 @alphas_option(required=True)
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="Confidence of every interval.",
+@flags(
+    Flag(
+        "confidence",
+        click.FloatRange(0, 1, min_open=True, max_open=True),
+        0.95,
+        "Confidence of every interval.",
+    ),
+    LOOSE,
 )
-@loose_option
 @reported
 def command(
     ssp: SSP,

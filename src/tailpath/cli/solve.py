@@ -4,31 +4,29 @@ the options it declares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
 from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 import tailpath
-from tailpath.cli import intervals, ranks
+from tailpath.cli import ranks
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, request_of, takes_model
-from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
+from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
+from tailpath.cli.intervals import NATURE, objective_of, solve_intervals
+from tailpath.cli.objectives import MOST_NODES, OBJECTIVES, asked_for, solve_for
 from tailpath.cli.output import json_option, show, with_gains
-from tailpath.cli.planning import complete_method, flags_of, require_alpha
+from tailpath.cli.planning import Solved, complete_method, flags_of, require_alpha
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.jit import compiling_seconds
-from tailpath.methods import Found, Method, Plan, find_method, method_names
+from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
-from tailpath.risk.measure import Limit, Measure
 from tailpath.texts import pairs
 
 
@@ -37,44 +35,27 @@ class SolveCommand(ModelCommand):
     use for.
     """
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.takers: dict[str, list[str]] = {}
-
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        methods = all_methods()
-        flags = flags_of(methods)
-        self.takers = {"alpha": [method.name for method in methods if method.risk]}
-        self.takers |= {name: takers for name, (_, takers) in flags.items()}
         known = super().get_params(ctx)
-        return [
-            *known,
-            *(
-                option
-                for option, _ in flags.values()
-                if option.name not in {param.name for param in known}
-            ),
-        ]
+        names = {param.name for param in known}
+        flags = (option for option, _ in flags_of(all_methods()).values())
+        return [*known, *(option for option in flags if option.name not in names)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        left = super().parse_args(ctx, args)
-        method = ctx.params.get("method")
-        for name, takers in self.takers.items():
-            if (
-                ctx.params.get(name) is not None
-                and method not in takers
-                and not (name == "gamma" and ctx.params.get("within"))
-            ):
-                dashed, more = (
-                    name.replace("_", "-"),
-                    "; with --within N to every method" if name == "gamma" else "",
-                )
+        remaining = super().parse_args(ctx, args)
+        method, given = ctx.params.get("method"), ctx.params
+        takers = {name: takers for name, (_, takers) in flags_of(all_methods()).items()}
+        takers["alpha"] = [each.name for each in all_methods() if each.risk]
+        for name, those in takers.items():
+            within = name == "gamma" and given.get("within")
+            if given.get(name) is not None and method not in those and not within:
+                more = "; with --within N to every method" if name == "gamma" else ""
                 raise click.UsageError(
-                    f"--{dashed} does not apply to --method {method}, only to"
-                    f" {', '.join(takers)}{more}",
+                    f"--{name.replace('_', '-')} does not apply to --method {method}, only to"
+                    f" {', '.join(those)}{more}",
                     ctx,
                 )
-        return left
+        return remaining
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = ranks.job_of(ctx.params)
@@ -87,7 +68,6 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.command(cls=SolveCommand)
-@takes_model
 @click.option(
     "--method",
     metavar="NAME",
@@ -97,201 +77,129 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     shell_complete=complete_method,
     help=f"How to solve: {', '.join(method_names())}.",
 )
-@click.option(
-    "--variant",
-    metavar="NAME",
-    default="",
-    help=("Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ."),
-)
-@click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
-@objective_options
-@intervals.nature_option
-@click.option(
-    "--max-nodes",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Give up evaluating the policy after N expanded pairs.",
-)
-@click.option(
-    "--verify",
-    is_flag=True,
-    help="Check the result on the model as given, in exact arithmetic, and say what was proved.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=out_file(".json", ".npz"),
-    metavar="FILE",
-    help="Save the policy (.json or .npz).",
+@flags(
+    Flag(
+        "variant",
+        str,
+        "",
+        "Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+        "NAME",
+    ),
+    Flag("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
+    *OBJECTIVES,
+    NATURE,
+    Flag(
+        "max_nodes",
+        int,
+        None,
+        "Give up evaluating the policy after N expanded pairs.",
+        "N",
+        least=1,
+    ),
+    Flag(
+        "verify",
+        bool,
+        False,
+        "Check the result on the model as given, in exact arithmetic, and say what was proved.",
+    ),
+    Flag(
+        "output",
+        out_file(".json", ".npz"),
+        None,
+        "Save the policy (.json or .npz).",
+        "FILE",
+        flag="-o --output",
+    ),
 )
 @json_option
-@ranks.mpi_options
-def command(ssp: SSP, gamma: Fraction | None, **given: Any) -> None:
+@flags(*ranks.OPTIONS)
+def command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
     such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
-    asked = request_of(SolveRequest, {"gamma": gamma, **given}, "options")
+    asked, job = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
-    job = click.get_current_context().obj
-    if job is not None and job.comm.rank > 0:
-        asked = replace(asked, output=None)  # rank 0 writes it
-    objective = asked_for(asked.minimise, asked.limits, asked.deadline, asked.alpha)
+    method, objective = find_method(asked.method), asked_for(asked)
     if isinstance(ssp, IntervalSSP):
-        _solve_intervals(ssp, objective, asked)
-        return
-    intervals.refuse_nature(asked.nature)
-    if objective is not None:
-        _solve_objective(ssp, objective, asked)
-    else:
-        _solve_by_method(ssp, ranks.on_ranks(find_method(asked.method), job), asked)
-
-
-@dataclass(frozen=True)
-class SolveRequest:
-    """What the command line asks for; `options` are those of the methods."""
-
-    source: str
-    method: str
-    variant: str
-    alpha: float | None
-    minimise: Measure | None
-    limits: tuple[Limit, ...]
-    deadline: float | None
-    no_mix: bool
-    nature: str | None
-    max_nodes: int | None
-    verify: bool
-    gamma: Fraction | None
-    output: str | None
-    as_json: bool
-    options: Mapping[str, Any]
-
-    def show(self, record: Mapping[str, Any], text: str, policy: tailpath.Policy) -> None:
-        """Print what was found, and save the policy where that is wanted."""
-        show({"model": self.source, **record}, text, self.as_json)
-        if self.output is not None:
-            tailpath.write_policy(policy, self.output)
-
-
-def _solve_intervals(model: IntervalSSP, objective: Measure | None, asked: SolveRequest) -> None:
-    """A model whose probabilities are intervals."""
-    if asked.gamma is not None or asked.options.get("delta") is not None:
-        raise click.UsageError("--gamma and --delta are not for models with intervals")
-    if objective is None:
-        objective = intervals.objective_of(find_method(asked.method), asked.alpha)
-    nature = asked.nature or "adversarial"
-    asked.show(
-        *intervals.solve_intervals(model, objective, asked.limits, nature, verify=asked.verify)
-    )
-
-
-def _solve_objective(ssp: SSP, objective: Measure, asked: SolveRequest) -> None:
-    """Any measure, under limits on others."""
-    if asked.gamma is not None:
+        solved = solve_intervals(ssp, objective or objective_of(method, asked.alpha), asked)
+    elif asked.nature is not None:
         raise click.UsageError(
-            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
-            " number of steps: give --within N"
+            "--nature is for models with intervals, and all probabilities of this one are known"
         )
-    policy, record, text = solve_for(
-        ssp, objective, asked.limits, not asked.no_mix, asked.options.get("delta"), asked.max_nodes
-    )
-    asked.show(record, text, policy)
+    elif objective is not None:
+        solved = solve_for(ssp, objective, asked)
+    else:
+        require_alpha(method, asked.alpha)
+        solved = solve_by(ranks.on_ranks(method, job), ssp, asked)
+    record, rows = dict(solved.record), dict(solved.rows)
+    if solved.compiling > 0:
+        rows["of which, once"] = f"{solved.compiling:.1f} s of compiling"
+    if asked.verify and solved.checks:
+        record["proved"] = _proofs(solved)
+        rows |= {" " * number or "proved": line for number, line in enumerate(record["proved"])}
+    text = "\n".join([pairs(rows.items()), *solved.words])
+    text = with_gains(text, ssp, solved.mean, solved.costs, asked.alpha)
+    show({"model": asked.source, **record}, text, asked.as_json)
+    if asked.output is not None and (job is None or job.comm.rank == 0):
+        tailpath.write_policy(solved.policy, asked.output)
+        for note in solved.notes:
+            print_message("note", note)
 
 
-def _solve_by_method(ssp: SSP, method: Method, asked: SolveRequest) -> None:
-    """A method of the register."""
-    require_alpha(method, asked.alpha)
-    options = {**asked.options, "gamma": asked.gamma}
-    found, compiling = plan_and_evaluate(
-        method, ssp, asked.alpha, options, asked.max_nodes, asked.variant
-    )
-    account = method.account(found)
-    rows, record = dict(account.rows), dict(account.record)
-    if compiling > 0:
-        rows["of which, once"] = f"{compiling:.1f} s of compiling"
-    if asked.verify:
-        proofs = _proofs(found)
-        rows |= {
-            "proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)
-        }
-        record["proved"] = proofs
-    mean = record.get("expected_cost") if found.costs is None else found.costs.mean
-    text = with_gains(pairs(rows.items()), ssp, mean, found.costs, asked.alpha)
-    asked.show({"method": asked.method, **record}, text, found.policy)
-    if asked.output is not None and found.plan.model is not None:
-        print_message(
-            "note",
-            "the policy looks at (state, steps taken); wherever you use it, say --within"
-            f" {found.plan.facts['steps']} --gamma {asked.gamma}",
-        )
-
-
-def _proofs(found: Found) -> list[str]:
+def _proofs(solved: Solved) -> list[str]:
     """What the checker proves of a solution that can be checked, and of the costs of its policy; it
     refuses what does not hold.
     """
-    made = found.plan.solution
-    checks = [made.verify] if hasattr(made, "verify") else []
-    if found.costs is not None:
-        checks.append(found.costs.verify)
-    proofs = [check() for check in checks]
-    widest = max((proof.width for proof in proofs), default=0.0)
+    proofs = [check() for check in solved.checks]
     return [
         *(line for proof in proofs for line in proof.proved),
-        f"the widest of these bounds is {widest:.1e} of its size",
+        f"the widest of these bounds is {max(proof.width for proof in proofs):.1e} of its size",
     ]
 
 
-def plan_and_evaluate(
-    method: Method,
-    ssp: SSP,
-    alpha: float | None,
-    options: dict[str, Any],
-    max_nodes: int | None,
-    variant: str = "",
-) -> tuple[Found, float]:
-    """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at; beside it
-    how many of the seconds of planning went into compiling.
+def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
+    """Plan by a method of the register, and evaluate the policy exactly where there is an alpha to
+    evaluate it at. Where that is given up, the bounds that a plan has must do, and a plan without
+    is refused.
     """
     begin, before = perf_counter(), compiling_seconds()
+    alpha, most = asked.alpha, asked.max_nodes
+    costs = None
     with progress_line() as update:
-        plan = method.make(ssp, alpha, options, progress_of(method, update), variant)
+        plan = method.make(ssp, alpha, vars(asked), progress_of(method, update), asked.variant)
         seconds, compiling = perf_counter() - begin, compiling_seconds() - before
-        policy, ssp = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
-        costs = None
+        policy, model = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         if alpha is not None:
-            if max_nodes is None and ssp.cost_unit is None and plan.bounds is not None:
-                max_nodes = MOST_NODES
-            costs = _deployed(
-                ssp,
-                plan,
-                policy,
-                alpha,
-                max_nodes,
-                lambda _, arrived: update(f"evaluating: {arrived:.9f} has arrived"),
-            )
-    return Found(plan, alpha, policy, costs, seconds), compiling
-
-
-def _deployed(
-    ssp: SSP,
-    plan: Plan,
-    policy: tailpath.Policy,
-    alpha: float,
-    max_nodes: int | None,
-    progress: Any,
-) -> tailpath.CostDistribution | None:
-    """The exact costs of the policy. Where that is given up, the bounds that a plan has must do,
-    and a plan without is refused.
-    """
-    try:
-        return tailpath.evaluate(
-            ssp, policy, alpha, gamma=plan.gamma, max_nodes=max_nodes, progress=progress
-        )
-    except LimitExceededError as error:
-        if plan.bounds is None:
-            raise
-        print_message("warning", f"the policy was not evaluated to the end: {error}")
-        return None
+            if most is None and model.cost_unit is None and plan.bounds is not None:
+                most = MOST_NODES
+            try:
+                costs = tailpath.evaluate(
+                    model,
+                    policy,
+                    alpha,
+                    gamma=plan.gamma,
+                    max_nodes=most,
+                    progress=lambda _, arrived: update(f"evaluating: {arrived:.9f} has arrived"),
+                )
+            except LimitExceededError as error:
+                if plan.bounds is None:
+                    raise
+                print_message("warning", f"the policy was not evaluated to the end: {error}")
+    account = method.account(Found(plan, alpha, policy, costs, seconds))
+    checks = [made.verify for made in (plan.solution, costs) if made and hasattr(made, "verify")]
+    note = (
+        "the policy looks at (state, steps taken); wherever you use it, say --within"
+        f" {plan.facts.get('steps')} --gamma {asked.gamma}"
+    )
+    return Solved(
+        policy,
+        {"method": asked.method, **account.record},
+        account.rows,
+        checks,
+        compiling=compiling,
+        mean=account.record.get("expected_cost") if costs is None else costs.mean,
+        costs=costs,
+        notes=() if plan.model is None else (note,),
+    )

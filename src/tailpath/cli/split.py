@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import click
 
-from tailpath.cli.common import takes_model
+from tailpath.cli.common import ModelCommand, flags
 from tailpath.cli.output import Output, reported
 from tailpath.distributed.part import Part, write_part
 from tailpath.model.ssp import SSP
+from tailpath.options import Flag
 
 
-@click.command()
-@takes_model
-@click.option(
-    "--parts", type=click.IntRange(min=1), required=True, metavar="N", help="One per rank."
+@click.command(cls=ModelCommand)
+@flags(
+    Flag("parts", int, None, "One per rank.", "N", least=1, required=True),
+    Flag("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
 )
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the parts go.")
 @reported
 def command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.

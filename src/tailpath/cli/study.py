@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import click
 
 from tailpath.cli.application import print_message
-from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.common import request_of
+from tailpath.cli.common import flags
 from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
-from tailpath.options import Progress, processors
+from tailpath.options import Flag, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
@@ -32,28 +31,33 @@ MOST_SHOWN = 10
 
 
 @click.command()
-@click.option(
-    "--out",
-    "folder",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Where runs, figures, tables and study.md go.",
-)
-@click.option(
-    "--design", metavar="FILE", help="A study of your own (.toml); the paper's by default."
-)
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="DOMAIN[/PROBLEM]",
-    help="Only this domain or problem, e.g. gridworld/5x5 (repeatable).",
-)
-@click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="MODEL",
-    help="Study this model, a file or scheme:text (repeatable).",
+@flags(
+    Flag(
+        "folder",
+        click.Path(file_okay=False),
+        None,
+        "Where runs, figures, tables and study.md go.",
+        "DIR",
+        flag="--out",
+    ),
+    Flag("design", str, None, "A study of your own (.toml); the paper's by default.", "FILE"),
+    Flag(
+        "only",
+        str,
+        None,
+        "Only this domain or problem, e.g. gridworld/5x5 (repeatable).",
+        "DOMAIN[/PROBLEM]",
+        several=True,
+    ),
+    Flag(
+        "models",
+        str,
+        None,
+        "Study this model, a file or scheme:text (repeatable).",
+        "MODEL",
+        flag="--model",
+        several=True,
+    ),
 )
 @click.option(
     "--method",
@@ -63,66 +67,71 @@ MOST_SHOWN = 10
     shell_complete=complete_method,
     help="Only this method of the register (repeatable).",
 )
-@click.option(
-    "--variant",
-    "variants",
-    multiple=True,
-    metavar="NAME",
-    help="Only this variant of the planners: improved, published or printed (repeatable).",
-)
-@click.option(
-    "--atoms", multiple=True, type=int, metavar="N", help="Only this number of atoms (repeatable)."
-)
-@click.option(
-    "--alpha0",
-    multiple=True,
-    type=tail_mass,
-    metavar="A",
-    help="Only this least atom (repeatable).",
-)
-@click.option(
-    "--gamma",
-    type=float,
-    metavar="G",
-    help="Discount: costs at step t count G^t times; no optimum is computed then.",
-)
-@click.option(
-    "--lp",
-    type=click.Choice(["default", "full", "none"]),
-    default="default",
-    show_default=True,
-    help=(
-        "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
-        " elsewhere; to convergence everywhere; not at all."
+@flags(
+    Flag(
+        "variants",
+        str,
+        None,
+        "Only this variant of the planners: improved, published or printed (repeatable).",
+        "NAME",
+        flag="--variant",
+        several=True,
     ),
-)
-@click.option("--no-simulation", is_flag=True, help="Leave the Monte Carlo comparisons out.")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes on this machine; by default one per core.",
-)
-@click.option(
-    "--cluster",
-    "address",
-    metavar="ADDRESS",
-    help="Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
-)
-@click.option(
-    "--list",
-    "only_list",
-    is_flag=True,
-    help="List the runs, and with --out which of them are stored; compute nothing.",
-)
-@click.option(
-    "--figures",
-    "only_report",
-    is_flag=True,
-    help="Compute nothing; rebuild figures, tables and study.md from the stored runs.",
-)
-@click.option(
-    "--export", type=click.Choice(["csv", "parquet"]), help="Write the stored rows as files, too."
+    Flag("atoms", int, None, "Only this number of atoms (repeatable).", "N", several=True),
+    Flag("alpha0", float, None, "Only this least atom (repeatable).", "A", mass=True, several=True),
+    Flag(
+        "gamma",
+        float,
+        None,
+        "Discount: costs at step t count G^t times; no optimum is computed then.",
+        "G",
+    ),
+    Flag(
+        "lp",
+        str,
+        "default",
+        "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
+        " elsewhere; to convergence everywhere; not at all.",
+        choices=(
+            "default",
+            "full",
+            "none",
+        ),
+    ),
+    Flag("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
+    Flag("workers", int, None, "Processes on this machine; by default one per core.", "N", least=1),
+    Flag(
+        "address",
+        str,
+        None,
+        "Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
+        "ADDRESS",
+        flag="--cluster",
+    ),
+    Flag(
+        "only_list",
+        bool,
+        False,
+        "List the runs, and with --out which of them are stored; compute nothing.",
+        flag="--list",
+    ),
+    Flag(
+        "only_report",
+        bool,
+        False,
+        "Compute nothing; rebuild figures, tables and study.md from the stored runs.",
+        flag="--figures",
+    ),
+    Flag(
+        "export",
+        str,
+        None,
+        "Write the stored rows as files, too.",
+        choices=(
+            "csv",
+            "parquet",
+        ),
+    ),
 )
 @json_option
 def command(**given: Any) -> int:
@@ -133,7 +142,7 @@ def command(**given: Any) -> int:
     only what is missing is computed. Runs of another program version or model are never mixed with
     these.
     """
-    asked = request_of(StudyRequest, given, "restrictions")
+    asked = SimpleNamespace(**given)
     if asked.workers is not None and asked.address is not None:
         raise click.UsageError(
             "--workers is for this machine and --cluster for others; give one of them"
@@ -146,7 +155,8 @@ def command(**given: Any) -> int:
         _finish(asked, None, {})
         return 0
     design = paper() if asked.design is None else read_design(asked.design)
-    chosen = restricted(design, **asked.restrictions)
+    limits = ("only", "models", "methods", "variants", "atoms", "alpha0", "gamma")
+    chosen = restricted(design, **{name: given[name] for name in limits})
     study = prepare(chosen, tasks(chosen, lp=asked.lp, simulation=not asked.no_simulation))
     for note in sorted({note for model in study.models.values() for note in model.notes}):
         print_message("note", note)
@@ -158,39 +168,17 @@ def command(**given: Any) -> int:
     return FAILED if record["failed"] else 0
 
 
-@dataclass(frozen=True)
-class StudyRequest:
-    """What the command line asks for; `restrictions` are those of the design."""
-
-    folder: str | None
-    design: str | None
-    lp: str
-    no_simulation: bool
-    workers: int | None
-    address: str | None
-    only_list: bool
-    only_report: bool
-    export: str | None
-    as_json: bool
-    restrictions: Mapping[str, Any]
-
-    def store(self, *, create: bool = False) -> Store:
-        """The store of the study."""
-        assert self.folder is not None
-        return Store(self.folder, create=create)
-
-    def executor(self) -> Any:
-        """Where the tasks run."""
-        if self.address is not None:
-            return cluster(self.address)
-        return processes(self.workers or processors())
-
-
-def _run(asked: StudyRequest, study: Study) -> dict[str, Any]:
+def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
     title = study.design.title
-    with asked.store(create=True) as store, progress_line() as update:
+
+    def executor() -> Any:
+        if asked.address is not None:
+            return cluster(asked.address)
+        return processes(asked.workers or processors())
+
+    with Store(asked.folder, create=True) as store, progress_line() as update:
         store.entitle(title)
-        outcome = run_study(store, study, asked.executor, _progress(update))
+        outcome = run_study(store, study, executor, _progress(update))
     if outcome.others:
         print_message(
             "note",
@@ -198,21 +186,22 @@ def _run(asked: StudyRequest, study: Study) -> dict[str, Any]:
         )
     for failure in outcome.failures[:MOST_SHOWN]:
         print_message("error", f"{failure.task}: {failure.reason}")
-    if outcome.failures:
+    failed = len(outcome.failures)
+    if failed:
         print_message(
             "error",
-            f"{count(len(outcome.failures), 'run')} missing; all others are stored, and the same"
-            " command tries again",
+            f"{count(failed, 'run')} missing; all others are stored, and the same command tries"
+            " again",
         )
-    counts = {"computed": outcome.computed, "found": outcome.found}
-    return {"title": title, **counts, "failed": len(outcome.failures)}
+    counts = {"computed": outcome.computed, "found": outcome.found, "failed": failed}
+    return {"title": title, **counts}
 
 
-def _finish(asked: StudyRequest, edition: Edition | None, record: dict[str, Any]) -> None:
+def _finish(asked: SimpleNamespace, edition: Edition | None, record: dict[str, Any]) -> None:
     """Rebuild the report of an edition (by default the one written last), export it if asked, and
     say what was written.
     """
-    with asked.store() as store:
+    with Store(asked.folder) as store:
         shown = store.latest() if edition is None else store.widened(edition)
         written = write_report(store.folder, shown)
         written += store.export(asked.export, shown) if asked.export is not None else []
@@ -229,31 +218,20 @@ def _finish(asked: StudyRequest, edition: Edition | None, record: dict[str, Any]
 COLUMNS = ("problem", "method", "variant", "inner", "atoms", "alpha0", "state")
 
 
-def _list(asked: StudyRequest, study: Study) -> None:
-    done = _stored(asked, study)
-    rows = [
-        (
-            f"{t.domain}/{t.problem}",
-            t.method,
-            t.variant or "-",
-            t.inner or "-",
-            t.atoms,
-            t.alpha0,
-            "stored" if t in done else "missing",
-        )
-        for t in study.tasks
-    ]
+def _list(asked: SimpleNamespace, study: Study) -> None:
+    done: Collection[StudyTask] = ()
+    if asked.folder is not None and os.path.exists(os.path.join(asked.folder, FILE_NAME)):
+        with Store(asked.folder) as store:
+            done = store.finished(study.edition) & set(study.tasks)
+    rows = []
+    for task in study.tasks:
+        which = (f"{task.domain}/{task.problem}", task.method, task.variant or "-")
+        state = "stored" if task in done else "missing"
+        rows.append((*which, task.inner or "-", task.atoms, task.alpha0, state))
     table = fitted_table(COLUMNS, rows)
     text = f"{study.design.title}\n\n{table}\n{count(len(rows), 'run')}, {len(done)} stored"
     record = {"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}
     show(record, text, asked.as_json)
-
-
-def _stored(asked: StudyRequest, study: Study) -> Collection[StudyTask]:
-    if asked.folder is None or not os.path.exists(os.path.join(asked.folder, FILE_NAME)):
-        return ()
-    with asked.store() as store:
-        return store.finished(study.edition) & set(study.tasks)
 
 
 def _progress(update: Callable[[str], None]) -> Progress:

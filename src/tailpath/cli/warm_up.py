@@ -12,6 +12,7 @@ import shlex
 import tempfile
 import time
 import warnings
+from typing import Any
 
 import click
 
@@ -75,22 +76,37 @@ simulate {large} expected --runs 10 --alpha 0.5
 """
 
 
+#: Moves and cycles that cost nothing, and a dead end.
+FREE = """
+start go a 0.5 0
+start go c 0.5 0
+c on goal 1 1
+a go b 0.5 0
+a go goal 0.5 100
+a wait b 1 1
+b go a 0.5 0
+b go goal 0.5 90
+b wait a 1 1
+b risk end 0.5 0
+b risk goal 0.5 0
+end stay end 1 1
+"""
+#: Least and greatest probability, then the cost.
+INTERVAL = """
+start go a 0.3 0.6 1
+start go goal 0.4 0.7 2
+a go goal 0.5 0.9 1
+a go start 0.1 0.5 1
+a safe goal 1 1 9
+"""
+
+
 def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
     gains; probabilities that are intervals; large costs; many states whose outcomes lead
     anywhere."""
-    free = [("start", "go", "a", 0.5, 0), ("start", "go", "c", 0.5, 0), ("c", "on", "goal", 1, 1)]
-    free += [("a", "go", "b", 0.5, 0), ("a", "go", "goal", 0.5, 100), ("a", "wait", "b", 1, 1)]
-    free += [("b", "go", "a", 0.5, 0), ("b", "go", "goal", 0.5, 90), ("b", "wait", "a", 1, 1)]
-    free += [
-        ("b", "risk", "end", 0.5, 0),
-        ("b", "risk", "goal", 0.5, 0),
-        ("end", "stay", "end", 1, 1),
-    ]
+    interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
-    interval = [("start", "go", "a", (0.3, 0.6), 1), ("start", "go", "goal", (0.4, 0.7), 2)]
-    interval += [("a", "go", "goal", (0.5, 0.9), 1), ("a", "go", "start", (0.1, 0.5), 1)]
-    interval.append(("a", "safe", "goal", (1.0, 1.0), 9))
     n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
     for i in range(1, n):
         for k in range(4):
@@ -98,7 +114,7 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     return {
         "plain": tp.domains.gridworld("5x5"),
         "grid": tp.domains.gridworld("8x9"),
-        "free": tp.SSP.from_outcomes(free, "start", ["goal"]),
+        "free": tp.SSP.from_outcomes(parsed_outcomes(FREE), "start", ["goal"]),
         "slow": left_with(2.0**-30),
         "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
         "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
@@ -106,6 +122,12 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
         "long": tp.SSP.from_outcomes(long, 0, [100]),
         "large": tp.SSP.from_outcomes(large, 1, [-1]),
     }
+
+
+def parsed_outcomes(text: str) -> list[Any]:
+    """Lines of state, action, next state and numbers."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return [(*words[:3], *map(float, words[3:])) for words in lines]
 
 
 def left_with(chance: float) -> tp.SSP:

@@ -1,6 +1,6 @@
 """The options of `read`, declared once: what a format may be told besides its source.
 
-Each field of `Reading` is an option; its metadata are the flag of the command line with the word
+Each field of `Reading` is a `Flag`: its metadata are the flag of the command line with the word
 for its value, and its line of help. A row of the registry names the options that its format takes,
 and the command line builds its flags from the same fields.
 """
@@ -8,15 +8,22 @@ and the command line builds its flags from the same fields.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.options import Progress
+from tailpath.options import Flag, Progress
 
 
 def _option(default: Any, flag: str, word: str, text: str) -> Any:
-    metadata = {"flag": flag, "word": word, "help": text}
+    metadata = {
+        "kind": float if word in ("C", "P") else str if word else bool,
+        "default": None,
+        "help": text,
+        "word": word,
+        "flag": flag,
+        "several": default in (dict, ()),
+    }
     return (
         field(default_factory=dict, metadata=metadata)
         if default is dict
@@ -104,9 +111,9 @@ class Reading:
         }
 
 
-def options() -> tuple[Field[Any], ...]:
-    """The fields of `Reading`, in the order of the command line's help."""
-    return tuple(option for option in fields(Reading) if option.metadata)
+def options() -> list[Flag]:
+    """The options, in the order of the command line's help."""
+    return [Flag(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
 
 
 #: What formats with rewards take, those with labels and reward structures, and tables.

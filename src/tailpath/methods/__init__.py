@@ -2,8 +2,9 @@
 from.
 """
 
-from tailpath.methods.method import Account, Found, Method, Option, Plan
+from tailpath.methods.method import Account, Found, Method, Plan
 from tailpath.methods.register import find_method, method_names, register
+from tailpath.options import Option
 
 __all__ = [
     "Account",

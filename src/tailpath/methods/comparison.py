@@ -18,7 +18,7 @@ from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import ROUNDING, Method, Plan, no_prediction
+from tailpath.methods.method import Method, Plan, no_prediction, without_rounding
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.shown import Shown
@@ -252,10 +252,9 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
     """The methods to compare, each once, the optimum last."""
-    every = [
-        name for name in method_names() if name != "improved"
-    ]  # rows of its own, from every method
-    found = {method.name: method for method in map(find_method, every if everything else names)}
+    if everything:  # policy iteration has rows of its own, from every method
+        names = (name for name in method_names() if name != "improved")
+    found = {method.name: method for method in map(find_method, names)}
     found.pop(BEST, None)
     return [*found.values(), find_method(BEST)]
 
@@ -372,26 +371,17 @@ def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update)
 
 
 def _cells(line: Line) -> list[Any]:
+    gap, over = line.gap, line.over
+    deployed = line.deployed
     return [
         number(line.alpha),
         line.method,
         line.predicted,
-        line.deployed,
-        _difference(line.gap, line.deployed),
-        _difference(line.over, line.deployed),
-        (
-            round(100 * line.over / (line.deployed - line.over), 2)
-            if line.deployed > line.over
-            else None
-        ),
+        deployed,
+        None if gap is None else without_rounding(gap, deployed),
+        without_rounding(over, deployed),
+        round(100 * over / (deployed - over), 2) if deployed > over else None,
         line.var,
         line.mean,
         float(number(line.seconds, 2)),
     ]
-
-
-def _difference(value: float | None, scale: float) -> float | None:
-    """A difference for people: what is below the ninth digit is rounding."""
-    if value is None or math.isinf(value):
-        return value
-    return value if abs(value) > ROUNDING * abs(scale) else 0.0

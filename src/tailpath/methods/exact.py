@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Account, Found, Method, Option, Plan
+from tailpath.methods.method import Account, Found, Method, Plan, bounds_row
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.risk.measures import CVaR
 from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
 
@@ -68,70 +68,44 @@ def account(found: Found) -> Account:
     plan, alpha = found.plan, found.alpha
     costs = found.costs
     assert alpha is not None and plan.bounds is not None
-    weight, bounds = plan.facts["weight"], list(plan.bounds(alpha))
-    record: dict[str, Any] = {
-        "alpha": alpha,
-        **plan.facts,
-        "bounds": bounds,
-        "seconds": found.seconds,
-    }
-    record |= dict.fromkeys(("cvar", "var", "mean", "objective"))
+    weight, delta = plan.facts["weight"], plan.facts["delta"]
+    bounds = plan.bounds(alpha)
+    values: dict[str, float | None] = dict.fromkeys(("cvar", "var", "mean", "objective"))
     if costs is not None:
         cvar, mean = costs.cvar(alpha), costs.mean
-        record |= {
-            "cvar": cvar,
-            "var": costs.var(alpha),
-            "mean": mean,
-            "objective": (1 - weight) * mean + weight * cvar,
-        }
-    if plan.solution.lexicographic and record["delta"] is None:
-        record["plain_mean"] = plan.solution.plain_mean(alpha)
-    return Account(record, _rows(record))
+        objective = (1 - weight) * mean + weight * cvar
+        values = {"cvar": cvar, "var": costs.var(alpha), "mean": mean, "objective": objective}
+    if plan.solution.lexicographic and delta is None:
+        values["plain_mean"] = plan.solution.plain_mean(alpha)
+    shown = {
+        f"{1 - weight:g} * mean + {weight:g} * CVaR": "objective" if weight != 1 else "",
+        "least CVaR" if delta is None and weight == 1 else "CVaR": "cvar",
+        "VaR": "var",
+        "expected cost": "mean",
+        "  without --lexicographic": "plain_mean",
+    }
+    rows = {
+        what: f"{value:.10g}"
+        for what, key in shown.items()
+        if (value := values.get(key)) is not None
+    }
+    between = bounds_row(bounds, delta)
+    rows = {**rows, **between} if delta is None else {**between, **rows}
+    seconds = found.seconds
+    return Account(
+        {"alpha": alpha, **plan.facts, "bounds": list(bounds), "seconds": seconds, **values},
+        {"alpha": f"{alpha:.6g}", **rows, "time": f"{seconds:.3g} s"},
+    )
 
 
 def account_in_parts(found: Found) -> Account:
     """The least CVaR, whose policy was not evaluated."""
     plan, alpha = found.plan, found.alpha
     assert alpha is not None and plan.bounds is not None
-    low, high = plan.bounds(alpha)
-    cvar = plan.predict(alpha)
-    record = {
-        "alpha": alpha,
-        "cvar": cvar,
-        "bounds": [low, high],
-        "budget": plan.solution.budget(alpha),
-    }
-    rows = {
-        "alpha": f"{alpha:.6g}",
-        "least CVaR": f"{cvar:.10g}",
-        "verified bounds": f"{low:.15g} to {high:.15g}",
-    }
-    return Account(record, rows)
-
-
-def _rows(record: dict[str, Any]) -> dict[str, str]:
-    low, high = record["bounds"]
-    exact, weight = record["delta"] is None, record["weight"]
-    rows = {"alpha": f"{record['alpha']:.6g}"}
-    if not exact:
-        rows["optimum between"] = (
-            f"{low:.10g} and {high:.10g}, with costs rounded to {record['delta']}"
-        )
-    wanted = {
-        f"{1 - weight:g} * mean + {weight:g} * CVaR": "objective" if weight != 1 else None,
-        "least CVaR" if exact and weight == 1 else "CVaR": "cvar",
-        "VaR": "var",
-        "expected cost": "mean",
-        "  without --lexicographic": "plain_mean",
-    }
-    rows |= {
-        what: f"{record[key]:.10g}"
-        for what, key in wanted.items()
-        if key is not None and record.get(key) is not None
-    }
-    if exact:
-        rows["verified bounds"] = f"{low:.15g} to {high:.15g}"
-    return {**rows, "time": f"{record['seconds']:.3g} s"}
+    bounds, cvar = plan.bounds(alpha), plan.predict(alpha)
+    record = {"alpha": alpha, "cvar": cvar, "bounds": list(bounds)}
+    rows = {"alpha": f"{alpha:.6g}", "least CVaR": f"{cvar:.10g}", **bounds_row(bounds)}
+    return Account({**record, "budget": plan.solution.budget(alpha)}, rows)
 
 
 METHOD = Method(

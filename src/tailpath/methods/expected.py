@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import GAMMA, Account, Found, Method, Plan
+from tailpath.methods.method import GAMMA, Account, Found, Method, Plan, bounds_row
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.risk.measures import Mean
@@ -24,25 +24,17 @@ def plan(
 
 
 def account(found: Found) -> Account:
-    solution = found.plan.solution
-    brief = account_in_parts(found)
-    what, *others = brief.rows.items()
-    discount = f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""
-    return Account(
-        {**brief.record, "gamma": solution.gamma, "solver": solution.method},
-        {what[0] + discount: what[1], **dict(others), "solved by": solution.method},
-    )
+    solution, brief = found.plan.solution, account_in_parts(found)
+    record = {**brief.record, "gamma": solution.gamma, "solver": solution.method}
+    return Account(record, {**brief.rows, "solved by": solution.method})
 
 
 def account_in_parts(found: Found) -> Account:
-    solution = found.plan.solution
-    low, high = solution.bounds
-    record = {"expected_cost": solution.cost(), "bounds": [low, high]}
-    rows = {
-        "least expected cost": f"{solution.cost():.10g}",
-        "verified bounds": f"{low:.15g} to {high:.15g}",
-    }
-    return Account(record, rows)
+    solution, gamma = found.plan.solution, found.plan.gamma
+    discount = f", discounted by {gamma:g}" if gamma < 1 else ""
+    rows = {f"least expected cost{discount}": f"{solution.cost():.10g}"}
+    record = {"expected_cost": solution.cost(), "bounds": list(solution.bounds)}
+    return Account(record, {**rows, **bounds_row(solution.bounds)})
 
 
 METHOD = Method(

@@ -10,52 +10,19 @@ settings that it has an option for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 
 #: Differences below this part of the numbers they come from are rounding, and shown as 0.
 ROUNDING = 1e-9
-
-
-@dataclass(frozen=True)
-class Option:
-    """A keyword of `plan`, and the flag made from it.
-
-    Parameters
-    ----------
-    name : str
-        The keyword.
-    kind : callable
-        Reads its value; `bool` makes a switch, `dict` a table in a file.
-    default : object
-        The default.
-    help : str
-        A line of help.
-    word : str
-        Stands for the value in the help.
-    choices : tuple of str
-        The texts allowed.
-    least : int, optional
-        The smallest whole number allowed.
-    mass : bool
-        Marks a number in (0, 1].
-    """
-
-    name: str
-    kind: Callable[..., Any]
-    default: Any
-    help: str
-    word: str = ""
-    choices: tuple[str, ...] = ()
-    least: int | None = None
-    mass: bool = False
 
 
 GAMMA = Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G")
@@ -143,6 +110,14 @@ class Account:
     rows: Mapping[str, str]
 
 
+def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, str]:
+    """The row that tells proved bounds on the optimum; `delta` is what costs were rounded to."""
+    low, high = bounds
+    if delta is None:
+        return {"verified bounds": f"{low:.15g} to {high:.15g}"}
+    return {"optimum between": f"{low:.10g} and {high:.10g}, with costs rounded to {delta}"}
+
+
 def predicted_and_deployed(found: Found) -> Account:
     """The account of most methods: what was predicted beside what the policy exactly does."""
     plan, alpha = found.plan, found.alpha
@@ -161,17 +136,23 @@ def predicted_and_deployed(found: Found) -> Account:
         **plan.facts,
         "seconds": found.seconds,
     }
-    rows = {"alpha": f"{alpha:.6g}"}
-    if predicted is not None and gap is not None:
-        rows["CVaR predicted by the planner"] = f"{predicted:.10g}"
-    rows["CVaR of its policy, exact"] = f"{deployed:.10g}"
-    if gap is not None:
-        rows["gap"] = f"{gap if abs(gap) > ROUNDING * abs(deployed) else 0.0:.6g}"
-    rows |= {
+    rows = {
+        "alpha": f"{alpha:.6g}",
+        "CVaR predicted by the planner": None if predicted is None else f"{predicted:.10g}",
+        "CVaR of its policy, exact": f"{deployed:.10g}",
+        "gap": None if gap is None else f"{without_rounding(gap, deployed):.6g}",
         "VaR of its policy": f"{costs.var(alpha):.10g}",
         "expected cost of its policy": f"{costs.mean:.10g}",
+        **plan.rows,
+        "time": f"{found.seconds:.3g} s",
     }
-    return Account(record, {**rows, **plan.rows, "time": f"{found.seconds:.3g} s"})
+    return Account(record, {what: value for what, value in rows.items() if value is not None})
+
+
+def without_rounding(difference: float, scale: float) -> float:
+    """A difference for people: what is below the ninth digit is rounding."""
+    shown = math.isinf(difference) or abs(difference) > ROUNDING * abs(scale)
+    return difference if shown else 0.0
 
 
 def ignore(steps: int, reached: float, /) -> None:

@@ -7,18 +7,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from tailpath.methods.method import Method, Option, Plan
+from tailpath.methods.method import Method, Plan
+from tailpath.methods.published import ALPHA0, ATOMS
 from tailpath.methods.register import find_method
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.policies.policy import Policy
 from tailpath.solvers.improvement import improve
 from tailpath.solvers.related.second_stage import second_stage
 
 OPTIONS = (
     Option("base", str, "quantile", "Start from the policies of this method.", "NAME"),
-    Option("atoms", int, 25, "Number of atoms.", "N", least=1),
-    Option("alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True),
+    ATOMS,
+    ALPHA0,
 )
 
 

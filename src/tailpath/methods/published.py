@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.methods.method import GAMMA, Method, Option, Plan
+from tailpath.methods.method import GAMMA, Method, Plan
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.solvers.published.quantile import solve_cvar_quantile
@@ -51,6 +51,8 @@ OPTIONS = (
 #: The planners as published: their operators and factors are the defaults here, their values start
 #: at 0.
 PUBLISHED = {"values_from": "zero"}
+#: What a solution tells programs.
+FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
@@ -98,12 +100,7 @@ def plan(
     facts = {
         "atoms": len(solution.atoms),
         "alpha0": float(solution.atoms[0]),
-        "gamma": solution.gamma,
-        "sweeps": solution.sweeps,
-        "residual": solution.residual,
-        "converged": solution.converged,
-        "detours": solution.detours,
-        "factor_sum": solution.factor_sum,
+        **{name: getattr(solution, name) for name in FACTS},
         "seconds": None,
         "linear_programs": solution.linear_programs,
         "lp_seconds": solution.lp_seconds,

@@ -10,9 +10,9 @@ from functools import cache
 from typing import Any
 
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import Method, Option, Plan
+from tailpath.methods.method import Method, Plan
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Option, Progress
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.related.layers import cvar_by_layers

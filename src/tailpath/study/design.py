@@ -20,7 +20,7 @@ import importlib
 import os
 import pathlib
 import tomllib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any
@@ -133,7 +133,7 @@ def read_design(path: str | os.PathLike[str]) -> Design:
     """Read a design; paths of models in it are relative to it."""
     path_name = pathlib.Path(path)
     try:
-        content = tomllib.loads(read_text(str(path_name)))
+        content: dict[str, Any] = tomllib.loads(read_text(str(path_name)))
     except tomllib.TOMLDecodeError as error:
         raise OptionError(f"{path_name}: {error}") from None
     content["imports"] = content.pop("import", [])
@@ -143,25 +143,36 @@ def read_design(path: str | os.PathLike[str]) -> Design:
             f"{path_name}: a study needs problems, each a table [[problems]] with a name and a"
             " model"
         )
-    made = tuple(
+    made = [
         _made(StudyProblem, entry, f"{path_name}: problem {k}")
         for k, entry in enumerate(problems, 1)
-    )
-    made = tuple(
-        replace(problem, model=_beside(path_name.parent, problem.model)) for problem in made
-    )
-    design: Design = _made(Design, {**content, "problems": made}, str(path_name))
+    ]
+    folder = path_name.parent
+    # Paths are seen from the folder of the design; strings such as `river:30x10` stay.
+    content["problems"] = [
+        replace(problem, model=str(folder / problem.model))
+        if (folder / problem.model).exists()
+        else problem
+        for problem in made
+    ]
+    design: Design = _made(Design, content, str(path_name))
     return design
 
 
-KINDS: dict[str, Callable[[Any], bool]] = {
-    "str": lambda value: isinstance(value, str),
-    "bool": lambda value: isinstance(value, bool),
-    "int": lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
-    "float": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
-    "Mapping[str, Any]": lambda value: isinstance(value, dict),
-    "StudyProblem": lambda value: isinstance(value, StudyProblem),
+#: What a value must be, by the type of its field; a whole number is above 0.
+KINDS: dict[str, Any] = {
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": (int, float),
+    "Mapping[str, Any]": dict,
+    "StudyProblem": StudyProblem,
 }
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    plain = isinstance(value, KINDS[kind]) and isinstance(value, bool) == (kind == "bool")
+    return plain and (kind != "int" or value > 0)
 
 
 def _made(kind: Any, entry: Any, where: str) -> Any:
@@ -176,7 +187,7 @@ def _made(kind: Any, entry: Any, where: str) -> Any:
         of = known[key].removeprefix("tuple[").removesuffix(", ...]")
         several = of != known[key]
         values = value if several else [value]
-        if not isinstance(values, (list, tuple)) or not all(map(KINDS[of], values)):
+        if not isinstance(values, (list, tuple)) or not all(_is_of(of, each) for each in values):
             raise OptionError(
                 f"{where}: {key} = {value!r} is not {'a list of' if several else 'of type'} {of}"
             )
@@ -185,13 +196,6 @@ def _made(kind: Any, entry: Any, where: str) -> Any:
         if needed not in entry:
             raise OptionError(f"{where} has no {needed}")
     return kind(**made)
-
-
-def _beside(folder: pathlib.Path, model: str) -> str:
-    """A model's path, seen from the folder of the design; strings such as `river:30x10` stay as
-    they are.
-    """
-    return str(folder / model) if (folder / model).exists() else model
 
 
 # ---------------------------------------------------------------------- restrictions
@@ -264,53 +268,39 @@ def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> li
     """The tasks of a design, the longest first."""
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
+    simulated = simulation and simulated_method(design) in design.methods
     found = []
     for problem in design.problems:
-        simulated = problem.simulate and simulation and simulated_method(design) in design.methods
         for n, low in product((*design.atoms, *problem.finer), design.alpha0):
-            found += _tasks_at(design, problem, n, low, lp)
-            if simulated and n in design.atoms:
-                found += [
-                    _task(design, problem, SIMULATION, variant, "", n, low)
-                    for variant in design.variants
-                    if variant not in CONTRAST
+            kinds = [
+                kind for name in design.methods for kind in _kinds(design, problem, name, n, lp)
+            ]
+            if simulated and problem.simulate and n in design.atoms:
+                kinds += [
+                    (SIMULATION, each, "") for each in design.variants if each not in CONTRAST
                 ]
+            gamma, tolerance = design.gamma, design.tolerance
+            part = "" if n in design.atoms else "finer"
+            found += [StudyTask(*problem.key, *k, n, low, gamma, tolerance, part) for k in kinds]
     return sorted(found, key=effort, reverse=True)
 
 
-def _tasks_at(
-    design: Design, problem: StudyProblem, n: int, low: float, lp: str
-) -> list[StudyTask]:
-    found = []
-    for name in design.methods:
-        method = find_method(name)
-        if n not in design.atoms and (takes(method, "inner") or n not in problem.finer):
-            continue
-        if design.gamma < 1 and GAMMA not in method.options:
-            continue
-        inner = _inner(problem, n, lp) if takes(method, "inner") else ""
-        variants = (
-            [v for v in design.variants if v == IMPROVED or v in method.variants]
-            if method.variants
-            else [""]
-        )
-        found += [_task(design, problem, name, variant, inner, n, low) for variant in variants]
-    return found
-
-
-def _task(
-    design: Design, problem: StudyProblem, method: str, variant: str, inner: str, n: int, low: float
-) -> StudyTask:
-    part = "" if n in design.atoms else "finer"
-    return StudyTask(
-        *problem.key, method, variant, inner, n, low, design.gamma, design.tolerance, part
-    )
-
-
-def _inner(problem: StudyProblem, atoms: int, lp: str) -> str:
-    if lp == "none":
-        return "greedy"
-    return "lp" if lp == "full" or atoms in problem.programs else "sampled"
+def _kinds(
+    design: Design, problem: StudyProblem, name: str, n: int, lp: str
+) -> list[tuple[str, str, str]]:
+    """The method with each of its variants, and how its linear programs are solved; nothing where
+    it is not run at all.
+    """
+    method, inner = find_method(name), ""
+    if design.gamma < 1 and GAMMA not in method.options:
+        return []
+    if takes(method, "inner"):
+        if n not in design.atoms:
+            return []
+        to_the_end = lp == "full" or n in problem.programs
+        inner = "greedy" if lp == "none" else "lp" if to_the_end else "sampled"
+    known = [each for each in design.variants if each == IMPROVED or each in method.variants]
+    return [(name, variant, inner) for variant in (known if method.variants else [""])]
 
 
 def simulated_method(design: Design) -> str:

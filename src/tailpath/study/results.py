@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import product, starmap
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,20 @@ from numpy.typing import NDArray
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names
 from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
-from tailpath.study.store import AtomPoint, Run, StudyTask
+from tailpath.study.store import AtomPoint, Run
 
 FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
 #: Of several ways to compute the same task the one that leaves the least to estimates.
 PREFERRED = ("", "greedy", "sampled", "lp")
+#: Alphas that differ by less, relatively, are the same.
+ROUNDING = 1e-9
 
 
 def _size(problem: Key) -> int:
     """The product of the numbers in a problem's name, such as 30x10."""
-    return (
-        math.prod(map(int, re.findall(r"\d+", problem[1]))) if re.search(r"\d", problem[1]) else 0
-    )
+    numbers = re.findall(r"\d+", problem[1])
+    return math.prod(map(int, numbers)) if numbers else 0
 
 
 def title(problem: Key) -> str:
@@ -54,8 +55,7 @@ def planner(method: str) -> str:
         return method
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One grid of atoms on one problem."""
 
     problem: Key
@@ -82,19 +82,19 @@ class Results:
         self.variant = variant or next(iter(self.variants), "")
         self._runs: dict[tuple[str, Setting], Run] = {}
         seen = ["", CONTRAST.get(self.variant, ""), self.variant]
-        chosen = [run for run in self._all if run.task.variant in seen]
         for run in sorted(
-            chosen, key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner))
+            (run for run in self._all if run.task.variant in seen),
+            key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner)),
         ):
             task = run.task
-            self._runs[
-                task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)
-            ] = run
+            setting = Setting((task.domain, task.problem), task.atoms, task.alpha0)
+            self._runs[task.method, setting] = run
         grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
         self.problems = sorted(
             {setting.problem for setting in grid},
             key=lambda problem: (problem[0] == OWN, problem[0], _size(problem), problem[1]),
         )
+        self.domains = list(dict.fromkeys(domain for domain, _ in self.problems))
         self.atoms = sorted({setting.atoms for setting in grid})
         self.alpha0 = sorted({setting.alpha0 for setting in grid})
         self.methods = sorted(
@@ -106,23 +106,16 @@ class Results:
 
     def of_design(self, design: Design) -> Results:
         """Those of the runs that are part of a design."""
-        keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
-
-        def holds(task: StudyTask) -> bool:
-            grid = (
-                task.atoms in keys.get((task.domain, task.problem), ())
-                and task.alpha0 in design.alpha0
-            )
-            return grid and (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
-
-        part = [run for run in self._all if holds(run.task)]
-        finer = [
-            replace(
-                run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")
-            )
-            for run in part
-        ]
-        return Results(finer, self.variant)
+        atoms = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
+        found = []
+        for run in self._all:
+            task = run.task
+            same = (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
+            asked = task.atoms in atoms.get((task.domain, task.problem), ())
+            if same and asked and task.alpha0 in design.alpha0:
+                part = "" if task.atoms in design.atoms else "finer"
+                found.append(replace(run, task=replace(task, part=part)))
+        return Results(found, self.variant)
 
     @property
     def judged(self) -> list[str]:
@@ -130,23 +123,12 @@ class Results:
         return [variant for variant in self.variants or [""] if variant not in CONTRAST]
 
     @property
-    def domains(self) -> list[str]:
-        return list(dict.fromkeys(domain for domain, _ in self.problems))
-
-    @property
     def shown(self) -> list[Key]:
         """The largest problem of each domain, which figures show, and every model that belongs to
         none.
         """
-        found = []
-        for domain in self.domains:
-            there = [problem for problem in self.problems if problem[0] == domain]
-            found += (
-                there
-                if domain == OWN
-                else [max(enumerate(there), key=lambda pair: (_size(pair[1]), pair[0]))[1]]
-            )
-        return found
+        largest = {domain: (domain, name) for domain, name in sorted(self.problems, key=_size)}
+        return [key for key in self.problems if key[0] == OWN or key == largest[key[0]]]
 
     def get(self, method: str, problem: Key, atoms: int, alpha0: float) -> Run | None:
         return self._runs.get((method, Setting(problem, atoms, alpha0)))
@@ -166,13 +148,20 @@ class Results:
         return self._runs[method, setting]
 
     def points(
-        self, *methods: str, settings: Iterable[Setting] | None = None, **chosen: Any
+        self,
+        *methods: str,
+        settings: Iterable[Setting] | None = None,
+        least: float = 0.0,
+        **chosen: Any,
     ) -> list[tuple[AtomPoint, ...]]:
-        """Every atom of these settings, with the points of all these methods side by side."""
+        """Every atom of these settings from `least` up, with the points of all these methods side
+        by side.
+        """
         return [
             points
             for setting in (self.settings(*methods, **chosen) if settings is None else settings)
             for points in zip(*(self.of(method, setting).points for method in methods))
+            if points[0].alpha >= least * (1 - ROUNDING)
         ]
 
     def of_variants(self) -> Iterator[tuple[str, Results]]:
@@ -195,14 +184,11 @@ def array(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
 
 
-def below_deployed(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
-    """By which part of what the first method delivers it predicts less."""
-    return array(1 - point.prediction / point.deployed for point, *_ in points)
-
-
-def above(points: Iterable[tuple[AtomPoint, ...]]) -> FloatArray:
-    """By which part the first method delivers more than the last, the optimum mostly."""
-    return array(point.deployed / best.deployed - 1 for point, *_, best in points)
+def quotient(points: Iterable[Sequence[AtomPoint]], field: str) -> FloatArray:
+    """The `prediction` of the first of several methods, or what it has `deployed`, by what the last
+    has deployed: of one method, predicted by deployed values; beside the optimum, how near to it.
+    """
+    return array(getattr(those[0], field) / those[-1].deployed for those in points)
 
 
 def at(run: Run, alpha: float) -> AtomPoint | None:
@@ -210,4 +196,4 @@ def at(run: Run, alpha: float) -> AtomPoint | None:
     for rounding.
     """
     nearest = min(run.points, key=lambda point: abs(point.alpha / alpha - 1))
-    return nearest if abs(nearest.alpha / alpha - 1) < 1e-9 else None
+    return nearest if abs(nearest.alpha / alpha - 1) < ROUNDING else None

@@ -152,6 +152,11 @@ class Run:
     points: tuple[AtomPoint, ...] = ()
     simulations: tuple[Simulation, ...] = ()
 
+    @property
+    def planning_seconds(self) -> float | None:
+        """The planning time; None where the linear programs that take it were not solved."""
+        return None if self.task.inner == "greedy" else self.answer.plan_seconds
+
 
 def columns(kind: Any) -> list[str]:
     """The names of the columns that a kind of row has."""
@@ -169,18 +174,19 @@ ROWS: dict[str, tuple[Any, ...]] = {
     "points": (AtomPoint,),
     "simulations": (Simulation,),
 }
-_OF_RUN = "run INTEGER NOT NULL REFERENCES runs"
-TABLES = (
-    (
-        f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(StudyTask)},"
-        f" {_definition(Answer)}, UNIQUE ({', '.join(KEY)}))"
-    ),
-    f"CREATE TABLE points ({_OF_RUN}, {_definition(AtomPoint)}, PRIMARY KEY (run, alpha))",
-    (
-        f"CREATE TABLE simulations ({_OF_RUN}, {_definition(Simulation)},"
-        " PRIMARY KEY (run, repetition, alpha))"
-    ),
-)
+#: What else each table says of its columns.
+_NUMBER = "run INTEGER NOT NULL REFERENCES runs"
+_BEGIN = {"runs": "id INTEGER PRIMARY KEY", "points": _NUMBER, "simulations": _NUMBER}
+_UNIQUE = {
+    "runs": f"UNIQUE ({', '.join(KEY)})",
+    "points": "PRIMARY KEY (run, alpha)",
+    "simulations": "PRIMARY KEY (run, repetition, alpha)",
+}
+TABLES = [
+    f"CREATE TABLE IF NOT EXISTS {table} ({_BEGIN[table]}, {', '.join(map(_definition, kinds))},"
+    f" {_UNIQUE[table]})"
+    for table, kinds in ROWS.items()
+]
 
 
 def table_columns(table: str) -> list[str]:
@@ -242,52 +248,35 @@ class Store:
         meanwhile stays as it is.
         """
         with self._explained(), self._base:
-            names = table_columns("runs")[1:]
-            row = [*_values(run.task), *_values(run.answer)]
-            cursor = self._base.execute(_insert("runs", names, "OR IGNORE"), row)
-            if cursor.rowcount == 0:
-                return
-            for table, rows in (("points", run.points), ("simulations", run.simulations)):
-                self._base.executemany(
-                    _insert(table, table_columns(table)),
-                    [[cursor.lastrowid, *_values(row)] for row in rows],
-                )
+            row = [None, *_values(run.task), *_values(run.answer)]
+            cursor = self._base.execute(_insert("runs", "OR IGNORE"), row)
+            if cursor.rowcount:
+                for table, rows in (("points", run.points), ("simulations", run.simulations)):
+                    self._base.executemany(
+                        _insert(table), [[cursor.lastrowid, *_values(row)] for row in rows]
+                    )
 
     def runs(self, edition: Edition | None = None) -> list[Run]:
         """The finished runs of an edition, or of all, in the order in which they were finished."""
-        of_run: dict[str, dict[int, list[Any]]] = {"points": {}, "simulations": {}}
-        with self._explained():
-            for table, found in of_run.items():
-                for number, *values in self._rows(table):
-                    found.setdefault(number, []).append(ROWS[table][0](*values))
-            stored = self._rows("runs")
-        split = 1 + len(columns(StudyTask))
-        runs = (
-            Run(
-                StudyTask(*row[1:split]),
-                Answer(*row[split:]),
-                *(tuple(found.get(row[0], ())) for found in of_run.values()),
-            )
-            for row in stored
-        )
-        return [
-            run
-            for run in runs
-            if edition is None
-            or edition.holds(run.task, run.answer.program, run.answer.fingerprint)
-        ]
+        parts: dict[str, dict[int, list[Any]]] = {"points": {}, "simulations": {}}
+        for table, of_run in parts.items():
+            for number, *values in self._rows(table):
+                of_run.setdefault(number, []).append(ROWS[table][0](*values))
+        split, runs = len(columns(StudyTask)), []
+        for number, *values in self._rows("runs"):
+            task, answer = StudyTask(*values[:split]), Answer(*values[split:])
+            if edition is None or edition.holds(task, answer.program, answer.fingerprint):
+                rows = (tuple(of_run.get(number, ())) for of_run in parts.values())
+                runs.append(Run(task, answer, *rows))
+        return runs
 
     def finished(self, edition: Edition) -> set[StudyTask]:
         """The tasks of an edition that need not be done again."""
-        return {
-            task
-            for task, program, fingerprint in self._keys()
-            if edition.holds(task, program, fingerprint)
-        }
+        return {key[0] for key in self._keys().values() if edition.holds(*key)}
 
     def others(self, edition: Edition) -> int:
         """How many stored runs belong to other editions."""
-        return sum(not edition.holds(*key) for key in self._keys())
+        return sum(not edition.holds(*key) for key in self._keys().values())
 
     def entitle(self, title: str) -> None:
         """Keep the title of the design that was run last, for the report."""
@@ -299,23 +288,19 @@ class Store:
     @property
     def title(self) -> str:
         """The title of the design that was run last; empty where none was kept."""
-        with self._explained():
-            named = "SELECT count(*) FROM sqlite_master WHERE name = 'titles'"
-            if not self._base.execute(named).fetchone()[0]:
-                return ""
-            found = self._base.execute("SELECT title FROM titles").fetchone()
-        return str(found[0]) if found else ""
+        named = self._asked("SELECT count(*) FROM sqlite_master WHERE name = 'titles'")[0][0]
+        found = self._asked("SELECT title FROM titles") if named else []
+        return str(found[0][0]) if found else ""
 
     def latest(self) -> Edition:
         """The edition that was written last, for readers that do not compute and so have no edition
         of their own.
         """
-        keys = self._keys()
+        keys = list(self._keys().values())
         if not keys:
             raise StoreError(f"{self.path}: there are no finished runs yet")
         last, program, _ = keys[-1]
-        marks = {(task.domain, task.problem): mark for task, of, mark in keys if of == program}
-        return Edition(program, marks, last.gamma, last.tolerance)
+        return self.widened(Edition(program, {}, last.gamma, last.tolerance))
 
     def widened(self, edition: Edition) -> Edition:
         """The edition with all other problems that the store has of its program, so that a slice is
@@ -323,7 +308,7 @@ class Store:
         """
         known = {
             (task.domain, task.problem): mark
-            for task, program, mark in self._keys()
+            for task, program, mark in self._keys().values()
             if program == edition.program
         }
         return replace(edition, fingerprints={**known, **edition.fingerprints})
@@ -334,20 +319,16 @@ class Store:
         """
         if kind not in ("csv", "parquet"):
             raise OptionError(f"cannot export {kind!r}; use 'csv' or 'parquet'")
+        chosen = {number for number, key in self._keys().items() if edition.holds(*key)}
         written = []
-        with self._explained():
-            stored = self._base.execute(f"SELECT id, {', '.join(KEY)} FROM runs").fetchall()
-            chosen = {
-                row[0] for row in stored if edition.holds(StudyTask(*row[1:-2]), row[-2], row[-1])
-            }
-            for table in ROWS:
-                path = self.folder / f"{table}.{kind}"
-                rows = [row for row in self._rows(table) if row[0] in chosen]
-                if kind == "csv":
-                    write_rows(path, [table_columns(table), *rows])
-                else:
-                    _write_parquet(path, table, rows)
-                written.append(path)
+        for table in ROWS:
+            path = self.folder / f"{table}.{kind}"
+            rows = [row for row in self._rows(table) if row[0] in chosen]
+            if kind == "csv":
+                write_rows(path, [table_columns(table), *rows])
+            else:
+                _write_parquet(path, table, rows)
+            written.append(path)
         return written
 
     # ------------------------------------------------------------------ inside
@@ -358,11 +339,10 @@ class Store:
         if empty and create:
             self._base.execute("PRAGMA journal_mode = WAL")
             self._base.execute("BEGIN IMMEDIATE")
-            with self._base:
-                if not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                    for statement in TABLES:
-                        self._base.execute(statement)
-                    self._base.execute(f"PRAGMA user_version = {SCHEMA}")
+            with self._base:  # another process may have made them meanwhile
+                for statement in TABLES:
+                    self._base.execute(statement)
+                self._base.execute(f"PRAGMA user_version = {SCHEMA}")
         elif version != SCHEMA or empty:
             raise StoreError(
                 f"{self.path}: not a store of this version of the program (schema {version},"
@@ -376,18 +356,22 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: {error}") from error
 
-    def _keys(self) -> list[tuple[StudyTask, str, str]]:
+    def _asked(self, query: str) -> list[tuple[Any, ...]]:
         with self._explained():
-            rows = self._base.execute(f"SELECT {', '.join(KEY)} FROM runs ORDER BY id").fetchall()
-        return [(StudyTask(*row[:-2]), row[-2], row[-1]) for row in rows]
+            return self._base.execute(query).fetchall()
+
+    def _keys(self) -> dict[int, tuple[StudyTask, str, str]]:
+        """What makes each run different from all others, by its number."""
+        rows = self._asked(f"SELECT id, {', '.join(KEY)} FROM runs ORDER BY id")
+        return {number: (StudyTask(*task), program, mark) for number, *task, program, mark in rows}
 
     def _rows(self, table: str) -> list[tuple[Any, ...]]:
         """All rows of a table, in the order in which they were written."""
-        names = ", ".join(table_columns(table))
-        return self._base.execute(f"SELECT {names} FROM {table} ORDER BY rowid").fetchall()
+        return self._asked(f"SELECT {', '.join(table_columns(table))} FROM {table} ORDER BY rowid")
 
 
-def _insert(table: str, names: Sequence[str], conflict: str = "") -> str:
+def _insert(table: str, conflict: str = "") -> str:
+    names = table_columns(table)
     return (
         f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES"
         f" ({', '.join('?' * len(names))})"

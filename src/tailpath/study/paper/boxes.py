@@ -4,75 +4,58 @@ happens to the optimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
 from tailpath.study.design import OWN
 from tailpath.study.paper.canvas import panels, tens
-from tailpath.study.results import FloatArray, Results, array
+from tailpath.study.paper.claims.alpha0 import TARGET
+from tailpath.study.results import Results, quotient
 
-#: The paper's alpha_target, with room for rounding.
-TARGET = 0.1
-ROUNDING = 1 - 1e-9
-
-
-def predicted_by_deployed(
-    results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0
-) -> FloatArray:
-    """Predicted by deployed values of CVaRVIQ, all problems of a domain, at the atoms from `least`
-    up.
-    """
-    points = results.points("quantile", domain=domain, atoms=atoms, alpha0=alpha0)
-    return array(
-        point.prediction / point.deployed for (point,) in points if point.alpha >= least * ROUNDING
-    )
-
-
-def deployed_by_optimum(
-    results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0
-) -> FloatArray:
-    """Deployed values of CVaRVIQ's policies by the optimum."""
-    points = results.points("quantile", "optimum", domain=domain, atoms=atoms, alpha0=alpha0)
-    return array(
-        point.deployed / best.deployed for point, best in points if point.alpha >= least * ROUNDING
-    )
+#: What is divided, by what the last of some methods has deployed.
+QUOTIENTS = {
+    "predicted / deployed": ("prediction", ["quantile"]),
+    "deployed / optimum": ("deployed", ["quantile", "optimum"]),
+}
 
 
 def box_atoms(results: Results) -> Any:
     low = min(results.alpha0, default=0.0)
-    groups = [(n, low) for n in results.atoms]
-    return _boxes(results, groups, [str(n) for n in results.atoms], "number of atoms |Y|", 0.0)
+    groups = [(n, low, str(n)) for n in results.atoms]
+    return _boxes(results, groups, "number of atoms |Y|", 0.0)
 
 
 def box_alpha0(results: Results) -> Any:
-    groups = [(n, low) for n in results.atoms for low in results.alpha0]
     middle = len(results.alpha0) // 2
-    names = [
-        f"{tens(low)}\n|Y| = {n}" if k == middle else tens(low)
+    groups = [
+        (n, low, f"{tens(low)}\n|Y| = {n}" if k == middle else tens(low))
         for n in results.atoms
         for k, low in enumerate(results.alpha0)
     ]
-    return _boxes(results, groups, names, r"$\alpha_0$", TARGET)
+    return _boxes(results, groups, r"$\alpha_0$", TARGET)
 
 
 def _boxes(
-    results: Results,
-    groups: Sequence[tuple[int, float]],
-    names: Sequence[str],
-    label: str,
-    least: float,
+    results: Results, groups: Sequence[tuple[int, float, str]], label: str, least: float
 ) -> Any:
-    if not results.settings("quantile"):
+    """A box for each group, which has atoms, alpha0 and a name, in a panel for each quotient and
+    domain.
+    """
+    kinds = [what for what, (_, methods) in QUOTIENTS.items() if results.settings(*methods)]
+    if not kinds:
         return None
-    kinds: dict[str, Callable[..., FloatArray]] = {"predicted / deployed": predicted_by_deployed}
-    if results.settings("quantile", "optimum"):
-        kinds["deployed / optimum"] = deployed_by_optimum
     every = list(product(kinds, results.domains))
     titles = [domain.capitalize() if domain != OWN else "own models" for _, domain in every]
     figure, axes = panels(titles, len(results.domains))
     for ax, (what, domain) in zip(axes, every):
-        data = [kinds[what](results, domain, atoms, low, least) for atoms, low in groups]
+        field, methods = QUOTIENTS[what]
+        data = [
+            quotient(
+                results.points(*methods, domain=domain, atoms=n, alpha0=low, least=least), field
+            )
+            for n, low, _ in groups
+        ]
         black = {"color": "black"}
         ax.boxplot(
             data,
@@ -82,7 +65,7 @@ def _boxes(
             capprops=black,
         )
         ax.axhline(1.0, color="0.4", linewidth=0.8, linestyle="--")
-        ax.set_xticks(range(1, len(names) + 1), names)
+        ax.set_xticks(range(1, len(groups) + 1), [name for *_, name in groups])
         ax.set_xlabel(label)
         ax.set_ylabel(what)
     return figure

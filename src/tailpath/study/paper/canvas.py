@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tailpath.formats.files import write_bytes
-from tailpath.pictures.style import without_mathematics
+from tailpath.pictures.style import MARKERS, without_mathematics
 from tailpath.study.results import Key, title
 
 COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-#: Line styles of series that differ in a number.
-ORDINAL = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 PERCENT = "above the optimum (%)"
 OPTIMUM = {"linestyle": ":", "color": "black", "linewidth": 2.2, "label": "optimum"}
 #: Inches of a panel; and of a legend's entry: its line, and each letter of its name.

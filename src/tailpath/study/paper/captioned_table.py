@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +12,21 @@ from tailpath.study.store import write_rows
 
 @dataclass(frozen=True)
 class CaptionedTable:
-    """A table with its caption; cells are texts or numbers, `None` where there is
-    nothing to say.
+    """A table with its caption. Its records all have the same keys, the headers; cells are texts or
+    numbers, `None` where there is nothing to say.
     """
 
     name: str
     caption: str
-    headers: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def headers(self) -> list[str]:
+        return list(self.records[0]) if self.records else []
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        return [list(record.values()) for record in self.records]
 
     def markdown(self) -> str:
         cells = [
@@ -32,8 +39,10 @@ class CaptionedTable:
             "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells
         )
 
-    def write(self, folder: pathlib.Path) -> None:
-        write_rows(folder / f"{self.name}.csv", [self.headers, *self.rows])
+    def write(self, folder: pathlib.Path) -> pathlib.Path:
+        path = folder / f"{self.name}.csv"
+        write_rows(path, [self.headers, *self.rows])
+        return path
 
 
 def _cell(value: Any) -> str:

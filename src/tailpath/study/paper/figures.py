@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
-from tailpath.pictures.style import without_mathematics
+from tailpath.pictures.style import LINES, without_mathematics
 from tailpath.study.paper.boxes import box_alpha0, box_atoms
 from tailpath.study.paper.canvas import (
     OPTIMUM,
-    ORDINAL,
     PERCENT,
     legend_below,
     panels,
@@ -33,7 +33,7 @@ from tailpath.study.paper.timing_figures import (
     draw_monte_carlo,
     planning_time,
 )
-from tailpath.study.results import Key, Results, above, planner, title
+from tailpath.study.results import Key, Results, planner, quotient, title
 from tailpath.study.store import Run
 
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
@@ -48,22 +48,15 @@ def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
     for variant in dict.fromkeys([results.variant, *results.judged]):
-        these = results if variant == results.variant else results.of_variant(variant)
-        chosen = (
-            FIGURES
-            if these is results
-            else {name: FIGURES[name] for name in OF_VARIANTS if name in FIGURES}
-        )
-        for name, (draw, caption) in chosen.items():
-            figure = draw(these)
+        first = variant == results.variant
+        these = results if first else results.of_variant(variant)
+        for name, (draw, caption) in FIGURES.items():
+            figure = draw(these) if first or name in OF_VARIANTS else None
             if figure is not None:
-                label = name if these is results else f"{name}_{variant}"
+                label = name if first else f"{name}_{variant}"
                 save(figure, folder / label)
-                drawn[label] = (
-                    caption
-                    if len(results.variants) < 2 or name in ACROSS
-                    else f"{caption} Variant: {variant}."
-                )
+                many = len(results.variants) > 1 and name not in ACROSS
+                drawn[label] = f"{caption} Variant: {variant}." if many else caption
     return drawn
 
 
@@ -95,24 +88,27 @@ def finest(results: Results) -> tuple[int, float]:
     return max(results.atoms), min(results.alpha0)
 
 
-def finest_optimum(axes: Any, results: Results, problem: Key) -> None:
-    curve(axes, results.get("optimum", problem, *finest(results)), "deployed", **OPTIMUM)
-
-
-def both_planners(results: Results, problems: Sequence[Key], columns: int = 2) -> Any:
-    """Predicted and deployed values of both planners, and the optimum, with the finest grid."""
+def against_alpha(
+    results: Results,
+    problems: Sequence[Key],
+    draw: Callable[[Any, Key], None],
+    columns: int = 2,
+    legend: int = 3,
+    label: str = "CVaR",
+) -> Any:
+    """Values against alpha, a panel for each problem: what `draw` puts there, and the optimum with
+    the finest grid.
+    """
     figure, axes = problem_panels(problems, columns)
     for ax, problem in zip(axes, problems):
-        for k, (method, size) in enumerate((("interpolation", 8.0), ("quantile", 3.5))):
-            run = results.get(method, problem, *finest(results))
-            draw_predicted_and_deployed(ax, run, planner(method), 1 - k, size)
-        finest_optimum(ax, results, problem)
-    against_alpha(axes)
-    legend_below(figure, axes, 3)
+        draw(ax, problem)
+        curve(ax, results.get("optimum", problem, *finest(results)), "deployed", **OPTIMUM)
+    label_axes(axes, label)
+    legend_below(figure, axes, legend)
     return figure
 
 
-def against_alpha(axes: Iterable[Any], label: str = "CVaR") -> None:
+def label_axes(axes: Iterable[Any], label: str) -> None:
     for ax in axes:
         ax.set_xscale("log")
         ax.set_xlabel(r"$\alpha$")
@@ -121,29 +117,37 @@ def against_alpha(axes: Iterable[Any], label: str = "CVaR") -> None:
             ax.set_ylim(top=max(LEAST_PERCENT, ax.get_ylim()[1]))
 
 
-def values(results: Results) -> Any:
-    return both_planners(results, results.shown) if _has_plans(results, results.shown) else None
+def values(results: Results, problems: Sequence[Key] | None = None, columns: int = 2) -> Any:
+    """Predicted and deployed values of both planners, and the optimum, with the finest grid."""
+
+    def draw(ax: Any, problem: Key) -> None:
+        for k, (method, size) in enumerate((("interpolation", 8.0), ("quantile", 3.5))):
+            run = results.get(method, problem, *finest(results))
+            draw_predicted_and_deployed(ax, run, planner(method), 1 - k, size)
+
+    chosen = results.shown if problems is None else problems
+    return against_alpha(results, chosen, draw, columns) if has_plans(results, chosen) else None
+
+
+def has_plans(results: Results, problems: Sequence[Key]) -> bool:
+    return any(setting.problem in problems for setting in results.settings("quantile"))
 
 
 def values_all(results: Results) -> Any:
-    several = _has_plans(results, results.problems) and len(results.problems) > 2
-    return both_planners(results, results.problems, 3) if several else None
+    return values(results, results.problems, 3) if len(results.problems) > 2 else None
 
 
-def varying(results: Results, series: Mapping[tuple[int, float], str]) -> Any:
+def varying(grids: Callable[[Results], Mapping[tuple[int, float], str]], results: Results) -> Any:
     """Predicted and deployed values of CVaRVIQ for several grids, each with its name, and the
     optimum.
     """
-    if not _has_plans(results, results.shown) or len(series) < 2:
-        return None
-    figure, axes = problem_panels(results.shown)
-    for ax, problem in zip(axes, results.shown):
+    series = grids(results) if has_plans(results, results.shown) else {}
+
+    def draw(ax: Any, problem: Key) -> None:
         for k, (grid, name) in enumerate(series.items()):
             draw_predicted_and_deployed(ax, results.get("quantile", problem, *grid), name, k)
-        finest_optimum(ax, results, problem)
-    against_alpha(axes)
-    legend_below(figure, axes, 4)
-    return figure
+
+    return against_alpha(results, results.shown, draw, legend=4) if len(series) > 1 else None
 
 
 def by_atoms(results: Results) -> dict[tuple[int, float], str]:
@@ -154,14 +158,6 @@ def by_atoms(results: Results) -> dict[tuple[int, float], str]:
 def by_alpha0(results: Results) -> dict[tuple[int, float], str]:
     """The grids with the most atoms, by alpha0."""
     return {(max(results.atoms), low): rf"$\alpha_0$ = {tens(low)}" for low in results.alpha0}
-
-
-def varying_atoms(results: Results) -> Any:
-    return varying(results, by_atoms(results))
-
-
-def varying_alpha0(results: Results) -> Any:
-    return varying(results, by_alpha0(results))
 
 
 def beyond_optimum(results: Results) -> Any:
@@ -179,11 +175,11 @@ def beyond_optimum(results: Results) -> Any:
     figure, axes = panels(titles, len(results.shown))
     for ax, (fixed, problem) in zip(axes, every):
         for k, (grid, name) in enumerate(rows[fixed].items()):
-            look = {"linestyle": ORDINAL[k % len(ORDINAL)], "label": name, **style(k)}
+            look = {"linestyle": LINES[k % len(LINES)], "label": name, **style(k)}
             excess(ax, results, problem, *grid, **look)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=8)
-    against_alpha(axes, PERCENT)
+    label_axes(axes, PERCENT)
     return figure
 
 
@@ -191,13 +187,9 @@ def excess(axes: Any, results: Results, problem: Key, atoms: int, low: float, **
     """How far, in percent, CVaRVIQ's policies lie above the optimum."""
     run, best = (results.get(of, problem, atoms, low) for of in ("quantile", "optimum"))
     if run is not None and best is not None:
-        parts = above(zip(run.points, best.points)).tolist()
+        parts = (quotient(zip(run.points, best.points), "deployed") - 1).tolist()
         percents = [100 * part if abs(part) > ROUNDING else 0.0 for part in parts]
         axes.plot([point.alpha for point in run.points], percents, **look)
-
-
-def _has_plans(results: Results, problems: Iterable[Key]) -> bool:
-    return any(setting.problem in problems for setting in results.settings("quantile"))
 
 
 # ---------------------------------------------------------------------- variants and other methods
@@ -215,12 +207,12 @@ def draw_variants(results: Results) -> Any:
             run = these.get("quantile", problem, *grid)
             if k == 0:
                 curve(ax, run, "prediction", **grey)
-            look = {**HOLLOW, "linestyle": ORDINAL[1 + k], **style(k)}
+            look = {**HOLLOW, "linestyle": LINES[1 + k], **style(k)}
             curve(ax, run, "deployed", label=f"{variant}, deployed", **look)
             excess(below, these, problem, *grid, **look)
-        finest_optimum(ax, results, problem)
-    against_alpha(axes[:half])
-    against_alpha(axes[half:], PERCENT)
+        curve(ax, results.get("optimum", problem, *grid), "deployed", **OPTIMUM)
+    label_axes(axes[:half], "CVaR")
+    label_axes(axes[half:], PERCENT)
     legend_below(figure, axes, 4)
     return figure
 
@@ -229,15 +221,13 @@ def draw_methods(results: Results) -> Any:
     """The deployed values of all methods, where there are others than the paper's."""
     if set(results.methods) <= {"quantile", "interpolation", "optimum"}:
         return None
-    figure, axes = problem_panels(results.shown)
-    for ax, problem in zip(axes, results.shown):
+
+    def draw(ax: Any, problem: Key) -> None:
         for k, method in enumerate(method for method in results.methods if method != "optimum"):
             run = results.get(method, problem, *finest(results))
             curve(ax, run, "deployed", label=planner(method), **HOLLOW, **style(k))
-        finest_optimum(ax, results, problem)
-    against_alpha(axes, "CVaR, deployed")
-    legend_below(figure, axes, 3)
-    return figure
+
+    return against_alpha(results, results.shown, draw, label="CVaR, deployed")
 
 
 #: Every figure by the name of its files, with its caption.
@@ -266,7 +256,7 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
         ),
     ),
     "varying_atoms": (
-        varying_atoms,
+        partial(varying, by_atoms),
         "Predicted and deployed values of CVaRVIQ with a fixed alpha0 and more atoms.",
     ),
     "box_atoms": (
@@ -277,7 +267,7 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
         ),
     ),
     "varying_alpha0": (
-        varying_alpha0,
+        partial(varying, by_alpha0),
         (
             "Predicted and deployed values of CVaRVIQ with a fixed number of atoms and different"
             " alpha0."

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from tailpath.formats.files import write_text
 from tailpath.study.design import Design
 from tailpath.study.paper.captioned_table import CaptionedTable
-from tailpath.study.paper.claims import Claim, judged_claims
+from tailpath.study.paper.claims import SECTIONS, judged_claims
+from tailpath.study.paper.claims.claim import Finding
 from tailpath.study.paper.design import is_complete, paper, part_of_paper
 from tailpath.study.paper.figures import draw_all
 from tailpath.study.paper.tables import all_tables
@@ -34,19 +35,15 @@ def write_report(
         chosen = store.latest() if edition is None else edition
         runs, others = store.runs(chosen), store.others(chosen)
         title = store.title
-    path_name = pathlib.Path(folder)
-    results = Results(runs)
+    path_name, results = pathlib.Path(folder), Results(runs)
     tables = all_tables(results)
     (path_name / "tables").mkdir(exist_ok=True)
-    for table in tables:
-        table.write(path_name / "tables")
+    written = [table.write(path_name / "tables") for table in tables]
     figures = draw_all(results, path_name / "figures")
+    drawn = [path_name / "figures" / f"{name}{end}" for name in figures for end in (".pdf", ".png")]
     page = path_name / PAGE
     write_text(page, _page(results, title, runs, others, tables, figures))
-    drawn = [
-        path_name / "figures" / f"{name}{suffix}" for name in figures for suffix in (".pdf", ".png")
-    ]
-    return [page, *drawn, *(path_name / "tables" / f"{table.name}.csv" for table in tables)]
+    return [page, *drawn, *written]
 
 
 def _page(
@@ -64,14 +61,11 @@ def _page(
         _about(results, runs, others),
     ]
     judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
-    sections = list(dict.fromkeys(section for found in judged.values() for section in found))
-    if sections:
+    if any(judged.values()):
         parts += ["## The paper's claims", CLAIMS]
-    for section in sections:
-        parts += [
-            f"### {section}",
-            _claims({variant: found.get(section, []) for variant, found in judged.items()}),
-        ]
+    for section in SECTIONS:
+        if any(section in found for found in judged.values()):
+            parts += [f"### {section}", _claims(section, judged)]
     parts.append("## Tables")
     for table in tables:
         parts += [f"**{table.caption}**", table.markdown()]
@@ -138,32 +132,23 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
     return "\n".join(lines)
 
 
-def _claims(by_variant: Mapping[str, Sequence[Claim]]) -> str:
-    """A row for every claim and variant; where both say the same, it is said once."""
-    found: dict[str, dict[str, Claim]] = {}
-    for variant, claims in by_variant.items():
-        for claim in claims:
-            found.setdefault(claim.says, {})[variant] = claim
-    rows, remarks = [], []
-    for says, claims_of in found.items():
-        first = next(iter(claims_of.values()))
-        if (
-            len({(claim.ours, claim.verdict) for claim in claims_of.values()}) == 1
-            and len(claims_of) > 1
-        ):
-            claims_of = {"both": first}
-        rows += [
-            (says, claim.paper, variant, claim.ours, f"**{claim.verdict}**")
-            for variant, claim in claims_of.items()
-        ]
-        for variant, claim in claims_of.items():
-            if claim.remark and f"- {says}: {claim.remark}" not in remarks:
-                remarks.append(
-                    f"- {says}: {claim.remark}"
-                    if len(claims_of) == 1
-                    else f"- {says} ({variant}): {claim.remark}"
-                )
-    table = CaptionedTable(
-        "claims", "", ("the paper says", "paper", "variant", "here", "verdict"), rows
-    ).markdown()
+def _claims(section: str, judged: Mapping[str, Mapping[str, Mapping[str, Finding]]]) -> str:
+    """A row for every claim and variant; where all say the same, it is said once."""
+    rows = []
+    remarks: dict[str, None] = {}
+    for says, (paper_says, _) in SECTIONS[section].items():
+        found = {
+            variant: sections[section][says]
+            for variant, sections in judged.items()
+            if says in sections.get(section, {})
+        }
+        if len(found) > 1 and len({(each.ours, each.verdict) for each in found.values()}) == 1:
+            found = {"both": next(iter(found.values()))}
+        for variant, each in found.items():
+            cells = {"the paper says": says, "paper": paper_says, "variant": variant}
+            rows.append({**cells, "here": each.ours, "verdict": f"**{each.verdict}**"})
+            if each.remark:
+                which = f" ({variant})" if len(found) > 1 else ""
+                remarks[f"- {says}{which}: {each.remark}"] = None
+    table = CaptionedTable("claims", "", rows).markdown()
     return table + ("\n\nRemarks:\n\n" + "\n".join(remarks) if remarks else "")

@@ -4,7 +4,7 @@ from stored runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import product
 from math import isclose
 from typing import Any
@@ -12,22 +12,15 @@ from typing import Any
 import numpy as np
 
 from tailpath.study.paper.captioned_table import CaptionedTable
+from tailpath.study.paper.claims.claim import PLANNERS
 from tailpath.study.paper.claims.planners import LIMITS, absolute_differences
 from tailpath.study.paper.timing_tables import evaluation_times, monte_carlo, planning_times
-from tailpath.study.results import (
-    FloatArray,
-    Results,
-    Setting,
-    above,
-    array,
-    at,
-    below_deployed,
-    planner,
-    title,
-)
+from tailpath.study.results import FloatArray, Results, at, planner, quotient, title
 
 #: Differences below this many percent are rounding.
 SAME_PERCENT = 1e-7
+BELOW, ABOVE = "predicted below deployed", "deployed above optimum"
+Records = list[dict[str, Any]]
 
 
 def all_tables(results: Results) -> list[CaptionedTable]:
@@ -44,100 +37,96 @@ def all_tables(results: Results) -> list[CaptionedTable]:
         planner_differences,
         monte_carlo,
     )
-    return [table for make in makers if (table := make(results)).rows]
+    return [table for make in makers if (table := make(results)).records]
+
+
+def by_grid(results: Results) -> Iterable[dict[str, Any]]:
+    """Every domain with every grid of the design."""
+    for domain, n, low in product(results.domains, results.atoms, results.alpha0):
+        yield {"domain": domain, "atoms": n, "alpha0": low}
 
 
 def checks(results: Results) -> CaptionedTable:
     """What must be so if the program is right, whatever the planners do."""
-    best = results.points("optimum")
-    rows: list[list[Any]] = []
-    if best:
-        off = float(np.abs(array(point.prediction / point.deployed - 1 for (point,) in best)).max())
-        what = "the optimum is what its policy exactly has"
-        rows.append([what, "largest relative difference", len(best), off])
-    for method in ("quantile", "interpolation"):
-        pairs, name = results.points(method, "optimum"), planner(method)
-        if pairs:
-            deployed = float(above(pairs).min())
-            predicted = max(point.prediction / other.deployed - 1 for point, other in pairs)
-            beats, less = f"no policy of {name} beats", f"{name} predicts less than"
-            rows += [
-                [f"{beats} the optimum", "least deployed / optimum − 1", len(pairs), deployed],
-                [f"{less} the optimum", "largest predicted / optimum − 1", len(pairs), predicted],
-            ]
-    caption = "Checks: deployed values against the optimum."
-    return CaptionedTable("checks", caption, ["what", "measured", "points", "value"], rows)
+    records: Records = []
+
+    def add(what: str, measured: str, quotients: FloatArray, value: Any) -> None:
+        if quotients.size:
+            cells = (what, measured, quotients.size, float(value(quotients - 1)))
+            records.append(dict(zip(("what", "measured", "points", "value"), cells)))
+
+    add(
+        "the optimum is what its policy exactly has",
+        "largest relative difference",
+        quotient(results.points("optimum"), "prediction"),
+        lambda parts: np.abs(parts).max(),
+    )
+    for method in PLANNERS:
+        name, pairs = planner(method), results.points(method, "optimum")
+        beats, less = f"no policy of {name} beats the", f"{name} predicts less than the"
+        for what, which, of, field in (
+            (beats, "least deployed", np.min, "deployed"),
+            (less, "largest predicted", np.max, "prediction"),
+        ):
+            add(f"{what} optimum", f"{which} / optimum − 1", quotient(pairs, field), of)
+    return CaptionedTable("checks", "Checks: deployed values against the optimum.", records)
 
 
 def variants(results: Results) -> CaptionedTable:
     """How far each variant's deployed values lie above the optimum, and at how many points it is
     worse and better than the first.
     """
-    rows: list[list[Any]] = []
-    those = [of for _, of in results.of_variants()]
-    if len(those) > 1:
-        for domain, n, low in product(results.domains, results.atoms, results.alpha0):
-            settings = [
-                setting
-                for setting in results.settings("optimum", domain=domain, atoms=n, alpha0=low)
-                if all(setting in of.settings("quantile") for of in those)
-            ]
-            if settings:
-                rows.append([domain, n, low, *_variant_cells(those, settings)])
-    headers = ["domain", "atoms", "alpha0", "points"]
-    for position, name in enumerate(results.variants):
-        headers.append(f"{name} above optimum, mean %")
-        headers += (
-            [f"{name} {word} than {results.variants[0]} at" for word in ("worse", "better")]
-            if position
-            else []
-        )
-        headers.append(f"sweeps, {name}")
+    records: Records = []
+    those = dict(results.of_variants()) if len(results.variants) > 1 else {}
+    for grid in by_grid(results) if those else ():
+        settings = [
+            setting
+            for setting in results.settings("optimum", **grid)
+            if all(setting in of.settings("quantile") for of in those.values())
+        ]
+        if not settings:
+            continue
+        first = None
+        for name, of in those.items():
+            points = of.points("quantile", "optimum", settings=settings)
+            percent = 100 * (quotient(points, "deployed") - 1)
+            cells = {f"{name} above optimum, mean %": float(percent.mean())}
+            if first is None:
+                first, record = percent, {**grid, "points": len(points)}
+            else:
+                for word, more in (("worse", percent - first), ("better", first - percent)):
+                    cells[f"{name} {word} than {results.variants[0]} at"] = int(
+                        np.sum(more > SAME_PERCENT)
+                    )
+            sweeps = sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings)
+            record |= {**cells, f"sweeps, {name}": sweeps}
+        records.append(record)
     caption = "CVaRVIQ in its variants: deployed values above the optimum."
-    return CaptionedTable("variants", caption, headers, rows)
-
-
-def _variant_cells(those: Sequence[Results], settings: Sequence[Setting]) -> list[Any]:
-    """How many points there are; for each variant the mean in percent, at how many it is worse and
-    better than the first, and its sweeps.
-    """
-    percents = [100 * above(of.points("quantile", "optimum", settings=settings)) for of in those]
-    cells: list[Any] = [percents[0].size]
-    for position, (of, percent) in enumerate(zip(those, percents)):
-        cells.append(float(percent.mean()))
-        if position:
-            more = percent - percents[0]
-            cells += [int(np.sum(sign * more > SAME_PERCENT)) for sign in (1, -1)]
-        cells.append(sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings))
-    return cells
+    return CaptionedTable("variants", caption, records)
 
 
 def methods(results: Results) -> CaptionedTable:
     """Every method and variant at the points of the optimum, for studies with methods
     of their own.
     """
-    rows: list[list[Any]] = []
+    records: Records = []
     for _, these in results.of_variants():
         for method in these.methods:
             settings = these.settings(method)
             kinds = {these.of(method, setting).task.variant for setting in settings}
-            below = 100 * below_deployed(these.points(method))
-            over = 100 * above(these.points(method, "optimum"))
-            row = [
-                planner(method),
-                "/".join(sorted(kinds)),
-                below.size,
-                _mean(below),
-                _mean(over),
-                float(over.max()) if over.size else None,
-            ]
-            if row not in rows:
-                rows.append(row)
-    headers = [
-        *("method", "variant", "points", "predicted below deployed, mean %"),
-        *("deployed above optimum, mean %", "max %"),
-    ]
-    return CaptionedTable("methods", "All methods at all points.", headers, rows)
+            below = 100 * (1 - quotient(these.points(method), "prediction"))
+            over = 100 * (quotient(these.points(method, "optimum"), "deployed") - 1)
+            record = {
+                "method": planner(method),
+                "variant": "/".join(sorted(kinds)),
+                "points": below.size,
+                f"{BELOW}, mean %": _mean(below),
+                f"{ABOVE}, mean %": _mean(over),
+                "max %": float(over.max()) if over.size else None,
+            }
+            if record not in records:
+                records.append(record)
+    return CaptionedTable("methods", "All methods at all points.", records)
 
 
 def _mean(values: FloatArray) -> float | None:
@@ -146,97 +135,86 @@ def _mean(values: FloatArray) -> float | None:
 
 def gaps(results: Results) -> CaptionedTable:
     """How far predicted, deployed and optimal values lie apart, in percent of the last of two."""
-    rows = []
-    for domain, n, low in product(results.domains, results.atoms, results.alpha0):
-        points = results.points("quantile", "optimum", domain=domain, atoms=n, alpha0=low)
+    records: Records = []
+    for grid in by_grid(results):
+        points = results.points("quantile", "optimum", **grid)
         if points:
-            below_best = array(1 - p.prediction / best.deployed for p, best in points)
-            parts = (100 * part for part in (below_deployed(points), below_best, above(points)))
-            cells = [float(of(part)) for part in parts for of in (np.mean, np.max)]
-            rows.append([domain, n, low, len(points), *cells])
-    lower, higher = "predicted below", "deployed above optimum"
-    what = (f"{lower} deployed", f"{lower} optimum", higher)
-    headers = ["domain", "atoms", "alpha0", "points"]
-    headers += [f"{each}, {of}" for each in what for of in ("mean %", "max %")]
+            parts = {
+                BELOW: 1 - quotient((those[:1] for those in points), "prediction"),
+                "predicted below optimum": 1 - quotient(points, "prediction"),
+                ABOVE: quotient(points, "deployed") - 1,
+            }
+            cells = {
+                f"{what}, {name} %": float(of(100 * part))
+                for what, part in parts.items()
+                for name, of in (("mean", np.mean), ("max", np.max))
+            }
+            records.append({**grid, "points": len(points), **cells})
     caption = (
         "CVaRVIQ: predicted, deployed and optimal values, all problems of a domain and all atoms as"
         " initial alpha."
     )
-    return CaptionedTable("gaps", caption, headers, rows)
+    return CaptionedTable("gaps", caption, records)
 
 
 def alpha0_choice(results: Results) -> CaptionedTable:
     """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
-    rows = []
-    pairs = [
-        (target, low)
-        for target, low in product(results.alpha0, repeat=2)
-        if isclose(low, target / 10)
-    ]
-    for (target, low), n in product(pairs, results.atoms):
+    records: Records = []
+    for target, low, n in product(results.alpha0, results.alpha0, results.atoms):
+        asked = (("quantile", target), ("quantile", low), ("optimum", target))
         found = []
-        for problem in results.problems:
-            asked = (("quantile", target), ("quantile", low), ("optimum", target))
+        for problem in results.problems if isclose(low, target / 10) else ():
             runs = [results.get(method, problem, n, first) for method, first in asked]
             points = [point for run in runs if run and (point := at(run, target))]
-            if len(points) == len(asked):
-                found.append(points)
+            found += [points] if len(points) == len(asked) else []
         if found:
-            # The mean and the greatest excess, and how far predictions are off, at both alpha0.
-            excess = [above((points[k], points[2]) for points in found) for k in (0, 1)]
-            below = [below_deployed((points[k],) for points in found) for k in (0, 1)]
-            means, most = ([of(part) for part in excess] for of in (np.mean, np.max))
-            cells = [*means, *most, *map(np.mean, below)]
-            rows.append([target, n, len(found), *(100 * float(cell) for cell in cells)])
-    what = (
-        "deployed above optimum, mean %",
-        "deployed above optimum, max %",
-        "predicted below deployed, mean %",
-    )
-    headers = [
-        *("alpha target", "atoms", "problems"),
-        *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10")),
-    ]
+            record = {"alpha target": target, "atoms": n, "problems": len(found)}
+            which = {"target": 0, "target / 10": 1}
+            for name, of in ((f"{ABOVE}, mean %", np.mean), (f"{ABOVE}, max %", np.max)):
+                for word, k in which.items():
+                    above = quotient(((points[k], points[2]) for points in found), "deployed") - 1
+                    record[f"{name}, alpha0 = {word}"] = 100 * float(of(above))
+            for word, k in which.items():
+                below = 1 - quotient(([points[k]] for points in found), "prediction")
+                record[f"{BELOW}, mean %, alpha0 = {word}"] = 100 * float(np.mean(below))
+            records.append(record)
     caption = "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it."
-    return CaptionedTable("alpha0_choice", caption, headers, rows)
+    return CaptionedTable("alpha0_choice", caption, records)
 
 
 def below_target(results: Results) -> CaptionedTable:
     """How much an alpha0 below the target helps."""
-    rows = []
+    records: Records = []
     atoms = max(results.atoms, default=0)
     for problem, target in product(results.problems, (1e-2, 1e-1)):
-        cells: list[float | None] = []
+        cells: dict[str, float | None] = {}
         optimum = None
         for low in results.alpha0:
             runs = [results.get(of, problem, atoms, low) for of in ("quantile", "optimum")]
-            point, other = (at(run, target) if run and low <= target else None for run in runs)
-            optimum = other.deployed if other else optimum
-            excess = point.deployed / other.deployed - 1 if point and other else None
-            cells.append(None if excess is None else 100 * excess)
+            point, best = (at(run, target) if run and low <= target else None for run in runs)
+            optimum = best.deployed if best else optimum
+            excess = 100 * (point.deployed / best.deployed - 1) if point and best else None
+            cells[f"above optimum with alpha0 = {low:g}, %"] = excess
         if optimum is not None:
-            rows.append([title(problem), target, optimum, *cells])
-    headers = [
-        *("problem", "alpha target", "optimum"),
-        *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0),
-    ]
+            where = {"problem": title(problem), "alpha target": target, "optimum": optimum}
+            records.append({**where, **cells})
     caption = f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0."
-    return CaptionedTable("below_target", caption, headers, rows)
+    return CaptionedTable("below_target", caption, records)
 
 
 def planner_differences(results: Results) -> CaptionedTable:
-    rows = []
-    places = ("all points", "linear programs to convergence")
+    records: Records = []
+    where = ("all points", "linear programs to convergence")
     for variant, these in results.of_variants():
         for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
-            for values, where in zip(absolute_differences(these, field), places):
+            for values, points in zip(absolute_differences(these, field), where):
                 if values.size:
-                    shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
-                    rows.append([what, variant, where, values.size, *shares, float(values.max())])
-    headers = [
-        *("|CVaRVILI − CVaRVIQ|", "variant", "where", "points"),
-        *(f"below {limit:g}, %" for limit in LIMITS),
-        "largest",
-    ]
+                    record = {"|CVaRVILI − CVaRVIQ|": what, "variant": variant, "where": points}
+                    shares = {
+                        f"below {limit:g}, %": 100 * float(np.mean(values < limit))
+                        for limit in LIMITS
+                    }
+                    largest = float(values.max())
+                    records.append({**record, "points": values.size, **shares, "largest": largest})
     caption = "Differences between the two planners."
-    return CaptionedTable("planner_differences", caption, headers, rows)
+    return CaptionedTable("planner_differences", caption, records)

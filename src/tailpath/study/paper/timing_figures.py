@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from tailpath.pictures.style import MARKERS
 from tailpath.study.paper.canvas import (
     COLOURS,
-    MARKERS,
     integer_ticks,
     legend_below,
     problem_panels,
@@ -21,44 +21,32 @@ from tailpath.study.results import Key, Results, planner
 from tailpath.study.store import Run
 
 COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
-STYLE_OF = {"quantile": "-", "interpolation": "--", "optimum": ":"}
+STYLE_OF = {"quantile": "-", "interpolation": "--"}
 #: Beyond so many expanded nodes they are counted in thousands.
 THOUSANDS = 5000
 
 
-class Measured(NamedTuple):
-    """A number with how far it spreads."""
-
-    value: float
-    least: float
-    most: float
-
-
+#: The median, the least and the largest of what a run took, if it is known.
+Measured = tuple[float, float, float]
 Quantity = Callable[[Run], Measured | None]
 
 
 def planning_seconds(run: Run) -> Measured | None:
-    answer = run.answer
-    if (
-        answer.plan_seconds is None or run.task.inner == "greedy"
-    ):  # without linear programs it is not the planner's time
+    seconds, answer = run.planning_seconds, run.answer
+    if seconds is None:
         return None
-    return Measured(
-        answer.plan_seconds,
-        answer.plan_least or answer.plan_seconds,
-        answer.plan_most or answer.plan_seconds,
-    )
+    return seconds, answer.plan_least or seconds, answer.plan_most or seconds
 
 
 def evaluation_milliseconds(run: Run) -> Measured:
     """The time of ForPECVaR for the atom alpha_target = alpha0."""
     first = run.points[0]
-    return Measured(1000 * first.seconds, 1000 * first.least, 1000 * first.most)
+    return 1000 * first.seconds, 1000 * first.least, 1000 * first.most
 
 
 def expanded(run: Run) -> Measured:
     nodes = float(run.points[0].expanded)
-    return Measured(nodes, nodes, nodes)
+    return nodes, nodes, nodes
 
 
 def against_atoms(
@@ -95,37 +83,38 @@ def _series(
     runs = [(run, value) for run in every if run is not None and (value := quantity(run))]
     if not runs:
         return
-    atoms = [run.task.atoms for run, _ in runs]
+    atoms = np.array([run.task.atoms for run, _ in runs])
     middle, least, most = np.array([value for _, value in runs]).T
-    name = rf"{planner(method)}, $\alpha_0$ = {tens(low)}"
-    look = {"marker": MARKERS[k % len(MARKERS)], "color": COLOUR_OF.get(method, COLOURS[3])}
-    line = {"linestyle": STYLE_OF.get(method, "-."), "label": name, "markersize": 6}
-    spread = [middle - least, most - middle]
-    ax.errorbar(atoms, middle, yerr=spread, capsize=2, elinewidth=0.8, **look, **line)
-    hollow = [
-        (run.task.atoms, value.value)
-        for run, value in runs
-        if run.answer.estimated and quantity is planning_seconds
-    ]
-    if hollow:
-        empty = {"color": look["color"], "markerfacecolor": "white"}
-        ax.plot(*zip(*hollow), marker=look["marker"], linestyle="none", zorder=3, **empty)
-        ax.plot([], [], "o", label="hollow: estimated", **empty)
+    marker, colour = MARKERS[k % len(MARKERS)], COLOUR_OF[method]
+    ax.errorbar(
+        atoms,
+        middle,
+        yerr=[middle - least, most - middle],
+        label=rf"{planner(method)}, $\alpha_0$ = {tens(low)}",
+        linestyle=STYLE_OF[method],
+        marker=marker,
+        color=colour,
+        markersize=6,
+        capsize=2,
+        elinewidth=0.8,
+    )
+    hollow = np.array([bool(run.answer.estimated) for run, _ in runs])
+    if hollow.any() and quantity is planning_seconds:
+        empty = {"color": colour, "markerfacecolor": "white", "linestyle": "none"}
+        ax.plot(atoms[hollow], middle[hollow], marker=marker, zorder=3, **empty)
+        ax.plot([], [], marker="o", label="hollow: estimated", **empty)
 
 
 def _optimum(ax: Any, results: Results, problem: Key) -> None:
     """The optimum needs no atoms: a level for each alpha0."""
     for k, low in enumerate(results.alpha0):
-        times = [
-            run.answer.plan_seconds
-            for n in results.atoms
-            if (run := results.get("optimum", problem, n, low)) is not None
-            and run.answer.plan_seconds is not None
-        ]
-        if times:
-            level = sorted(times)[len(times) // 2]
+        settings = results.settings("optimum", problem=problem, alpha0=low)
+        times = [results.of("optimum", setting).answer.plan_seconds for setting in settings]
+        known = sorted(seconds for seconds in times if seconds is not None)
+        if known:
             look = {"color": COLOUR_OF["optimum"], "linestyle": ":", "linewidth": 1 + 0.7 * k}
-            ax.axhline(level, label=rf"optimum, $\alpha$ ≥ {tens(low)}", **look)
+            label = rf"optimum, $\alpha$ ≥ {tens(low)}"
+            ax.axhline(known[len(known) // 2], label=label, **look)
 
 
 def planning_time(results: Results) -> Any:

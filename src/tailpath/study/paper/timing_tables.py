@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tailpath.study.paper.captioned_table import CaptionedTable
-from tailpath.study.paper.claims.evaluation import (
-    PAPER_ERRORS,
-    longest_evaluations,
-    simulation_errors,
-)
+from tailpath.study.paper.claims.evaluation import PAPER_ERRORS, greatest, simulation_errors
 from tailpath.study.results import Results, planner, title
 from tailpath.study.store import Answer
 
@@ -29,97 +25,67 @@ PAPER_SECONDS = {
 
 
 def planning_times(results: Results) -> CaptionedTable:
-    rows = []
+    records: list[dict[str, Any]] = []
     for setting in results.settings("quantile", "optimum"):
-        times = {
-            method: _spread(results.of(method, setting).answer)
-            for method in ("quantile", "optimum")
-        }
-        slow = results.get("interpolation", setting.problem, setting.atoms, setting.alpha0)
-        known = slow is not None and slow.task.inner != "greedy"
-        rows.append(
-            [
-                title(setting.problem),
-                setting.atoms,
-                setting.alpha0,
-                slow.answer.plan_seconds if slow is not None and known else None,
-                (
-                    ("estimated" if slow.answer.estimated else "measured")
-                    if slow is not None and known
-                    else None
-                ),
-                *times["quantile"],
-                *times["optimum"],
-                results.of("quantile", setting).answer.sweeps,
-            ]
+        quick, best = (results.of(method, setting).answer for method in ("quantile", "optimum"))
+        slow = results.get("interpolation", *setting)
+        seconds = slow.planning_seconds if slow is not None else None
+        how = "estimated" if slow is not None and slow.answer.estimated else "measured"
+        records.append(
+            {
+                "problem": title(setting.problem),
+                "atoms": setting.atoms,
+                "alpha0": setting.alpha0,
+                "CVaRVILI (s)": seconds,
+                "CVaRVILI's time is": None if seconds is None else how,
+                "CVaRVIQ (s)": quick.plan_seconds,
+                "least to most": _spread(quick),
+                "optimum (s)": best.plan_seconds,
+                "least to most ": _spread(best),
+                "sweeps of CVaRVIQ": quick.sweeps,
+            }
         )
-    headers = [
-        "problem",
-        "atoms",
-        "alpha0",
-        "CVaRVILI (s)",
-        "CVaRVILI's time is",
-        "CVaRVIQ (s)",
-        "least to most",
-        "optimum (s)",
-        "least to most ",
-        "sweeps of CVaRVIQ",
-    ]
-    return CaptionedTable(
-        "planning_times",
-        "Planning time in seconds, one core: the median of several calls, and how far they spread.",
-        headers,
-        rows,
+    caption = (
+        "Planning time in seconds, one core: the median of several calls, and how far they spread."
     )
+    return CaptionedTable("planning_times", caption, records)
 
 
-def _spread(answer: Answer) -> tuple[float | None, str | None]:
-    """The median planning time, and from where to where it spreads."""
+def _spread(answer: Answer) -> str | None:
+    """From where to where the planning time spreads."""
     least, most = answer.plan_least, answer.plan_most
-    return (
-        answer.plan_seconds,
-        f"{least:.3g} to {most:.3g}" if least is not None and most is not None else None,
-    )
+    return None if least is None or most is None else f"{least:.3g} to {most:.3g}"
 
 
 def evaluation_times(results: Results) -> CaptionedTable:
     """Table 1 of the paper."""
-    found = longest_evaluations(results)
-    rows = []
-    for method in ("interpolation", "quantile"):
-        for problem in results.problems:
-            if (method, problem) in found:
-                seconds, setting = found[method, problem]
-                where = f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}"
-                paper = PAPER_SECONDS[method].get("/".join(problem))
-                nodes = max(
-                    results.of(method, s).points[0].expanded
-                    for s in results.settings(method)
-                    if s.problem == problem
-                )
-                rows.append([planner(method), title(problem), paper, seconds, where, nodes])
-    headers = ["policy of", "problem", "paper (s)", "here (s)", "with", "most expanded nodes"]
-    return CaptionedTable(
-        "evaluation_times",
-        "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.",
-        headers,
-        rows,
-    )
+    nodes = greatest(results, "expanded")
+    records = [
+        {
+            "policy of": planner(method),
+            "problem": title(problem),
+            "paper (s)": PAPER_SECONDS[method].get("/".join(problem)),
+            "here (s)": seconds,
+            "with": f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}",
+            "most expanded nodes": nodes[method, problem][0],
+        }
+        for (method, problem), (seconds, setting) in greatest(results, "seconds").items()
+    ]
+    caption = "Table 1: maximum time of ForPECVaR at alpha_target = alpha0."
+    return CaptionedTable("evaluation_times", caption, records)
 
 
 def monte_carlo(results: Results) -> CaptionedTable:
-    rows: list[list[Any]] = []
+    rows: list[tuple[Any, ...]] = []
     for domain in results.domains:
         for every_atom, where in ((False, "alpha_target = alpha0"), (True, "all atoms")):
             errors = simulation_errors(results, domain, every_atom)
             if errors is not None:
-                rows.append([domain, "here", where, *errors])
+                rows.append((domain, "here", where, *errors))
         if rows and rows[-1][0] == domain and domain in PAPER_ERRORS:
-            rows.append([domain, "paper", "not said", *PAPER_ERRORS[domain]])
+            rows.append((domain, "paper", "not said", *PAPER_ERRORS[domain]))
     headers = ["domain", "who", "points", "mean", "median", "maximum"]
-    return CaptionedTable(
-        "monte_carlo",
-        "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs.",
-        headers,
-        rows,
+    caption = (
+        "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs."
     )
+    return CaptionedTable("monte_carlo", caption, [dict(zip(headers, row)) for row in rows])

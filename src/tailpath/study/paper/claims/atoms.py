@@ -2,195 +2,116 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import compress, product
 
 import numpy as np
 
-from tailpath.model.ssp import FloatArray
-from tailpath.study.paper.boxes import deployed_by_optimum, predicted_by_deployed
-from tailpath.study.paper.claims.claim import (
-    TOLERANCE,
-    Claim,
-    judge,
-    listed,
-    numbers_listed,
-    percents,
-    share,
-)
-from tailpath.study.results import Results, Setting, at, below_deployed
+from tailpath.study.paper.claims.claim import TOLERANCE, Finding, by_domain, percents, rises, share
+from tailpath.study.results import FloatArray, Results, at, quotient
 from tailpath.study.store import AtomPoint
 
 
-def common(results: Results) -> list[tuple[Setting, list[AtomPoint]]]:
-    """The atoms that all grids with one alpha0 share, with the points of CVaRVIQ from the coarsest
-    to the finest grid.
+def common(results: Results) -> list[list[AtomPoint]]:
+    """The points of CVaRVIQ at the atoms that all grids with one alpha0 share, from the coarsest to
+    the finest grid.
     """
     found = []
-    for setting in results.settings("quantile"):
-        if setting.atoms != min(results.atoms) or len(results.atoms) < 2:
-            continue
-        finer = [results.get("quantile", setting.problem, n, setting.alpha0) for n in results.atoms]
-        if any(run is None for run in finer):
-            continue
-        for point in results.of("quantile", setting).points:
-            series = [at(run, point.alpha) for run in finer if run is not None]
-            if all(other is not None for other in series):
-                found.append((setting, [other for other in series if other is not None]))
+    for problem, low in product(results.problems, results.alpha0):
+        every = (results.get("quantile", problem, n, low) for n in results.atoms)
+        runs = [run for run in every if run is not None]
+        if len(runs) == len(results.atoms) > 1:
+            for first in runs[0].points:
+                series = [point for run in runs if (point := at(run, first.alpha)) is not None]
+                found += [series] if len(series) == len(runs) else []
     return found
 
 
-def more_atoms(results: Results) -> Claim | None:
-    series = [points for _, points in common(results)]
+def more_atoms(results: Results) -> Finding | None:
+    series = common(results)
     if not series:
         return None
-    up, up_part = share(
-        all(b.prediction >= a.prediction - TOLERANCE for a, b in itertools.pairwise(points))
-        for points in series
+    predicted, deployed = (
+        [np.array([getattr(point, field) for point in points]) for points in series]
+        for field in ("prediction", "deployed")
     )
-    down, down_part = share(
-        all(b.deployed <= a.deployed + TOLERANCE for a, b in itertools.pairwise(points))
-        for points in series
-    )
-    first_to_last, _ = share(
-        points[-1].deployed <= points[0].deployed + TOLERANCE for points in series
-    )
-    near, near_part = share(
-        all(
-            b.deployed - b.prediction <= a.deployed - a.prediction + TOLERANCE
-            for a, b in itertools.pairwise(points)
-        )
-        for points in series
-    )
-    worst = max(b.deployed - a.deployed for points in series for a, b in itertools.pairwise(points))
+    up, up_part = share(rises(values, TOLERANCE) for values in predicted)
+    down, down_part = share(rises(-values, TOLERANCE) for values in deployed)
+    near, near_part = share(rises(a - b, TOLERANCE) for a, b in zip(predicted, deployed))
+    first_to_last, _ = share(values[-1] <= values[0] + TOLERANCE for values in deployed)
     ours = (
         f"predicted rises at {up} common atoms; deployed falls at every step at {down}, from the"
         f" coarsest to the finest grid at {first_to_last}; the distance shrinks at {near}"
     )
-    remark = (
-        f"The largest rise of a deployed value with more atoms is {worst:.2g}. No theorem forbids"
-        " it: a finer grid is another policy."
-    )
-    verdict = judge(min(up_part, down_part, near_part))
-    return Claim(
-        "With more atoms predicted values rise, deployed ones fall and the distance shrinks, in all"
-        " experiments",
-        "all",
-        ours,
-        verdict,
-        "" if verdict == "holds" else remark,
+    return Finding(ours, min(up_part, down_part, near_part)).unless_it_holds(
+        f"The largest rise of a deployed value with more atoms is {np.diff(deployed).max():.2g}. No"
+        " theorem forbids it: a finer grid is another policy."
     )
 
 
-def worse_near_alpha0(results: Results) -> Claim | None:
-    hits, gaps = [], []
+def worse_near_alpha0(results: Results) -> Finding | None:
+    hits, ends = [], []
     for setting in results.settings("quantile"):
-        gap = below_deployed(results.points("quantile", settings=[setting]))
+        gap = 1 - quotient(results.points("quantile", settings=[setting]), "prediction")
         half = len(gap) // 2
         if gap.max() > TOLERANCE:
             hits.append(bool(gap[:half].mean() > gap[half + 1 :].mean()))
-        gaps.append((gap[0], gap[-1]))
+        ends.append((gap[0], gap[-1]))
     if not hits:
         return None
     text, part = share(hits)
-    first, last = (float(np.mean([pair[k] for pair in gaps])) for k in (0, 1))
+    first, last = np.mean(ends, axis=0)
     ours = (
         f"in {text} runs the lower half of the atoms is further off; mean distance {first:.1%} at"
         f" alpha0, {last:.2%} at alpha = 1"
     )
-    return Claim(
-        "Points near alpha0 are further off than points near 1, in general",
-        "yes",
-        ours,
-        judge(1.0 if part >= 0.9 else part),
-    )
+    return Finding(ours, 1.0 if part >= 0.9 else part)
 
 
-def boxes_by_domain(
-    results: Results, ratio: Callable[..., FloatArray]
-) -> dict[str, list[FloatArray]]:
-    """For every domain the ratios with the smallest alpha0, from the fewest atoms to the most;
-    nothing if any are missing.
-    """
-    low = min(results.alpha0, default=0.0)
-    boxes = {
-        domain: [ratio(results, domain, n, low) for n in results.atoms]
-        for domain in results.domains
-    }
-    return (
-        boxes
-        if len(results.atoms) > 1 and all(box.size for row in boxes.values() for box in row)
-        else {}
-    )
-
-
-def boxes_narrow(results: Results) -> Claim | None:
-    ours, hits = [], []
-    for domain, boxes in boxes_by_domain(results, predicted_by_deployed).items():
-        quartiles = [float(np.percentile(box, 25)) for box in boxes]
+def boxes_narrow(results: Results) -> Finding | None:
+    def look(boxes: Sequence[FloatArray]) -> tuple[str, bool]:
         medians = [float(np.median(box)) for box in boxes]
-        hits.append(bool(np.all(np.diff(medians) >= 0) and np.all(np.diff(quartiles) >= 0)))
-        ours.append(
-            f"{domain}: medians {listed(medians)}, first quartiles {listed(quartiles)} with"
-            f" {numbers_listed(results.atoms)} atoms"
-        )
-    if not hits:
-        return None
-    return Claim(
-        "Box plots: predicted / deployed comes closer to 1 with more atoms",
-        "yes",
-        "; ".join(ours),
-        judge(float(np.mean(hits))),
-    )
+        quartiles = [float(np.percentile(box, 25)) for box in boxes]
+        texts = (", ".join(f"{value:.4f}" for value in of) for of in (medians, quartiles))
+        holds = rises(medians, 0.0) and rises(quartiles, 0.0)
+        return "medians {}, first quartiles {}".format(*texts), holds
+
+    low = min(results.alpha0, default=0.0)
+    return by_domain(results, look, "prediction", "quantile", alpha0=low)
 
 
-def outliers_near_alpha0(results: Results) -> Claim | None:
+def outliers_near_alpha0(results: Results) -> Finding | None:
     low, hits = min(results.alpha0, default=0.0), []
-    boxes = 0
-    for domain, n in itertools.product(results.domains, results.atoms):
+    for domain, n in product(results.domains, results.atoms):
         points = results.points("quantile", domain=domain, atoms=n, alpha0=low)
-        ratio = predicted_by_deployed(results, domain, n, low)
-        if not ratio.size:
-            continue
-        boxes += 1
-        first, third = np.percentile(ratio, [25, 75])
-        outside = ratio < first - 1.5 * (third - first)
-        hits += [point.alpha < low ** (2 / 3) for (point,) in itertools.compress(points, outside)]
-    if not boxes or not hits:  # none of none is no verdict
+        if points:
+            ratio = quotient(points, "prediction")
+            first, third = np.percentile(ratio, [25, 75])
+            outside = ratio < first - 1.5 * (third - first)
+            hits += [point.alpha < low ** (2 / 3) for (point,) in compress(points, outside)]
+    if not hits:  # none of none is no verdict
         return None
     text, part = share(hits)
     ours = f"{text} outliers lie in the third of the (logarithmic) range next to alpha0"
-    return Claim(
-        "The outliers of the box plots are atoms near alpha0, for every |Y|",
-        "yes",
-        ours,
-        judge(part),
-    )
+    return Finding(ours, part)
 
 
-def towards_optimum(results: Results) -> Claim | None:
-    ours, hits = [], []
-    for domain, boxes in boxes_by_domain(results, deployed_by_optimum).items():
-        means, most = (
-            [float(np.mean(box)) - 1 for box in boxes],
-            [float(box.max()) - 1 for box in boxes],
+def towards_optimum(results: Results) -> Finding | None:
+    def look(boxes: Sequence[FloatArray]) -> tuple[str, bool]:
+        means, most = ([float(of(box)) - 1 for box in boxes] for of in (np.mean, np.max))
+        ours = (
+            f"deployed value above the optimum by {percents(means)} on average, {percents(most)} at"
+            " most"
         )
-        hits.append(bool(np.all(np.diff(means) <= 0)))
-        ours.append(
-            f"{domain}: deployed value above the optimum by {percents(means)} on average,"
-            f" {percents(most)} at most"
-        )
-    if not hits:
-        return None
-    remark = (
-        "The distance to the optimum does not vanish: the fixed point of the dual decomposition is"
-        " not the optimum, with any number of atoms."
-    )
-    says = "Value and policy move towards the optimal value with more atoms"
-    return Claim(
-        says,
-        "yes (inferred)",
-        f"{'; '.join(ours)}, with {numbers_listed(results.atoms)} atoms",
-        judge(float(np.mean(hits))),
-        remark,
-    )
+        return ours, rises(np.negative(means), 0.0)
+
+    low = min(results.alpha0, default=0.0)
+    found = by_domain(results, look, "deployed", "quantile", "optimum", alpha0=low)
+    return found and replace(found, remark=DISTANCE)
+
+
+DISTANCE = (
+    "The distance to the optimum does not vanish: the fixed point of the dual decomposition is not"
+    " the optimum, with any number of atoms."
+)

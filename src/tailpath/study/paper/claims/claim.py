@@ -1,36 +1,44 @@
-"""What a claim is, and how it is judged."""
+"""What a claim is judged by, and how."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from tailpath.study.results import Results
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailpath.study.results import FloatArray, Results, quotient
 
 #: The planners stop when no value moves by more than this; smaller differences mean nothing.
 TOLERANCE = 1e-3
-
-
 #: The largest problems of the paper, which most of its claims are about, and its finest grid.
 GRID, RIVER = ("gridworld", "14x16"), ("river", "30x10")
 MOST_ATOMS = 25
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the paper says, its number and ours."""
-
-    says: str
-    paper: str
-    ours: str
-    verdict: str
-    remark: str = ""
-
-
+PLANNERS = ("quantile", "interpolation")
 #: The verdicts by the least part of the cases that earns them.
 VERDICTS = {1.0: "holds", 0.9: "mostly", 1 / 3: "in part", 0.0: "differs"}
 
-Check = Callable[[Results], Claim | None]
+
+@dataclass(frozen=True)
+class Finding:
+    """What the runs say to a claim: in words, and for which part of the cases it holds."""
+
+    ours: str
+    part: float
+    remark: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return next(verdict for least, verdict in VERDICTS.items() if self.part >= least)
+
+    def unless_it_holds(self, remark: str) -> Finding:
+        """With a remark where the claim does not hold in all cases."""
+        return self if self.part >= 1 else replace(self, remark=remark)
+
+
+Check = Callable[[Results], Finding | None]
 
 
 def share(hits: Iterable[bool]) -> tuple[str, float]:
@@ -39,18 +47,35 @@ def share(hits: Iterable[bool]) -> tuple[str, float]:
     return f"{sum(found)} of {len(found)}", sum(found) / len(found) if found else 0.0
 
 
-def judge(part: float) -> str:
-    """The verdict on a claim about many cases, by the part of them for which it holds."""
-    return next(verdict for least, verdict in VERDICTS.items() if part >= least)
+def rises(values: ArrayLike, slack: float | None = None) -> bool:
+    """Whether numbers rise at every step; with some slack, whether none falls by more than that."""
+    steps = np.diff(values)
+    return bool(np.all(steps > 0) if slack is None else np.all(steps >= -slack))
 
 
-def listed(values: Iterable[float]) -> str:
-    return ", ".join(f"{value:.4f}" for value in values)
+def by_domain(
+    results: Results,
+    look: Callable[[Sequence[FloatArray]], tuple[str, bool]],
+    field: str,
+    *methods: str,
+    **chosen: Any,
+) -> Finding | None:
+    """A claim about every domain: `look` says something of the quotients of all its points, from
+    the fewest atoms to the most, and whether the claim holds there. Nothing if any are missing.
+    """
+    found = {
+        domain: [
+            quotient(results.points(*methods, domain=domain, atoms=n, **chosen), field)
+            for n in results.atoms
+        ]
+        for domain in results.domains
+    }
+    if len(results.atoms) < 2 or not all(box.size for boxes in found.values() for box in boxes):
+        return None
+    texts, hits = zip(*map(look, found.values()))
+    ours = "; ".join(f"{domain}: {text}" for domain, text in zip(found, texts))
+    return Finding(f"{ours}, with {', '.join(map(str, results.atoms))} atoms", float(np.mean(hits)))
 
 
 def percents(values: Iterable[float]) -> str:
     return ", ".join(f"{100 * value:.2f} %" for value in values)
-
-
-def numbers_listed(numbers: Iterable[int]) -> str:
-    return ", ".join(str(number) for number in numbers)
