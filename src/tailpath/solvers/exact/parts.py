@@ -54,7 +54,6 @@ class PartSolution(ExactSolution):
         return True
 
     def _var(self, a: float) -> float:
-        a = self._check(a)
         low, high = self._enclosed(a)
         w = self.budget(a)
         if w == 0 or np.count_nonzero(low <= np.min(high)) > 1:

@@ -47,7 +47,7 @@ from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import EXCESS, MEAN, Objective
 from tailpath.dp.fill import Fill, fill
-from tailpath.errors import LimitExceededError, ModelError, OptionError
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
@@ -56,7 +56,7 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_amount, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
-from tailpath.solvers.exact.grid import rounded, rounded_down
+from tailpath.solvers.exact.grid import require_unit, rounded, rounded_down
 from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
@@ -103,11 +103,19 @@ class Task(NamedTuple):
         return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
 
     def error_bound(self, table: BudgetTable) -> ErrorBound:
-        """The doubt about the values of a table."""
+        """The error bound of the values of a table."""
         found = error_bound_of(
             table.layout.expected, table.error, table.layout.certain_cost_of_states()
         )
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
+
+    def solution(
+        self, columns: tuple[Any, ...], price: FloatArray
+    ) -> ExactSolution | WeightedSolution:
+        """The solution with these fields; `price` is what is minimised beside the budget."""
+        if self.weight == 1:
+            return ExactSolution(*columns)
+        return WeightedSolution(*columns, weight=self.weight, price=price)
 
 
 @overload
@@ -281,30 +289,25 @@ def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | Weigh
     """`solve_cvar_exact` with everything decided."""
     if ssp.signed:
         return _of_reduced(ssp, task, delta)
-    solve = _weighted if task.weight < 1 else _every_alpha
-    if delta is not None:
-        below = rounded_down(ssp, delta)
-        upper, lower = (
-            solve(rounded(ssp, delta, up=True), task),
-            None if below is None else solve(below, task),
-        )
-        least = solve_expected(ssp).bounds[0]
-        return replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
-    if ssp.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a"
-            " grid with --delta D (delta=)"
-        )
-    return solve(ssp, task)
+    if delta is None:
+        require_unit(ssp)
+        return _solved(ssp, task)
+    above, below = rounded(ssp, delta, up=True), rounded_down(ssp, delta)
+    upper = _solved(above, task)
+    return replace(
+        upper,
+        largest=upper.largest.on(ssp),
+        floor=None if below is None else _solved(below, task),
+        least=solve_expected(ssp).bounds[0],
+    )
 
 
 def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
     """Where some cost is negative: the solution of the reduced model, with policies for
     this one.
     """
-    told, by = task.progress, ssp.shift
-    if told is not None:
-        progress = told
+    progress, by = task.progress, ssp.shift
+    if progress is not None:
         task = task._replace(progress=lambda budget, best: progress(budget, shifted(best, by)))
     try:
         found = solve_task(ssp.reduced, task, delta)
@@ -350,78 +353,36 @@ def best_for_budget(
     return budget_policy(ssp, table, budget, expected.choices)
 
 
-def _every_alpha(ssp: SSP, task: Task) -> ExactSolution:
-    """The least CVaR for a model with a cost unit."""
+def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
+    """The optimum of a model with a cost unit, without or with a weight on the mean."""
     assert ssp.cost_unit is not None
-    expected = solve_expected(ssp)
+    expected, weight = solve_expected(ssp), task.weight
     nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
-    if ssp.is_goal[ssp.start_index]:
-        mean = np.zeros(1) if task.lexicographic else None
-        return ExactSolution(
-            task.alpha, none, none, np.zeros(1), mean, mean, error_bound_of(expected, 0.0), nothing
-        )
-    layout, lifted = task.layout(expected), task.lifted
-    criteria = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
-    table, plain = _filled(layout, layout.objective(criteria, 1.0, 1 / task.alpha / lifted), task)
-    mean = table.values[:, 1] if task.lexicographic else None
-    solution = ExactSolution(
-        task.alpha,
-        table.budgets,
-        table.steps,
-        table.values[:, 0] / lifted,
-        mean,
-        plain,
-        task.error_bound(table),
-        nothing,
-    )
-    largest = int(table.budgets[solution.best_position(task.alpha)])
-    return replace(
-        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
-    )
-
-
-def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
-    """The least weighted sum of mean and CVaR for a model with a cost unit."""
-    assert ssp.cost_unit is not None
-    expected = solve_expected(ssp)
-    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
-    if task.weight == 0 or ssp.is_goal[ssp.start_index]:
+    if weight == 0 or ssp.is_goal[ssp.start_index]:
         alone = np.array([expected.cost() / float(ssp.cost_unit)])
-        return WeightedSolution(
-            task.alpha,
-            none,
-            none,
-            alone,
-            alone,
-            None,
-            error_bound_of(expected, 0.0),
-            nothing,
-            weight=task.weight,
-            price=alone,
-        )
+        mean = alone if weight < 1 or task.lexicographic else None
+        plain = mean if weight == 1 else None
+        columns: tuple[Any, ...] = task.alpha, none, none, alone, mean, plain
+        return task.solution((*columns, error_bound_of(expected, 0.0), nothing), alone)
     layout, lifted = task.layout(expected), task.lifted
     # Prices are lifted by less, since they are higher.
-    less = 1.0 if lifted == 1.0 else task.alpha * lifted
-    price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
-    criteria = np.stack([price, MEAN, lifted * EXCESS])
+    less = lifted if weight == 1 or lifted == 1.0 else task.alpha * lifted
+    if weight == 1:
+        price = 1 / task.alpha / lifted
+        criteria = [lifted * EXCESS, MEAN] if task.lexicographic else [lifted * EXCESS]
+    else:
+        price = 1 / less
+        both = less * (1 - weight) * MEAN + less * weight / task.alpha * EXCESS
+        criteria = [both, MEAN, lifted * EXCESS]
     objective = layout.objective(
-        criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower
+        np.stack(criteria), weight, price, floor=(1 - weight) * layout.start_lower
     )
     table, plain = _filled(layout, objective, task)
-    total, mean = table.values[:, 0] / less, table.values[:, 1]
-    excess = table.values[:, 2] / lifted
-    solution = WeightedSolution(
-        task.alpha,
-        table.budgets,
-        table.steps,
-        excess,
-        mean,
-        plain,
-        task.error_bound(table),
-        nothing,
-        weight=task.weight,
-        price=total,
-    )
+    values = table.values.T
+    mean = values[1] if len(criteria) > 1 else None
+    excess = values[0 if weight == 1 else 2] / lifted
+    columns = task.alpha, table.budgets, table.steps, excess, mean, plain
+    solution = task.solution((*columns, task.error_bound(table), nothing), values[0] / less)
     largest = int(table.budgets[solution.best_position(task.alpha)])
     return replace(
         solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method

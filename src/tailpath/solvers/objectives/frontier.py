@@ -33,10 +33,10 @@ from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
+from tailpath.solvers.exact.grid import both_ways, on_costs_of, require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
 from tailpath.texts import Content, Table, count
 

@@ -49,6 +49,7 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, answers_confidence, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
+from tailpath.solvers.exact.grid import both_ways, require_unit
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.parts import PartTable
 from tailpath.solvers.exact.table import (
@@ -60,7 +61,6 @@ from tailpath.solvers.exact.table import (
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
-from tailpath.solvers.objectives.rounding import both_ways, require_unit
 from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])

@@ -36,6 +36,7 @@ from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Limit, Measure, Sum
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
+from tailpath.solvers.exact.grid import both_ways, check_rising, on_costs_of, require_unit
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
@@ -44,7 +45,6 @@ from tailpath.solvers.objectives.losses import Losses
 from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, check_rising, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import Axis, mixed
 from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 

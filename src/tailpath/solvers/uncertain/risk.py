@@ -24,8 +24,8 @@ from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse
+from tailpath.solvers.exact.grid import require_unit
 from tailpath.solvers.objectives.on_time import solve_on_time
-from tailpath.solvers.objectives.rounding import require_unit
 from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
 from tailpath.solvers.uncertain.deadlines import ended
 from tailpath.solvers.uncertain.expected import solve_robust_expected
