@@ -21,7 +21,7 @@ from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph
 from tailpath.distributed.walks import walk_runs
 from tailpath.errors import ModelError
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import SSP, FloatArray
@@ -29,7 +29,6 @@ from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 
-IntArray = NDArray[np.int64]
 #: What a policy in parts is where one process has it all.
 Gathered = TypeVar("Gathered", BudgetPolicy, MarkovPolicy)
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import components_of
-from tailpath.errors import ModelError, OptionError, TailpathWarning
+from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
@@ -39,15 +39,6 @@ from tailpath.risk.measure import Measure
 FEW_JOINED = 30
 #: The finest grid for costs rounded down is so many times finer than the one asked for.
 FINER = 4
-
-
-def require_unit(ssp: SSP) -> None:
-    """Refuse a model whose costs cannot be counted."""
-    if ssp.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a"
-            " grid with --delta D (delta=)"
-        )
 
 
 def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:

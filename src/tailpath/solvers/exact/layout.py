@@ -36,7 +36,7 @@ from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint, joint_optimum
 from tailpath.dp.layout import Choices, Layout, block_starts, joint_of, zero_cost_blocks
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, members_of, offsets_of, owners
+from tailpath.graph import IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
@@ -49,9 +49,6 @@ from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expe
 LITTLE, MUCH = 16 * UNIT, 1e-6
 #: Layouts of up to so many outcomes are kept with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +79,15 @@ class ModelLayout(Layout):
     def certain_cost_of_states(self) -> IntArray:
         """By state the largest budget, in units, that a closed form takes off V*."""
         return np.where(self.node_of >= 0, self.nodes.certain_cost[self.node_of], 0)
+
+
+def require_unit(ssp: SSP) -> None:
+    """Refuse a model whose costs cannot be counted."""
+    if ssp.cost_unit is None:
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in; give the width of a"
+            " grid with --delta D (delta=)"
+        )
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
@@ -148,11 +154,12 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
 
 def least_costs(rows: Transitions, start: int) -> FloatArray:
     """The least cost, in units, at which each node can be reached from one of them; infinite where
-    it cannot. Behind the nodes stands the goal, if it is one of its own.
+    it cannot. Behind the nodes stands one without a row, the goal of a core.
     """
     assert rows.level is not None
     least = np.full(rows.n + 1, np.inf)
-    cheapest_way(rows.row_start, rows.target, rows.level.astype(np.float64), start, least)
+    row_start = np.append(rows.row_start, len(rows.target))
+    cheapest_way(row_start, rows.target, rows.level.astype(np.float64), start, least)
     return least
 
 
@@ -211,7 +218,9 @@ def _ordered(
     # A joint block may be walked all over, so a path at one level can meet each of its nodes;
     # eliminations carry their own bounds.
     columns = least[node].astype(np.int64), certain_cost[node], begin[node], value[node]
-    return node, int(depth.max()) + 1, Nodes(first, joint[node[first[:-1]]], *columns)
+    # A start that is a goal reaches no node.
+    together = np.append(joint[node], False)[first[:-1]]
+    return node, int(depth.max(initial=0)) + 1, Nodes(first, together, *columns)
 
 
 def _choices(

@@ -36,11 +36,11 @@ from tailpath.dp.joint import Joint
 from tailpath.dp.layout import NO_LOSS, ends_of, value_behind
 from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
-from tailpath.graph import members_of, offsets_of, owners
+from tailpath.graph import IntArray, members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
-from tailpath.solvers.exact.layout import IntArray, ModelLayout
+from tailpath.solvers.exact.layout import ModelLayout
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, first_guess
 
 #: Up to this many bytes the full table is filled without looking for pairs.

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import IntArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
@@ -28,7 +29,7 @@ from tailpath.options import (
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
-from tailpath.solvers.exact.layout import IntArray, least_costs
+from tailpath.solvers.exact.layout import least_costs
 from tailpath.solvers.exact.table import counted
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof

@@ -56,8 +56,8 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_amount, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
-from tailpath.solvers.exact.grid import require_unit, rounded, rounded_down
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
+from tailpath.solvers.exact.grid import rounded, rounded_down
+from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
@@ -251,13 +251,14 @@ def solve_cvar_exact(
     >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
     (28.0, 'road')
     """
+    options = {
+        "lexicographic": lexicographic,
+        "weight": weight != 1,
+        "delta": delta is not None,
+        "gamma": gamma != 1,
+    }
     if isinstance(ssp, Part):
-        plainly(
-            lexicographic=lexicographic,
-            weight=weight != 1,
-            delta=delta is not None,
-            gamma=gamma != 1,
-        )
+        plainly(**options)
         job = Job.of(comm)
         return together(
             job.comm, partial(solve_part_cvar, ssp, alpha, job, max_bytes, progress), str(ssp)
@@ -265,12 +266,6 @@ def solve_cvar_exact(
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            options = {
-                "lexicographic": lexicographic,
-                "weight": weight != 1,
-                "delta": delta is not None,
-                "gamma": gamma != 1,
-            }
             return solve_robust_cvar(ssp, alpha, nature, max_bytes, **options)
         ssp = ssp.inside
     if gamma != 1:
@@ -281,7 +276,9 @@ def solve_cvar_exact(
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     if weight > 0 and 1 - weight == 1:
         raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
-    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress, way=way_of(comm))
+    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
+    if comm is not None:
+        task = task._replace(way=way_of(comm))
     return solve_task(ssp, task, delta)
 
 

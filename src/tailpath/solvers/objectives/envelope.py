@@ -16,11 +16,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
 #: The rows of an array of chords, one chord a column: risk, mean and price of the left end, and the
 #: price of the line below it; the same of the right end; and the number of the curve.
 X0, M0, FOUND0, STEEP, X1, M1, FOUND1, FLAT, CURVE = range(9)

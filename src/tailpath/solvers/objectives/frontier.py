@@ -33,7 +33,8 @@ from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
-from tailpath.solvers.exact.grid import both_ways, on_costs_of, require_unit
+from tailpath.solvers.exact.grid import both_ways, on_costs_of
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
@@ -249,28 +250,18 @@ class Frontier(Shown, Series[Corner]):
     def _content(self, most: int) -> Content:
         """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
         shown, columns = self.spread(most), self._columns()
-        headers = {
-            "corner": "corner",
-            "risk": str(self.measure),
-            "mean at least": "mean at least",
-            "mean": "mean",
-            "policies": "policies",
-        }
-        used = [key for key in headers if key in columns]
-        notes = (
-            [f"{len(shown)} of {count(len(self), 'corner')}, spread evenly"]
-            if len(shown) < len(self)
-            else []
-        )
+        every = ("corner", "risk", "mean at least", "mean", "policies")
+        used = [key for key in every if key in columns]
+        notes = []
+        if len(shown) < len(self):
+            notes.append(f"{len(shown)} of {count(len(self), 'corner')}, spread evenly")
         if self.gap > 0:
             notes.append(
                 f"the frontier lies no more than {self.gap:g} of the mean below these; tolerance 0"
                 " finds all corners"
             )
-        table = Table(
-            [headers[key] for key in used],
-            [[columns[key][point] for key in used] for point in shown],
-        )
+        headers = [str(self.measure) if key == "risk" else key for key in used]
+        table = Table(headers, [[columns[key][point] for key in used] for point in shown])
         return [table, *(["\n".join(notes)] if notes else [])]
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -281,11 +272,9 @@ class Frontier(Shown, Series[Corner]):
             "before": [corner.before for corner in self],
             "policies": [len(corner.parts) for corner in self],
         }
-        return (
-            each
-            if self.floor is None
-            else {**each, "mean at least": [self.bounds(corner.risk)[0] for corner in self]}
-        )
+        if self.floor is None:
+            return each
+        return {**each, "mean at least": [self.bounds(corner.risk)[0] for corner in self]}
 
     def _drawn(self) -> Any:
         return self.plot()

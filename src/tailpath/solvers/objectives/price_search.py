@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from tailpath.errors import LimitExceededError
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray
 from tailpath.options import Progress
 from tailpath.solvers.objectives.envelope import (
     CURVE,
@@ -32,7 +32,6 @@ from tailpath.solvers.objectives.envelope import (
     X0,
     X1,
     Chords,
-    IntArray,
     envelope_of,
     slopes,
 )

@@ -28,8 +28,8 @@ import numpy as np
 
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import FloatArray
-from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
+from tailpath.solvers.objectives.answer import by_coin
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FOUND0,
@@ -167,9 +167,8 @@ class Trade:
 
 def mixed(tables: MeanRisk, parts: tuple[Part, ...]) -> Policy:
     """The policy with these parts."""
-    policies = tuple(tables.policy(price, budget) for _, price, budget in parts)
-    weights = tuple(weight for weight, _, _ in parts)
-    return policies[0] if len(parts) == 1 else MixedPolicy(policies, weights)
+    policies = [tables.policy(price, budget) for _, price, budget in parts]
+    return by_coin(policies, [weight for weight, _, _ in parts])
 
 
 def _falling(corners: list[Corner]) -> list[Corner]:

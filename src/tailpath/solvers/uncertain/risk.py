@@ -24,7 +24,7 @@ from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse
-from tailpath.solvers.exact.grid import require_unit
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.on_time import solve_on_time
 from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
 from tailpath.solvers.uncertain.deadlines import ended
