@@ -93,7 +93,7 @@ class InParts(Generic[Gathered]):
 
     @property
     def _expected(self) -> PartExpected:
-        """What it costs from each node on with no budget left."""
+        """What it costs from each node on with no remaining budget."""
         raise NotImplementedError
 
     @property
@@ -126,7 +126,7 @@ class InParts(Generic[Gathered]):
 
 @dataclass(frozen=True, eq=False)
 class PartPolicy(InParts[BudgetPolicy]):
-    """Decisions over (state, budget left) of the states of a part, as `BudgetPolicy` has them.
+    """Decisions over (state, remaining budget) of the states of a part, as `BudgetPolicy` has them.
 
     `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
     the part; choices are those of the part.

@@ -47,7 +47,7 @@ from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expe
 
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
 LITTLE, MUCH = 16 * UNIT, 1e-6
-#: Layouts of up to so many outcomes are kept with their model; larger ones are laid out anew.
+#: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
 
 
@@ -207,8 +207,11 @@ def _ordered(
     by where their nodes begin, and by least cost.
     """
     reached = np.isfinite(least)
-    free = (rows.level == 0) & (rows.target < rows.n) & (rows.target != rows.source)
-    depth, group = zero_cost_blocks(rows.only(free & reached[rows.source]))
+    depth, group = np.zeros(rows.n, dtype=np.int64), np.full(rows.n, -1)
+    free = np.asarray(rows.level == 0)
+    if free.any():
+        free &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
+        depth, group = zero_cost_blocks(rows.only(free))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
     begin = _begin(rows, least, certain_cost)

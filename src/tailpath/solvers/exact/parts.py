@@ -110,7 +110,7 @@ class PartTable:
         return replace(self, expected=sharp), certain_budgets(sharp.bounds, unit, nearest, allowed)
 
     def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
-        """The table; the least of `criteria` is minimised at the start as `Layout.objective` takes it."""
+        """The table of an objective, as `Layout.objective` takes it."""
         layout: Any = lay_out_part(self.expected, certain_cost)
         objective = layout.objective(criteria, **how)
         way = partial(fill_part, checkpoints=self.job.checkpoints)

@@ -9,8 +9,8 @@ may be exchanged. For a fixed budget w
             = min_a sum P U(s', w - c)         for w > 0
 
 so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022).
-Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so a
-whole budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
+Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so an
+integer budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
 the best value found can win, which ends the search. Nothing here depends on alpha but its end: one
 table serves every a >= alpha.
 
@@ -328,25 +328,16 @@ def most_steps(ssp: SSP) -> int:
     return order[1] + 1
 
 
-def best_for_budget(
-    ssp: SSP,
-    budget: int,
-    expected: ExpectedSolution,
-    *,
-    pairs: bool | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> BudgetPolicy:
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
     """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
     problem once the budget is given.
 
-    `expected` is the risk-neutral optimum of the model; `pairs` as in `Task`.
+    `expected` is the risk-neutral optimum of the model.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_risk_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp)
-    table = fill_smaller(
-        layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes
-    )
+    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
     return budget_policy(ssp, table, budget, expected.choices)
 
 

@@ -1,4 +1,4 @@
-"""Chords of convex curves, and the lowest of them at every place.
+"""Chords of convex curves, and the lowest of them at every risk.
 
 A curve is least mean against risk for one budget, convex and falling. A *chord* joins two points of
 it, so it lies above the curve. Each of its ends minimises mean + price * risk at some price, so the
@@ -6,7 +6,7 @@ line of that slope through it lies below the curve: with the least such price of
 (`steep`) and the largest of the right end (`flat`) the curve is caught in a triangle under the
 chord.
 
-The *envelope* of some chords is the lowest of them at every risk between two places. It is kept as
+The *envelope* of some chords is the lowest of them at every risk between two. It is stored as
 the risks at which another chord becomes the lowest, and which one that is. Where it does, the two
 may cross, or meet at an end of both, or the new one may begin below: a step.
 """
@@ -101,7 +101,7 @@ def _lower(
     chords: Chords, group: IntArray, start: FloatArray, lowest: IntArray, end: float
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Of groups 0 and 1, 2 and 3, ... the envelope of both, as group 0, 1, ...; every group starts
-    at the same place.
+    at the same risk.
     """
     if group[-1] % 2 == 0:
         group, start = np.append(group, group[-1] + 1), np.append(start, start[0])
@@ -111,7 +111,7 @@ def _lower(
     start, lowest = start[order], lowest[order]
     position = np.arange(len(order))
     one, two = (lowest[np.maximum.accumulate(np.where(second == k, position, 0))] for k in (0, 1))
-    # The last entry at a place knows what both groups have there.
+    # The last entry at a risk knows what both groups have there.
     pair, start, one, two = _distinct(pair, start, one, two)
     stop = np.where(np.append(pair[1:] == pair[:-1], False), np.append(start[1:], end), end)
     a, b = (

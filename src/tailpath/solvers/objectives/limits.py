@@ -101,7 +101,7 @@ class Columns:
         return mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
 
     def add(self, weights: FloatArray) -> Priced:
-        """Minimise a sum of the losses and keep the policy."""
+        """Minimise a sum of the losses and store the policy."""
         priced = self.losses.price(weights)
         self.found.append(priced)
         return priced

@@ -48,7 +48,7 @@ LEVEL_BYTES = 44
 
 class Priced(NamedTuple):
     """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
-    which is no more than `off` above what is told. `weights` find the policy again.
+    which is no more than `off` above what is given. `weights` find the policy again.
     """
 
     value: float
@@ -62,24 +62,23 @@ class Priced(NamedTuple):
 class Losses:
     """Several losses over one model."""
 
-    def __init__(self, ssp: SSP, curves: Sequence[Curve], max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, ssp: SSP, curves: Sequence[Curve]) -> None:
         assert ssp.cost_unit is not None
         for curve in curves:
             if curve.slope < 0:
                 raise OptionError(
                     "a sum of measures falls without end for large costs; no policy is best then"
                 )
-        self.ssp, self.max_bytes = ssp, max_bytes
-        self.unit = ssp.cost_unit
+        self.ssp, self.unit = ssp, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
-        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > max_bytes:
+        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
             raise LimitExceededError(
-                f"{self.horizon} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser"
+                f"{self.horizon} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB; a coarser"
                 " grid (--delta, delta=) would help",
                 (0.0, math.inf),
             )
-        # Rows by the budget left: what arriving with it is worth. Row 0 is where the budget is
+        # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
         # spent.
         costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
         self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
@@ -173,4 +172,4 @@ class Losses:
         criteria[:, SLOPE] = slope
         criteria[:, TO_GO] = slope
         objective = self._layout.objective(criteria, limit=float(self.horizon))
-        return fill_table(self._layout, objective, worth, max_bytes=self.max_bytes)
+        return fill_table(self._layout, objective, worth)

@@ -5,7 +5,7 @@
     P(., t) = 0 for t < 0
 
 What is computed is the probability of being late, 1 - P, so that a lateness of 1e-12 keeps its
-digits. The time left is all that a policy has to remember. Choices that are as good, within
+digits. The remaining time is all that a policy has to remember. Choices that are as good, within
 `SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any
 more, stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any
 policy.

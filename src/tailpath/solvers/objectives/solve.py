@@ -34,7 +34,7 @@ from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import answers_confidence, warn_of_confidence
 from tailpath.risk.curves import Curve
-from tailpath.risk.measure import Limit, Measure, Sum
+from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
 from tailpath.solvers.exact.grid import both_ways, check_rising, on_costs_of
@@ -169,7 +169,7 @@ def solve(
     _check_each(ssp, limits)
     if isinstance(goal, VaR):
         return _least_var(ssp, goal, limits, mix)
-    if isinstance(goal, Mean) and len(limits) == 1 and _is_cvar(limits[0].measure):
+    if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
         return _least_mean(ssp, limits[0], mix)
     tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
     if tail is not None and len(limits) > 1:
@@ -234,7 +234,7 @@ def _moved_by_rounding(goal: Measure, asked: Measure, by: Fraction) -> float:
 
 
 def _against(
-    model: IntervalSSP, objective: Any, limits: tuple[Any, ...], delta: Any, nature: str
+    model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
     """Without limits, on a model with intervals."""
     if limits:
@@ -441,10 +441,6 @@ def _row(measure: Measure, bound: float = math.inf) -> LossRow:
     if measure.curve is None and measure.tail is None:
         raise OptionError(f"{measure} can only be minimised alone or without limits")
     return row_of(measure, bound)
-
-
-def _is_cvar(measure: Measure) -> bool:
-    return measure.curve is None and measure.tail is not None and measure.tail[0] == 1
 
 
 def _factor_of_mean(measure: Measure) -> float | None:

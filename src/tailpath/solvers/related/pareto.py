@@ -12,7 +12,7 @@ the hull towards small e and large p can be of use.
 
 The start weighs (p, e) by e - v p, and a step of cost c turns this into e - (v - c) p: with b left
 the direction that counts is e - b p. Whole sets grow beyond all bounds, so only corners that are
-best for a direction within `WINDOW` of that one are kept, which changes nothing (a window is
+best for a direction within `WINDOW` of that one are stored, which changes nothing (a window is
 carried by the steps into the same window). As it narrows, one corner is left, U(s, b) = e - b p of
 `solve_cvar_exact`. The two find the same optimum, and a test says so; the sets take longer, and
 nothing is gained by them for CVaR alone.
@@ -32,7 +32,7 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.related.levels import rising_core_of, unit_of
 
-#: Directions e - x p with |x - b| up to this many units are kept.
+#: Directions e - x p with |x - b| up to this many units are stored.
 WINDOW = 0.25
 #: Chances p that differ by no more than this are equal but for rounding.
 SAME_CHANCE = 1e-15
