@@ -112,24 +112,32 @@ class PartTable:
     def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
         """The table of an objective, as `Layout.objective` takes it."""
         layout: Any = lay_out_part(self.expected, certain_cost)
-        objective = layout.objective(criteria, **how)
-        way = partial(fill_part, checkpoints=self.job.checkpoints)
-        options: Any = {"max_bytes": self.max_bytes, "progress": self.progress, "way": way}
-        return fill_table(layout, objective, **options)
+        return fill_table(
+            layout,
+            layout.objective(criteria, **how),
+            max_bytes=self.max_bytes,
+            progress=self.progress,
+            way=partial(fill_part, checkpoints=self.job.checkpoints),
+        )
 
     def policy(self, table: BudgetTable, budget: int) -> PartPolicy:
         """The policy of own states for budgets up to one; steps out of reach are left out."""
-        graph, layout = self.expected.graph, table.layout
-        part = self.expected.graph.part
+        graph, part = self.expected.graph, self.expected.graph.part
+        layout: Any = table.layout
         node, from_budget, choice = table.changes
         met = np.flatnonzero(from_budget + layout.nodes.least[node] <= budget)
         risk_neutral = np.full(len(part.is_goal), -1, dtype=np.int32)
         risk_neutral[graph.state[: graph.own] - part.first] = self.expected.chosen
-        number: Any = layout
-        state = number.number[node[met]] - part.first
+        state = layout.number[node[met]] - part.first
         steps = steps_of(state, from_budget[met], layout.choice[choice[met]], risk_neutral)
-        more: Any = {"risk_neutral": risk_neutral, "expected": self.expected, **steps}
-        return PartPolicy(self.job.comm, part, budget, **more)
+        return PartPolicy(
+            self.job.comm,
+            part,
+            budget,
+            risk_neutral=risk_neutral,
+            expected=self.expected,
+            **steps,
+        )
 
 
 def solve_part_cvar(

@@ -109,13 +109,11 @@ class Task(NamedTuple):
         )
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
 
-    def solution(
-        self, columns: tuple[Any, ...], price: FloatArray
-    ) -> ExactSolution | WeightedSolution:
+    def solution(self, price: FloatArray, **fields: Any) -> ExactSolution | WeightedSolution:
         """The solution with these fields; `price` is what is minimised beside the budget."""
         if self.weight == 1:
-            return ExactSolution(*columns)
-        return WeightedSolution(*columns, weight=self.weight, price=price)
+            return ExactSolution(self.alpha, **fields)
+        return WeightedSolution(self.alpha, **fields, weight=self.weight, price=price)
 
 
 @overload
@@ -342,39 +340,48 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> Budget
 
 
 def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
-    """The optimum of a model with a cost unit, without or with a weight on the mean."""
+    """The optimum of a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected, weight = solve_expected(ssp), task.weight
-    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
+    nothing = always_risk_neutral(ssp, expected.choices)
     if weight == 0 or ssp.is_goal[ssp.start_index]:
-        alone = np.array([expected.cost() / float(ssp.cost_unit)])
-        mean = alone if weight < 1 or task.lexicographic else None
-        plain = mean if weight == 1 else None
-        columns: tuple[Any, ...] = task.alpha, none, none, alone, mean, plain
-        return task.solution((*columns, error_bound_of(expected, 0.0), nothing), alone)
+        alone, none = np.array([expected.cost() / float(ssp.cost_unit)]), np.zeros(1, np.int64)
+        return task.solution(
+            alone,
+            budgets=none,
+            steps=none,
+            excess=alone,
+            mean_cost=alone if weight < 1 or task.lexicographic else None,
+            plain_mean_cost=alone if weight == 1 and task.lexicographic else None,
+            error_bound=error_bound_of(expected, 0.0),
+            largest=nothing,
+        )
     layout, lifted = task.layout(expected), task.lifted
-    # Prices are lifted by less, since they are higher.
-    less = lifted if weight == 1 or lifted == 1.0 else task.alpha * lifted
     if weight == 1:
-        price = 1 / task.alpha / lifted
+        less, price = lifted, 1 / task.alpha / lifted
         criteria = [lifted * EXCESS, MEAN] if task.lexicographic else [lifted * EXCESS]
     else:
-        price = 1 / less
-        both = less * (1 - weight) * MEAN + less * weight / task.alpha * EXCESS
+        # Prices are lifted by less, since they are higher.
+        less = 1.0 if lifted == 1.0 else task.alpha * lifted
+        price, both = 1 / less, less * (1 - weight) * MEAN + less * weight / task.alpha * EXCESS
         criteria = [both, MEAN, lifted * EXCESS]
-    objective = layout.objective(
-        np.stack(criteria), weight, price, floor=(1 - weight) * layout.start_lower
-    )
+    floor = (1 - weight) * layout.start_lower
+    objective = layout.objective(np.stack(criteria), weight, price, floor=floor)
     table, plain = _filled(layout, objective, task)
     values = table.values.T
-    mean = values[1] if len(criteria) > 1 else None
-    excess = values[0 if weight == 1 else 2] / lifted
-    columns = task.alpha, table.budgets, table.steps, excess, mean, plain
-    solution = task.solution((*columns, task.error_bound(table), nothing), values[0] / less)
-    largest = int(table.budgets[solution.best_position(task.alpha)])
-    return replace(
-        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
+    solution = task.solution(
+        values[0] / less,
+        budgets=table.budgets,
+        steps=table.steps,
+        excess=values[0 if weight == 1 else 2] / lifted,
+        mean_cost=values[1] if len(criteria) > 1 else None,
+        plain_mean_cost=plain,
+        error_bound=task.error_bound(table),
+        largest=nothing,
+        method=table.method,
     )
+    largest = int(table.budgets[solution.best_position(task.alpha)])
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
 def _filled(

@@ -175,10 +175,8 @@ def _least_loss(
     horizon = curve.units(unit)
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
     worth, slope = curve.values(costs), curve.slope * float(unit)
-    shift, off = (
-        float(worth.min()),
-        float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max()),
-    )
+    shift = float(worth.min())
+    off = float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
     problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
     if problem.fine and float(worth[0]) < float(worth.max()):
         raise OptionError(
