@@ -107,7 +107,8 @@ def _stored(ssp: SSP, skip: str) -> ModelLayout:
 
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     assert ssp.cost_unit is not None
-    core, expected, unit = core_of(ssp), solve_expected(ssp), ssp.cost_unit
+    core, expected = core_of(ssp), solve_expected(ssp)
+    unit = ssp.cost_unit
     rows = core.by_node.replaced(level=core.level)
     certain_cost = np.zeros(core.n, dtype=np.int64)
     if skip:

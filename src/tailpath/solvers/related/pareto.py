@@ -45,7 +45,8 @@ def solve_by_pareto_sets(
 ) -> tuple[float, BudgetPolicy]:
     """The least CVaR at alpha, and a policy that has it."""
     alpha, who = check_invertible_alpha(alpha), "value iteration over Pareto sets"
-    core, unit, expected = rising_core_of(ssp, who), unit_of(ssp, who), solve_expected(ssp)
+    core, unit = rising_core_of(ssp, who), unit_of(ssp, who)
+    expected = solve_expected(ssp)
     start = int(core.node_of[ssp.start_index])
     value = np.append(core.gather(expected.value), 0.0) / unit
     sets: list[list[Corners]] = []
