@@ -137,7 +137,7 @@ class Curve:
         )
 
     def units(self, unit: Fraction) -> int:
-        """The least whole number of units from which on, on the grid of the unit, the loss is
+        """The least integer number of units from which on, on the grid of the unit, the loss is
         linear.
         """
         breakpoint = in_units(self.breakpoints[-1], unit)

@@ -189,6 +189,11 @@ class Measure:
         return f"{self.word}({inside})" if inside else self.word
 
 
+def is_cvar(measure: Measure) -> bool:
+    """Whether a measure is one CVaR and nothing else."""
+    return measure.curve is None and measure.tail is not None and measure.tail[0] == 1
+
+
 def _measure(thing: Any) -> type[Measure] | None:
     return thing if isinstance(thing, type) and issubclass(thing, Measure) else None
 

@@ -27,9 +27,9 @@ from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
+from tailpath.solvers.exact.grid import on_costs_of
 from tailpath.solvers.exact.solver import best_for_budget
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.rounding import on_costs_of
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.
 GAIN = 1e-12

@@ -21,7 +21,7 @@ from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph
 from tailpath.distributed.walks import walk_runs
 from tailpath.errors import ModelError
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import SSP, FloatArray
@@ -29,7 +29,6 @@ from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 
-IntArray = NDArray[np.int64]
 #: What a policy in parts is where one process has it all.
 Gathered = TypeVar("Gathered", BudgetPolicy, MarkovPolicy)
 
@@ -94,7 +93,7 @@ class InParts(Generic[Gathered]):
 
     @property
     def _expected(self) -> PartExpected:
-        """What it costs from each node on with no budget left."""
+        """What it costs from each node on with no remaining budget."""
         raise NotImplementedError
 
     @property
@@ -127,7 +126,7 @@ class InParts(Generic[Gathered]):
 
 @dataclass(frozen=True, eq=False)
 class PartPolicy(InParts[BudgetPolicy]):
-    """Decisions over (state, budget left) of the states of a part, as `BudgetPolicy` has them.
+    """Decisions over (state, remaining budget) of the states of a part, as `BudgetPolicy` has them.
 
     `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
     the part; choices are those of the part.

@@ -17,7 +17,6 @@ from tailpath.solvers.published.sweeps import (
     merge_sweep,
     start_from_risk_neutral,
 )
-from tailpath.solvers.published.team import Team
 from tests.reference import to_ssp
 from tests.strategies import solvable_models
 
@@ -56,8 +55,8 @@ def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(proble
         tailpath.log_atoms(1e-3, n),
         Settings(1e-3, 1.0, 10, "neutral", "vertex"),
     )
-    start_from_risk_neutral(augmented, Team(1), 1e-9)
-    iterate(augmented, merge_sweep(augmented, Team(1), SLACK * 1e-9), 1e-9, 10_000, None)
+    start_from_risk_neutral(augmented, None, 1e-9)
+    iterate(augmented, merge_sweep(augmented, None, SLACK * 1e-9), 1e-9, 10_000, None)
     settled = augmented.work.value.copy()
     programs = TailPrograms()
     assert program_sweep(augmented, programs)(np.argsort(augmented.expected), 10**9) <= 1e-6

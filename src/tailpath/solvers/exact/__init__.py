@@ -1,1 +1,1 @@
-"""The least CVaR over all policies, by a table over (state, budget left)."""
+"""The least CVaR over all policies, by a table over (state, remaining budget)."""

@@ -1,7 +1,13 @@
-"""Costs rounded to a grid, for a bracket of the optimum.
+"""Costs rounded to a grid, where they have no unit or one too fine to count in.
 
-Rounded up, every run costs at least what it does; rounded down, at most. A grid that is wider than
-a step makes steps free when they are rounded down. Where such steps lead in a cycle, that says next
+With every cost rounded up and down to multiples of `delta`, a run of any policy has Z_down <= Z <=
+Z_up. A measure that rises with the cost is then at most that of the costs rounded up, and at least
+that of the costs rounded down, and a limit that is kept with costs rounded up is kept. So the
+policy that is best with costs rounded up bounds the optimum from above, and the optimum with costs
+rounded down bounds it from below.
+
+A grid that is wider than a step makes steps free when they are rounded down. Where such steps lead
+in a cycle, that says next
 to nothing of the optimum, and states joined by free moves take long to solve. Then a grid some
 times finer is taken for this side, or, where that would not do, none: the least expected cost
 bounds the optimum as well.
@@ -9,6 +15,7 @@ bounds the optimum as well.
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from dataclasses import replace
@@ -23,6 +30,10 @@ from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
+from tailpath.risk.measure import Measure
 
 #: States joined by steps that rounding made free: up to so many are solved as they are.
 FEW_JOINED = 30
@@ -103,3 +114,36 @@ def _step(delta: Any) -> Fraction:
             f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}"
         )
     return step
+
+
+def check_rising(measure: Measure) -> None:
+    """Refuse a measure that some higher cost makes smaller: it is not between those of the costs
+    rounded up and down.
+    """
+    curve = measure.curve
+    if curve is None:
+        return
+    values = [value for pair in zip(curve.at, curve.after) for value in pair]
+    if any(b < a for a, b in itertools.pairwise(values)) or curve.slope < 0:
+        raise OptionError(
+            f"{measure} falls somewhere, and costs rounded with delta bound only what rises with"
+            " the cost"
+        )
+
+
+def both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
+    """The model with costs rounded up and with costs rounded down, the latter on a finer grid where
+    steps would else become free.
+    """
+    return rounded(ssp, delta, up=True), rounded_down(ssp, delta) or rounded(ssp, delta, up=False)
+
+
+def on_costs_of(policy: Any, ssp: SSP) -> Policy:
+    """A policy made for a model with rounded costs, on the model as it is: what it remembers still
+    falls by rounded costs.
+    """
+    if isinstance(policy, MixedPolicy):
+        members = tuple(on_costs_of(member, ssp) for member in policy.members)
+        return MixedPolicy(members, policy.weights)
+    same: Policy = policy.on(ssp) if isinstance(policy, BudgetPolicy) else policy
+    return same

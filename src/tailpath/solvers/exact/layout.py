@@ -1,6 +1,6 @@
 """A model laid out for the sweep over budgets (`dp/budgets.py`).
 
-What is kept: almost sure states, safe choices, and of these what the start can reach; zero-cost
+What is laid out: almost sure states, safe choices, and of these what the start can reach; zero-cost
 components (sets that can be walked at no cost for ever) are one node each, with the choices that
 leave it. A zero-cost outcome back to its own node is divided out: with q the probability of all
 other outcomes of the choice, their probabilities become p / q. What zero-cost outcomes remain
@@ -13,7 +13,8 @@ Budgets that every run exceeds may be left to their closed form, U(s, w) = V*(s)
 nearest(s), the least cost of arriving. Digits cancel in it: the error e(s) of V* is e / (V* - w) of
 the result. So for excesses only budgets up to `certain_cost(s)` are left out,
 
-    sure(s) = the largest whole number <= nearest(s) with e(s) <= d (V*(s) - sure(s)),
+    certain_cost(s) = the largest integer <= nearest(s) with
+                      e(s) <= d (V*(s) - certain_cost(s)),
 
 with d the relative error that there was before V* was sharpened for this (`expectation.sharpened`):
 the bounds do not get wider. Lateness is 1 there, exactly, so that for deadlines all of them are
@@ -25,7 +26,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint, joint_optimum
 from tailpath.dp.layout import Choices, Layout, block_starts, joint_of, zero_cost_blocks
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, members_of, offsets_of, owners
+from tailpath.graph import IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
@@ -47,11 +47,8 @@ from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expe
 
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
 LITTLE, MUCH = 16 * UNIT, 1e-6
-#: Layouts of up to so many outcomes are kept with their model; larger ones are laid out anew.
+#: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
-
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,27 +81,13 @@ class ModelLayout(Layout):
         return np.where(self.node_of >= 0, self.nodes.certain_cost[self.node_of], 0)
 
 
-class _Edges(NamedTuple):
-    """The outcomes of a core: the node each leaves, and its cost in units. `least` is the least
-    cost at which the start reaches each node.
-    """
-
-    source: IntArray
-    level: IntArray
-    least: FloatArray
-
-
-class _Order(NamedTuple):
-    """The nodes in the order of the sweep: `node[i]` is the core's node at position i.
-    `certain_cost` and `begin` (`dp/budgets.py`) are by position.
-    """
-
-    node: IntArray
-    block_start: IntArray
-    block_joint: BoolArray
-    depth: int
-    certain_cost: IntArray
-    begin: IntArray
+def require_unit(ssp: SSP) -> None:
+    """Refuse a model whose costs cannot be counted."""
+    if ssp.cost_unit is None:
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in; give the width of a"
+            " grid with --delta D (delta=)"
+        )
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
@@ -125,33 +108,27 @@ def _stored(ssp: SSP, skip: str) -> ModelLayout:
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     assert ssp.cost_unit is not None
     core, expected = core_of(ssp), solve_expected(ssp)
-    level, source = core.level, core.outcome_node()
-    least = _least_from(int(core.node_of[ssp.start_index]), core, level)
+    unit = ssp.cost_unit
+    rows = core.by_node.replaced(level=core.level)
     certain_cost = np.zeros(core.n, dtype=np.int64)
-    if skip == "late":
-        certain_cost = nearest_of(core, level).astype(np.int64)
-    elif skip:
-        before, expected = error_bound_of(expected, 0.0), sharpened(ssp)
-        bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.gather)
-        certain_cost = certain_budgets(
-            bounds, ssp.cost_unit, nearest_of(core, level), allowed_error(before)
-        )
-    order = _ordered(core, _Edges(source, level, least), certain_cost)
+    if skip:
+        nearest = rows.distances().least[: core.n]
+        certain_cost = nearest.astype(np.int64)
+        if skip == "excess":
+            allowed, expected = allowed_error(error_bound_of(expected, 0.0)), sharpened(ssp)
+            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.gather)
+            certain_cost = certain_budgets(bounds, unit, nearest, allowed)
+    least = least_costs(rows, int(core.node_of[ssp.start_index]))[:-1]
+    value = core.gather(expected.value) / float(unit)
+    order, depth, nodes = _ordered(rows, least, certain_cost, value)
     position = np.full(core.n + 2, -1, dtype=np.int32)
-    position[order.node] = np.arange(len(order.node))
+    position[order] = np.arange(len(order))
     node_of = position[core.node_of]
-    choices, node_choices = _choices(ssp, core, order.node, position, level, expected)
-    del source, level  # as long as all that follows
+    del rows  # as long as all that follows
+    choices, node_choices = _choices(core, expected, order, position)
     count = len(choices.choice)
-    nodes = Nodes(
-        order.block_start,
-        order.block_joint,
-        least[order.node].astype(np.int64),
-        order.certain_cost,
-        order.begin,
-        _node_values(expected, ssp.cost_unit, node_of, len(order.node)),
-    )
     joint, outer = joint_of(choices, nodes)
+    size = np.diff(nodes.block_start)[nodes.block_joint]
     return ModelLayout(
         nodes=nodes,
         node_choices=node_choices,
@@ -167,28 +144,24 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         node_of=node_of,
         start=int(node_of[ssp.start_index]),
         rounding=choices.rounding() + ssp.probability_error,
-        depth=order.depth,
+        depth=depth,
         visits=_visits(ssp, nodes, node_choices, joint, node_of),
-        joints=min(order.depth, int(order.block_joint.sum())),
-        largest=int(np.diff(order.block_start)[order.block_joint].max(initial=0)),
-        unit=ssp.cost_unit,
+        joints=min(depth, len(size)),
+        largest=int(size.max(initial=0)),
+        unit=unit,
         expected=expected,
     )
 
 
-def _least_from(start: int, core: Core, level: IntArray) -> FloatArray:
-    """The least cost, in units, at which the start can reach each node; infinite where
-    it cannot.
+def least_costs(rows: Transitions, start: int) -> FloatArray:
+    """The least cost, in units, at which each node can be reached from one of them; infinite where
+    it cannot. Behind the nodes stands one without a row, the goal of a core.
     """
-    least = np.full(core.n + 1, np.inf)
-    row_start = np.append(core.choice_outcomes[core.state_choices], len(level))
-    cheapest_way(row_start, core.target, level.astype(np.float64), start, least)
-    return least[: core.n]
-
-
-def nearest_of(core: Core, level: IntArray) -> FloatArray:
-    """The least cost, in units, at which each node of a core can arrive."""
-    return core.by_node.replaced(level=level).distances().least[: core.n]
+    assert rows.level is not None
+    least = np.full(rows.n + 1, np.inf)
+    row_start = np.append(rows.row_start, len(rows.target))
+    cheapest_way(row_start, rows.target, rows.level.astype(np.float64), start, least)
+    return least
 
 
 def certain_budgets(
@@ -211,108 +184,80 @@ def allowed_error(before: ErrorBound) -> float:
     return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
-def _begin(core: Core, edges: _Edges, certain_cost: IntArray) -> IntArray:
+def _begin(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond what
     is sure there. The start's are all read.
     """
     begin = np.append(certain_cost + 1, 0)  # of goals nothing is read
     if certain_cost.any():
-        own = np.where(np.isfinite(edges.least), certain_cost + 1, np.iinfo(np.int64).max)
-        read = own[edges.source] - edges.level
-        earlier = np.flatnonzero(read < begin[core.target])
-        np.minimum.at(begin, core.target[earlier], read[earlier])
-        begin[:-1][edges.least == 0] = 1
+        own = np.where(np.isfinite(least), certain_cost + 1, np.iinfo(np.int64).max)
+        read = own[rows.source] - rows.level
+        earlier = np.flatnonzero(read < begin[rows.target])
+        np.minimum.at(begin, rows.target[earlier], read[earlier])
+        begin[:-1][least == 0] = 1
     return np.asarray(np.maximum(begin[:-1], 1))
 
 
-def _ordered(core: Core, edges: _Edges, certain_cost: IntArray) -> _Order:
-    """Blocks such that zero-cost outcomes only lead to earlier blocks, or within a joint one; plain
-    blocks sorted by where their nodes begin, and by least cost.
+def _ordered(
+    rows: Transitions, least: FloatArray, certain_cost: IntArray, value: FloatArray
+) -> tuple[IntArray, int, Nodes]:
+    """The nodes that the start can reach, at the `least` cost given, in the order of the sweep, the
+    most blocks that a path can visit at one level, and what the sweep needs of nodes.
+
+    Zero-cost outcomes only lead to earlier blocks, or within a joint one; plain blocks are sorted
+    by where their nodes begin, and by least cost.
     """
-    source, level, least = edges
-    selected = np.flatnonzero(np.isfinite(least))
-    edge = np.flatnonzero(level == 0)
-    leads, leaves = core.target[edge], source[edge]
-    edge = edge[(leads < core.n) & (leads != leaves) & np.isfinite(least[leaves])]
-    if edge.size == 0:
-        begin = _begin(core, edges, certain_cost)
-        node = selected[np.lexsort((least[selected], begin[selected]))]
-        return _Order(
-            node,
-            np.array([0, len(selected)]),
-            np.zeros(1, dtype=np.bool_),
-            1,
-            certain_cost[node],
-            begin[node],
-        )
-    depth, group = zero_cost_blocks(
-        Transitions.from_edges(
-            source[edge], core.n, core.target[edge], np.zeros(len(edge)), np.zeros(len(edge))
-        )
-    )
+    reached = np.isfinite(least)
+    depth, group = np.zeros(rows.n, dtype=np.int64), np.full(rows.n, -1)
+    free = np.asarray(rows.level == 0)
+    if free.any():
+        free &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
+        depth, group = zero_cost_blocks(rows.only(free))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
-    begin = _begin(core, edges, certain_cost)
-    node = selected[
-        np.lexsort(
-            (least[selected], np.where(joint, 1, begin)[selected], group[selected], depth[selected])
-        )
-    ]
+    begin = _begin(rows, least, certain_cost)
+    selected, keys = np.flatnonzero(reached), (least, np.where(joint, 1, begin), group, depth)
+    node = selected[np.lexsort(tuple(key[selected] for key in keys))]
     first = block_starts(depth[node], group[node])
     # A joint block may be walked all over, so a path at one level can meet each of its nodes;
     # eliminations carry their own bounds.
-    return _Order(
-        node, first, joint[node[first[:-1]]], int(depth.max()) + 1, certain_cost[node], begin[node]
-    )
+    columns = least[node].astype(np.int64), certain_cost[node], begin[node], value[node]
+    # A start that is a goal reaches no node.
+    together = np.append(joint[node], False)[first[:-1]]
+    return node, int(depth.max(initial=0)) + 1, Nodes(first, together, *columns)
 
 
 def _choices(
-    ssp: SSP,
     core: Core,
+    expected: ExpectedSolution,
     order: IntArray,
     position: NDArray[np.int32],
-    level: IntArray,
-    expected: ExpectedSolution,
 ) -> tuple[Choices, IntArray]:
     """The choices of nodes in their order, of each the risk-neutral one first; and where those of
     each node begin.
     """
-    risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
+    risk_neutral = np.zeros(core.ssp.n_choices, dtype=np.bool_)
     risk_neutral[expected.choices[expected.choices >= 0]] = True
     selected, node_choices = members_of(core.state_choices, order)
     node = owners(node_choices, np.int32)
-    # Those before the risk-neutral one of their node make room for it.
     first = risk_neutral[core.choice[selected]]
-    place, seen = np.arange(len(selected)), np.cumsum(first)
-    place += seen[node_choices[1:] - 1][node] > seen
-    place[first] = node_choices[node[first]]
-    selected[place] = selected.copy()
+    selected = selected[np.argsort(2 * node.astype(np.int64) - first, kind="stable")]
     outcome, outcome_start = members_of(core.choice_outcomes, selected)
     owner = owners(outcome_start, np.int32)
     target, probability = position[core.target[outcome]], core.probability[outcome]
-    level = level[outcome]
+    level = core.level[outcome]
     loop = level == 0
     if loop.any():
         loop &= target == node[owner]
     loops = bool(loop.any())
     if loops:
-        leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(selected))
-        leave[np.setdiff1d(np.arange(len(selected)), owner[loop])] = 1.0
+        leave = np.bincount(owner, weights=np.where(loop, 0.0, probability))
+        leave[np.bincount(owner, weights=loop) == 0] = 1.0
         probability = (probability / leave[owner])[~loop]
         owner, target, level = (column[~loop] for column in (owner, target, level))
     return Choices(
         core.choice[selected], node, owner, level, target, probability, loops
     ), node_choices
-
-
-def _node_values(
-    expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int
-) -> FloatArray:
-    """V* per node in units."""
-    value = np.zeros(n)
-    selected = node_of >= 0
-    value[node_of[selected]] = expected.value[selected] / float(unit)
-    return value
 
 
 def _visits(

@@ -36,11 +36,11 @@ from tailpath.dp.joint import Joint
 from tailpath.dp.layout import NO_LOSS, ends_of, value_behind
 from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
-from tailpath.graph import members_of, offsets_of, owners
+from tailpath.graph import IntArray, members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
-from tailpath.solvers.exact.layout import IntArray, ModelLayout
+from tailpath.solvers.exact.layout import ModelLayout
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, first_guess
 
 #: Up to this many bytes the full table is filled without looking for pairs.
@@ -113,9 +113,8 @@ class _Pairs:
             if found is None:
                 return None
             table = self._solved(*found)
-            best = float(
-                np.min(objective.weight * table.budgets + objective.price * table.values[:, 0])
-            )
+            totals = objective.weight * table.budgets + objective.price * table.values[:, 0]
+            best = float(np.min(totals))
             if self.progress is not None:
                 self.progress(int(limit), best * float(layout.unit))
             if cutoff_of.plain(objective, best) <= limit:
@@ -128,9 +127,8 @@ class _Pairs:
         is small.
         """
         layout = self.layout
-        full = layout.entries(limit) + 8.0 * (layout.reach(limit) + 1) * layout.n * len(
-            self.objective.criteria
-        )
+        level = 8.0 * layout.n * len(self.objective.criteria)
+        full = layout.entries(limit) + (layout.reach(limit) + 1) * level
         if full < SMALL:
             return 0
         seen, end = 1, 0
@@ -138,9 +136,8 @@ class _Pairs:
         while end < limit and (pairs := self._costs(min(ahead, limit), LOOK)) is not None:
             seen, end = len(pairs), min(ahead, limit)
             ahead = 2 * ahead
-        sparse = seen * self.each < np.sum(
-            np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64
-        )
+        entries = np.sum(np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64)
+        sparse = seen * self.each < entries
         return int(min(full // (self.each if sparse else UNLIKELY), self.max_bytes // self.each))
 
     @property
@@ -228,10 +225,8 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     remaining, node = np.divmod(key, width)
     choice, node_choices = members_of(layout.node_choices, node)
     outcome, outcome_start = members_of(layout.outcome_start, choice)
-    owner, then = (
-        owners(outcome_start),
-        np.repeat(remaining[owners(node_choices)], np.diff(outcome_start)) - layout.level[outcome],
-    )
+    owner = owners(outcome_start)
+    then = remaining[owners(node_choices)][owner] - layout.level[outcome]
     target, probability = layout.target[outcome], layout.probability[outcome]
     near, spent = np.flatnonzero((then > 0) & (target >= 0)), np.flatnonzero(then <= 0)
     rows = Rows(
@@ -243,15 +238,10 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     )
     ends = 1 - then[spent], probability[spent], value_behind(nodes, target[spent])
     # The members of a joint block with the same budget stand together.
-    block = np.repeat(np.arange(len(nodes.block_joint)), np.diff(nodes.block_start))[node]
+    block = owners(nodes.block_start)[node]
     joint = nodes.block_joint[block]
-    begins = np.flatnonzero(
-        np.append(
-            True,
-            (joint[1:] | joint[:-1])
-            & ((block[1:] != block[:-1]) | (remaining[1:] != remaining[:-1])),
-        )
-    )
+    other = (np.diff(block) != 0) | (np.diff(remaining) != 0)
+    begins = np.append(0, np.flatnonzero((joint[1:] | joint[:-1]) & other) + 1)
     inner, inner_start = (
         members_of(layout.joint.inner_start, choice)
         if joint.any()
@@ -277,7 +267,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
 def _steps(model: Model) -> NDArray[np.int64]:
     """The most blocks that a run may still meet before the budget of a pair is spent."""
     rows, blocks = model.rows, model.nodes.block_start
-    block = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+    block = owners(blocks)
     length = np.zeros(len(block), dtype=np.int64)
     longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)
     most = np.maximum.reduceat(length, blocks[:-1])

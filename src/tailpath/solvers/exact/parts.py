@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
@@ -21,7 +20,7 @@ from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budgets import EXCESS
-from tailpath.graph import members_of
+from tailpath.graph import IntArray, members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import steps_of
@@ -31,7 +30,6 @@ from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.part_policies import PartPolicy
 
-IntArray = NDArray[np.int64]
 #: From so many states times levels on it is worth to find out which budgets are sure to be
 #: exceeded.
 WORTH_SKIPPING = 2**18
@@ -54,7 +52,6 @@ class PartSolution(ExactSolution):
         return True
 
     def _var(self, a: float) -> float:
-        a = self._check(a)
         low, high = self._enclosed(a)
         w = self.budget(a)
         if w == 0 or np.count_nonzero(low <= np.min(high)) > 1:
@@ -112,27 +109,35 @@ class PartTable:
         nearest, unit = sharp.nearest, sharp.graph.part.unit
         return replace(self, expected=sharp), certain_budgets(sharp.bounds, unit, nearest, allowed)
 
-    def filled(self, certain_cost: IntArray, criteria: FloatArray, **aims: Any) -> BudgetTable:
-        """The table; the least of `criteria` is minimised at the start with the given aims."""
+    def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
+        """The table of an objective, as `Layout.objective` takes it."""
         layout: Any = lay_out_part(self.expected, certain_cost)
-        objective = layout.objective(criteria, **aims)
-        way = partial(fill_part, checkpoints=self.job.checkpoints)
-        options: Any = {"max_bytes": self.max_bytes, "progress": self.progress, "way": way}
-        return fill_table(layout, objective, **options)
+        return fill_table(
+            layout,
+            layout.objective(criteria, **how),
+            max_bytes=self.max_bytes,
+            progress=self.progress,
+            way=partial(fill_part, checkpoints=self.job.checkpoints),
+        )
 
     def policy(self, table: BudgetTable, budget: int) -> PartPolicy:
         """The policy of own states for budgets up to one; steps out of reach are left out."""
-        graph, layout = self.expected.graph, table.layout
-        part = self.expected.graph.part
+        graph, part = self.expected.graph, self.expected.graph.part
+        layout: Any = table.layout
         node, from_budget, choice = table.changes
         met = np.flatnonzero(from_budget + layout.nodes.least[node] <= budget)
         risk_neutral = np.full(len(part.is_goal), -1, dtype=np.int32)
         risk_neutral[graph.state[: graph.own] - part.first] = self.expected.chosen
-        number: Any = layout
-        state = number.number[node[met]] - part.first
+        state = layout.number[node[met]] - part.first
         steps = steps_of(state, from_budget[met], layout.choice[choice[met]], risk_neutral)
-        more: Any = {"risk_neutral": risk_neutral, "expected": self.expected, **steps}
-        return PartPolicy(self.job.comm, part, budget, **more)
+        return PartPolicy(
+            self.job.comm,
+            part,
+            budget,
+            risk_neutral=risk_neutral,
+            expected=self.expected,
+            **steps,
+        )
 
 
 def solve_part_cvar(

@@ -7,15 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import offsets_of
-from tailpath.kernels.forward import cheapest_way
+from tailpath.graph import IntArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
@@ -30,7 +29,7 @@ from tailpath.options import (
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
-from tailpath.solvers.exact.layout import IntArray
+from tailpath.solvers.exact.layout import least_costs
 from tailpath.solvers.exact.table import counted
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
@@ -40,34 +39,6 @@ from tailpath.verify.reduction import check_reduction, check_shifts
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
 #: says where VaR is.
 LEAST_EVALUATED = 1e-250
-
-
-def best_position(value: FloatArray, mean: FloatArray | None, error: float) -> int:
-    """The first place with the least value, or, given means, the first with the least mean among
-    those with the least value; `error` bounds the relative error of the values.
-    """
-    slack = 1 + min(max(SAME_VALUE, error), 1e-12)
-    tied = np.flatnonzero(value <= value.min() * slack)
-    if mean is not None:
-        tied = tied[mean[tied] <= mean[tied].min() * slack]
-    return int(tied[0])
-
-
-def least_risk_neutral_cost(policy: BudgetPolicy) -> float:
-    """The least cost at which the risk-neutral policy can arrive."""
-    ssp = policy.ssp
-    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, policy.risk_neutral))
-    source = ssp.choice_state[ssp.outcome_choice[outcome]]
-    least = np.full(ssp.n_states, np.inf)
-    # Outcomes stand in the order of their states.
-    cheapest_way(
-        offsets_of(source, ssp.n_states),
-        ssp.outcome_target[outcome],
-        policy.level[outcome].astype(np.float64),
-        ssp.start_index,
-        least,
-    )
-    return float(int(least[ssp.is_goal].min()) * policy.unit)
 
 
 @answers_confidence
@@ -93,9 +64,24 @@ class _OfBudgets(Record):
         """Refuse an alpha that the table does not answer."""
         raise NotImplementedError
 
-    def _total(self, a: float) -> FloatArray:
-        """What is minimised, by place."""
+    def _price(self, a: float) -> FloatArray:
+        """What is minimised beside the budget, by position."""
         raise NotImplementedError
+
+    @property
+    def _weight(self) -> float:
+        """What a unit of the budget counts in what is minimised."""
+        return 1.0
+
+    def _total(self, a: float) -> FloatArray:
+        """What is minimised, by position."""
+        total: FloatArray = self._weight * self.budgets + self._price(a)
+        return total
+
+    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
+        """Proved bounds on what is minimised, by position."""
+        table = self.error_bound, 1 / a, self.budgets, self.steps
+        return enclosed(self._price(a), self._weight, *table)
 
     @property
     def lexicographic(self) -> bool:
@@ -162,20 +148,20 @@ class _OfBudgets(Record):
         return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
 
     def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
-        """Where the least value stands, of the first `among`, or of all."""
+        """The first position with the least value, or, given means, the first with the least mean
+        among those with the least value; of the first `among`, or of all.
+        """
         error = (int(self.steps[:among][-1]) + 1) * self.error_bound.per_level
-        return best_position(total[:among], None if mean is None else mean[:among], error)
+        slack = 1 + min(max(SAME_VALUE, error), 1e-12)
+        tied = np.flatnonzero(total[:among] <= total[:among].min() * slack)
+        if mean is not None:
+            tied = tied[mean[tied] <= mean[tied].min() * slack]
+        return int(tied[0])
 
     def _position(self, a: float) -> int:
-        """Where the budget of the policy for `a` stands."""
-        a = self._check(a)
-        return self.best_position(
-            a, int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
-        )
-
-    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        """Proved bounds on what is minimised, by place."""
-        raise NotImplementedError
+        """The position of the budget of the policy for `a`."""
+        among = int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
+        return self.best_position(self._check(a), among)
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved bounds on `objective(a)`, the least value of what is minimised.
@@ -220,31 +206,54 @@ class _OfBudgets(Record):
         >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
         array([30., 28., 24.])
         """
-        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
+        found: FloatArray = self.cvar(np.asarray(alphas, dtype=np.float64).ravel())
+        return found
+
+    @each
+    def var(self, a: float) -> float:
+        """The VaR at `a` of the policy for `a`.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail, `alpha` or more.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
+        """
+        return self._var(self._check(a))
 
     def _var(self, a: float) -> float:
-        """The smallest best budget, where rounding leaves no doubt which that is; otherwise the
+        """The smallest best budget, where rounding leaves no question which that is; otherwise the
         policy is evaluated, with costs as it counts them.
         """
         position = self._position(a)
-        w = int(self.budgets[position])
         low, high = self._enclosed(a)
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= high[position]) > 1:
             if a not in self._evaluated:
-                self._evaluated[a] = shifted(
-                    evaluate(counted(self.largest), self.policy(a), a).var(a), self._shift
-                )
+                found = evaluate(counted(self.largest), self.policy(a), a).var(a)
+                self._evaluated[a] = shifted(found, self._shift)
             return self._evaluated[a]
-        return (
-            float(w * self.largest.unit + self._shift)
-            if w > 0
-            else shifted(self._least_risk_neutral_cost, self._shift)
-        )
+        w = int(self.budgets[position])
+        if w == 0:
+            return shifted(self._least_risk_neutral_cost, self._shift)
+        return float(w * self.largest.unit + self._shift)
 
     @cached_property
     def _evaluated(self) -> dict[float, float]:
         """The VaR by alpha, where it had to be asked for."""
         return {}
+
+    @cached_property
+    def _least_risk_neutral_cost(self) -> float:
+        """The least cost at which the risk-neutral policy can arrive, as it counts costs."""
+        policy, ssp = self.largest, self.largest.ssp
+        taken = np.isin(ssp.outcome_choice, policy.risk_neutral)
+        rows = ssp.by_state.replaced(level=policy.level).only(taken)
+        least = least_costs(rows, ssp.start_index)[:-1]
+        return float(int(least[ssp.is_goal].min()) * policy.unit)
 
     def objective(self, a: float) -> float:
         """The least value of what is minimised.
@@ -262,8 +271,7 @@ class _OfBudgets(Record):
         float
             CVaR, or the weighted sum of mean and CVaR.
         """
-        a = self._check(a)
-        return shifted(float(np.min(self._total(a)) * self._unit), self._shift)
+        return self._as_cost(np.min(self._total(self._check(a))))
 
     @each
     def mean(self, a: float) -> float:
@@ -283,7 +291,7 @@ class _OfBudgets(Record):
         """
         if self.mean_cost is None:
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
-        return shifted(float(self.mean_cost[self._position(a)]) * self._unit, self._shift)
+        return self._as_cost(self.mean_cost[self._position(a)])
 
     def plain_mean(self, a: float) -> float:
         """The expected cost of the policy that the solver would return without `lexicographic`.
@@ -300,15 +308,11 @@ class _OfBudgets(Record):
         """
         if self.plain_mean_cost is None:
             return self.mean(a)
-        return shifted(
-            float(self.plain_mean_cost[self._first(self._total(self._check(a)), None)])
-            * self._unit,
-            self._shift,
-        )
+        return self._as_cost(self.plain_mean_cost[self._first(self._total(self._check(a)), None)])
 
-    @cached_property
-    def _least_risk_neutral_cost(self) -> float:
-        return least_risk_neutral_cost(self.largest)
+    def _as_cost(self, units: Any) -> float:
+        """A number of units of the table as a cost of the model."""
+        return shifted(float(units) * self._unit, self._shift)
 
     @property
     def _unit(self) -> float:
@@ -323,10 +327,6 @@ class _OfBudgets(Record):
     def _exact(self) -> bool:
         """Whether the table counts costs as they are."""
         return not self.largest.ssp.signed or self.largest.ssp.reduction.exact
-
-    def _reduced(self) -> Self:
-        """The same for the reduced model, whose costs are 0 or more."""
-        return replace(self, largest=self.largest.on(self.largest.ssp.reduced))
 
 
 @answers_confidence
@@ -387,22 +387,6 @@ class ExactSolution(_OfBudgets):
         """
         return self.objective(a)
 
-    @each
-    def var(self, a: float) -> float:
-        """The VaR at `a` of the policy for `a`.
-
-        Parameters
-        ----------
-        a : float in (0, 1], or a list or array (m,) of them
-            The mass of the worst tail, `alpha` or more.
-
-        Returns
-        -------
-        float, or array of float64, shape (m,)
-            The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
-        """
-        return self._var(a)
-
     def verify(self, a: float | None = None) -> Proof:
         """Check the bounds on the least CVaR and the policy that attains it, in exact arithmetic.
 
@@ -435,17 +419,13 @@ class ExactSolution(_OfBudgets):
         if not ssp.signed:
             return check_optimum(self, alpha)
         proved = check_reduction(ssp, ssp.reduction)
-        reduced = self._reduced()
+        reduced = replace(self, largest=self.largest.on(ssp.reduced))
         found = check_optimum(reduced, alpha)
         claim = {f"the least CVaR at alpha {alpha:g}": (self.bounds(alpha), reduced.bounds(alpha))}
         return Proof((proved, *found.proved, *check_shifts(claim, ssp.shift)), found.width)
 
-    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        return enclosed(self.excess / a, 1.0, self.error_bound, 1 / a, self.budgets, self.steps)
-
-    def _total(self, a: float) -> FloatArray:
-        total: FloatArray = self.budgets + self.excess / a
-        return total
+    def _price(self, a: float) -> FloatArray:
+        return self.excess / a
 
     def _check(self, a: float) -> float:
         known = alpha_from(check_invertible_alpha(a), self.alpha)
@@ -528,39 +508,22 @@ class WeightedSolution(_OfBudgets):
             The CVaR.
         """
         a = self._check(a)
-        position = self._position(a)
         if self.weight == 0:
             return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
-        return shifted(
-            float((self.budgets[position] + self.excess[position] / a) * self._unit), self._shift
-        )
+        position = self._position(a)
+        return self._as_cost(self.budgets[position] + self.excess[position] / a)
 
-    @each
-    def var(self, a: float) -> float:
-        """The VaR of the policy; with weight 0 the policy is evaluated.
+    def _var(self, a: float) -> float:
+        if self.weight == 0:
+            return evaluate(self.largest.ssp, self.policy(a), a).var(a)
+        return super()._var(a)
 
-        Parameters
-        ----------
-        a : float, or a list or array (m,) of them
-            The mass of the worst tail: `alpha`.
+    @property
+    def _weight(self) -> float:
+        return self.weight
 
-        Returns
-        -------
-        float, or array of float64, shape (m,)
-            The VaR.
-        """
-        a = self._check(a)
-        return (
-            evaluate(self.largest.ssp, self.policy(a), a).var(a)
-            if self.weight == 0
-            else self._var(a)
-        )
-
-    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        return enclosed(self.price, self.weight, self.error_bound, 1 / a, self.budgets, self.steps)
-
-    def _total(self, a: float) -> FloatArray:
-        return self.weight * self.budgets + self.price
+    def _price(self, a: float) -> FloatArray:
+        return self.price
 
     def _check(self, a: float) -> float:
         if not same_alpha(check_invertible_alpha(a), self.alpha):

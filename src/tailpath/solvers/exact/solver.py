@@ -9,8 +9,8 @@ may be exchanged. For a fixed budget w
             = min_a sum P U(s', w - c)         for w > 0
 
 so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022).
-Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so a
-whole budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
+Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so an
+integer budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
 the best value found can win, which ends the search. Nothing here depends on alpha but its end: one
 table serves every a >= alpha.
 
@@ -47,7 +47,7 @@ from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import EXCESS, MEAN, Objective
 from tailpath.dp.fill import Fill, fill
-from tailpath.errors import LimitExceededError, ModelError, OptionError
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
@@ -57,7 +57,7 @@ from tailpath.options import Progress, check_amount, check_invertible_alpha, tak
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
@@ -103,11 +103,17 @@ class Task(NamedTuple):
         return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
 
     def error_bound(self, table: BudgetTable) -> ErrorBound:
-        """The doubt about the values of a table."""
+        """The error bound of the values of a table."""
         found = error_bound_of(
             table.layout.expected, table.error, table.layout.certain_cost_of_states()
         )
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
+
+    def solution(self, price: FloatArray, **fields: Any) -> ExactSolution | WeightedSolution:
+        """The solution with these fields; `price` is what is minimised beside the budget."""
+        if self.weight == 1:
+            return ExactSolution(self.alpha, **fields)
+        return WeightedSolution(self.alpha, **fields, weight=self.weight, price=price)
 
 
 @overload
@@ -243,13 +249,14 @@ def solve_cvar_exact(
     >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
     (28.0, 'road')
     """
+    options = {
+        "lexicographic": lexicographic,
+        "weight": weight != 1,
+        "delta": delta is not None,
+        "gamma": gamma != 1,
+    }
     if isinstance(ssp, Part):
-        plainly(
-            lexicographic=lexicographic,
-            weight=weight != 1,
-            delta=delta is not None,
-            gamma=gamma != 1,
-        )
+        plainly(**options)
         job = Job.of(comm)
         return together(
             job.comm, partial(solve_part_cvar, ssp, alpha, job, max_bytes, progress), str(ssp)
@@ -257,12 +264,6 @@ def solve_cvar_exact(
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            options = {
-                "lexicographic": lexicographic,
-                "weight": weight != 1,
-                "delta": delta is not None,
-                "gamma": gamma != 1,
-            }
             return solve_robust_cvar(ssp, alpha, nature, max_bytes, **options)
         ssp = ssp.inside
     if gamma != 1:
@@ -273,7 +274,9 @@ def solve_cvar_exact(
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     if weight > 0 and 1 - weight == 1:
         raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
-    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress, way=way_of(comm))
+    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
+    if comm is not None:
+        task = task._replace(way=way_of(comm))
     return solve_task(ssp, task, delta)
 
 
@@ -281,30 +284,25 @@ def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | Weigh
     """`solve_cvar_exact` with everything decided."""
     if ssp.signed:
         return _of_reduced(ssp, task, delta)
-    solve = _weighted if task.weight < 1 else _every_alpha
-    if delta is not None:
-        below = rounded_down(ssp, delta)
-        upper, lower = (
-            solve(rounded(ssp, delta, up=True), task),
-            None if below is None else solve(below, task),
-        )
-        least = solve_expected(ssp).bounds[0]
-        return replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
-    if ssp.cost_unit is None:
-        raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a"
-            " grid with --delta D (delta=)"
-        )
-    return solve(ssp, task)
+    if delta is None:
+        require_unit(ssp)
+        return _solved(ssp, task)
+    above, below = rounded(ssp, delta, up=True), rounded_down(ssp, delta)
+    upper = _solved(above, task)
+    return replace(
+        upper,
+        largest=upper.largest.on(ssp),
+        floor=None if below is None else _solved(below, task),
+        least=solve_expected(ssp).bounds[0],
+    )
 
 
 def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
     """Where some cost is negative: the solution of the reduced model, with policies for
     this one.
     """
-    told, by = task.progress, ssp.shift
-    if told is not None:
-        progress = told
+    progress, by = task.progress, ssp.shift
+    if progress is not None:
         task = task._replace(progress=lambda budget, best: progress(budget, shifted(best, by)))
     try:
         found = solve_task(ssp.reduced, task, delta)
@@ -328,104 +326,62 @@ def most_steps(ssp: SSP) -> int:
     return order[1] + 1
 
 
-def best_for_budget(
-    ssp: SSP,
-    budget: int,
-    expected: ExpectedSolution,
-    *,
-    pairs: bool | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> BudgetPolicy:
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
     """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
     problem once the budget is given.
 
-    `expected` is the risk-neutral optimum of the model; `pairs` as in `Task`.
+    `expected` is the risk-neutral optimum of the model.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_risk_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp)
-    table = fill_smaller(
-        layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes
-    )
+    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
     return budget_policy(ssp, table, budget, expected.choices)
 
 
-def _every_alpha(ssp: SSP, task: Task) -> ExactSolution:
-    """The least CVaR for a model with a cost unit."""
+def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
+    """The optimum of a model with a cost unit."""
     assert ssp.cost_unit is not None
-    expected = solve_expected(ssp)
-    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
-    if ssp.is_goal[ssp.start_index]:
-        mean = np.zeros(1) if task.lexicographic else None
-        return ExactSolution(
-            task.alpha, none, none, np.zeros(1), mean, mean, error_bound_of(expected, 0.0), nothing
+    expected, weight = solve_expected(ssp), task.weight
+    nothing = always_risk_neutral(ssp, expected.choices)
+    if weight == 0 or ssp.is_goal[ssp.start_index]:
+        alone, none = np.array([expected.cost() / float(ssp.cost_unit)]), np.zeros(1, np.int64)
+        return task.solution(
+            alone,
+            budgets=none,
+            steps=none,
+            excess=alone,
+            mean_cost=alone if weight < 1 or task.lexicographic else None,
+            plain_mean_cost=alone if weight == 1 and task.lexicographic else None,
+            error_bound=error_bound_of(expected, 0.0),
+            largest=nothing,
         )
     layout, lifted = task.layout(expected), task.lifted
-    criteria = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
-    table, plain = _filled(layout, layout.objective(criteria, 1.0, 1 / task.alpha / lifted), task)
-    mean = table.values[:, 1] if task.lexicographic else None
-    solution = ExactSolution(
-        task.alpha,
-        table.budgets,
-        table.steps,
-        table.values[:, 0] / lifted,
-        mean,
-        plain,
-        task.error_bound(table),
-        nothing,
-    )
-    largest = int(table.budgets[solution.best_position(task.alpha)])
-    return replace(
-        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
-    )
-
-
-def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
-    """The least weighted sum of mean and CVaR for a model with a cost unit."""
-    assert ssp.cost_unit is not None
-    expected = solve_expected(ssp)
-    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
-    if task.weight == 0 or ssp.is_goal[ssp.start_index]:
-        alone = np.array([expected.cost() / float(ssp.cost_unit)])
-        return WeightedSolution(
-            task.alpha,
-            none,
-            none,
-            alone,
-            alone,
-            None,
-            error_bound_of(expected, 0.0),
-            nothing,
-            weight=task.weight,
-            price=alone,
-        )
-    layout, lifted = task.layout(expected), task.lifted
-    # Prices are lifted by less, since they are higher.
-    less = 1.0 if lifted == 1.0 else task.alpha * lifted
-    price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
-    criteria = np.stack([price, MEAN, lifted * EXCESS])
-    objective = layout.objective(
-        criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower
-    )
+    if weight == 1:
+        less, price = lifted, 1 / task.alpha / lifted
+        criteria = [lifted * EXCESS, MEAN] if task.lexicographic else [lifted * EXCESS]
+    else:
+        # Prices are lifted by less, since they are higher.
+        less = 1.0 if lifted == 1.0 else task.alpha * lifted
+        price, both = 1 / less, less * (1 - weight) * MEAN + less * weight / task.alpha * EXCESS
+        criteria = [both, MEAN, lifted * EXCESS]
+    floor = (1 - weight) * layout.start_lower
+    objective = layout.objective(np.stack(criteria), weight, price, floor=floor)
     table, plain = _filled(layout, objective, task)
-    total, mean = table.values[:, 0] / less, table.values[:, 1]
-    excess = table.values[:, 2] / lifted
-    solution = WeightedSolution(
-        task.alpha,
-        table.budgets,
-        table.steps,
-        excess,
-        mean,
-        plain,
-        task.error_bound(table),
-        nothing,
-        weight=task.weight,
-        price=total,
+    values = table.values.T
+    solution = task.solution(
+        values[0] / less,
+        budgets=table.budgets,
+        steps=table.steps,
+        excess=values[0 if weight == 1 else 2] / lifted,
+        mean_cost=values[1] if len(criteria) > 1 else None,
+        plain_mean_cost=plain,
+        error_bound=task.error_bound(table),
+        largest=nothing,
+        method=table.method,
     )
     largest = int(table.budgets[solution.best_position(task.alpha)])
-    return replace(
-        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
-    )
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
 def _filled(

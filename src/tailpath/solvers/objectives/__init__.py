@@ -1,3 +1,3 @@
 """What people ask for: deadlines, losses, limits, and the frontier between mean and risk; all by
-the table over (state, budget left).
+the table over (state, remaining budget).
 """

@@ -20,6 +20,11 @@ from tailpath.risk.text import parse
 from tailpath.texts import Content, Table
 
 
+def by_coin(policies: Sequence[Policy], weights: Sequence[float]) -> Policy:
+    """One of some policies, by a coin at the start; the policy itself if it is the only one."""
+    return policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weights))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskSolution(Shown):
     """The policy with the least `objective` that keeps all `limits`, as `solve` found it.
@@ -114,7 +119,7 @@ class RiskSolution(Shown):
     def _price(self, limit: Limit, price: float) -> str:
         if price == 0:
             return f"{limit} holds anyway"
-        # A probability has no room for one unit more.
+        # A probability cannot be one unit more.
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
@@ -124,15 +129,8 @@ class RiskSolution(Shown):
             ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),
         ]
         if isinstance(self.policy, MixedPolicy):
-            facts.append(
-                (
-                    "policy",
-                    (
-                        "a coin at the start:"
-                        f" {', '.join(f'{weight:.6g}' for weight in self.policy.weights)}"
-                    ),
-                )
-            )
+            weights = ", ".join(f"{weight:.6g}" for weight in self.policy.weights)
+            facts.append(("policy", f"a coin at the start: {weights}"))
         table = Table(("measure", "limit", "value"), self._risks())
         return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
 

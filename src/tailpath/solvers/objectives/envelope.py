@@ -1,4 +1,4 @@
-"""Chords of convex curves, and the lowest of them at every place.
+"""Chords of convex curves, and the lowest of them at every risk.
 
 A curve is least mean against risk for one budget, convex and falling. A *chord* joins two points of
 it, so it lies above the curve. Each of its ends minimises mean + price * risk at some price, so the
@@ -6,25 +6,26 @@ line of that slope through it lies below the curve: with the least such price of
 (`steep`) and the largest of the right end (`flat`) the curve is caught in a triangle under the
 chord.
 
-The *envelope* of some chords is the lowest of them at every risk between two places. It is kept as
+The *envelope* of some chords is the lowest of them at every risk between two. It is stored as
 the risks at which another chord becomes the lowest, and which one that is. Where it does, the two
 may cross, or meet at an end of both, or the new one may begin below: a step.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray
 
-IntArray = NDArray[np.int64]
 #: The rows of an array of chords, one chord a column: risk, mean and price of the left end, and the
 #: price of the line below it; the same of the right end; and the number of the curve.
 X0, M0, FOUND0, STEEP, X1, M1, FOUND1, FLAT, CURVE = range(9)
 Chords = FloatArray
+#: The rows of an array of pieces of envelopes, one piece a column: whose it is, the
+#: risk at which it starts, and the chord that is the lowest from there on, -1 where there is none.
+GROUP, START, LOWEST = range(3)
 
 
 class Envelope(NamedTuple):
@@ -47,16 +48,12 @@ class Envelope(NamedTuple):
 
     def with_more(self, chords: Chords, more: IntArray) -> Envelope:
         """The envelope of these chords and some more."""
-        best = envelope_of(chords, more, float(self.start[0]), self.end)
-        group = np.repeat([0, 1], [len(self.start), len(best.start)])
-        both = _lower(
-            chords,
-            group,
-            np.append(self.start, best.start),
-            np.append(self.lowest, best.lowest),
-            self.end,
-        )
-        return Envelope(both[1], both[2], self.end)
+        others = envelope_of(chords, more, float(self.start[0]), self.end)
+        pieces = [
+            np.stack(np.broadcast_arrays(group, each.start, each.lowest))
+            for group, each in enumerate((self, others))
+        ]
+        return _as_envelope(_lower(chords, np.concatenate(pieces, axis=1), self.end), self.end)
 
 
 def heights(chords: Chords, which: IntArray, risk: FloatArray) -> FloatArray:
@@ -76,65 +73,55 @@ def envelope_of(chords: Chords, which: IntArray, low: float, high: float) -> Env
     """The envelope of some chords between two risks: the envelopes of every two, then of every two
     of these, and so on.
     """
+    which = which[(chords[X0][which] <= high) & (chords[X1][which] >= low)]
     x0, x1 = chords[X0][which], chords[X1][which]
-    inside = (x0 <= high) & (x1 >= low)
-    which, x0 = which[inside], x0[inside]
-    x1 = x1[inside]
-    count = len(which)
-    # A chord alone: none, the chord, none.
-    group = np.tile(np.arange(count), 3)
-    start = np.concatenate([np.full(count, low), np.maximum(x0, low), x1])
-    lowest = np.concatenate([np.full(count, -1), which, np.full(count, -1)])
-    mask = np.concatenate([np.ones(2 * count, dtype=np.bool_), x1 < high])
-    order = np.lexsort((np.repeat([0, 1, 2], count), start, group))
-    order = order[mask[order]]
-    group, start = group[order], start[order]
-    lowest = lowest[order]
-    while count > 1:
-        group, start, lowest = _lower(chords, group, start, lowest, high)
-        count = (count + 1) // 2
-    if count == 0:
+    if not len(which):
         return Envelope(np.array([low]), np.array([-1]), high)
-    _, start, lowest = _distinct(group, start, lowest)
-    return Envelope(start, lowest, high)
+    group, ends = np.arange(len(which)), x1 < high
+    # A chord alone: none, the chord, none.
+    parts = (group, low, -1), (group, np.maximum(x0, low), which), (group[ends], x1[ends], -1)
+    pieces = np.concatenate([np.stack(np.broadcast_arrays(*part)) for part in parts], axis=1)
+    pieces = pieces[:, np.lexsort((pieces[START], pieces[GROUP]))]
+    while pieces[GROUP, -1] > 0:
+        pieces = _lower(chords, pieces, high)
+    return _as_envelope(_distinct(pieces), high)
 
 
-def _lower(
-    chords: Chords, group: IntArray, start: FloatArray, lowest: IntArray, end: float
-) -> tuple[IntArray, FloatArray, IntArray]:
+def _as_envelope(pieces: FloatArray, end: float) -> Envelope:
+    return Envelope(pieces[START], pieces[LOWEST].astype(np.int64), end)
+
+
+def _lower(chords: Chords, pieces: FloatArray, end: float) -> FloatArray:
     """Of groups 0 and 1, 2 and 3, ... the envelope of both, as group 0, 1, ...; every group starts
-    at the same place.
+    at the same risk.
     """
-    if group[-1] % 2 == 0:
-        group, start = np.append(group, group[-1] + 1), np.append(start, start[0])
-        lowest = np.append(lowest, -1)
-    order = np.lexsort((start, group // 2))
-    pair, second = group[order] // 2, group[order] % 2
-    start, lowest = start[order], lowest[order]
-    position = np.arange(len(order))
-    one, two = (lowest[np.maximum.accumulate(np.where(second == k, position, 0))] for k in (0, 1))
-    # The last entry at a place knows what both groups have there.
-    pair, start, one, two = _distinct(pair, start, one, two)
+    if pieces[GROUP, -1] % 2 == 0:
+        nothing = [pieces[GROUP, -1] + 1, pieces[START, 0], -1.0]
+        pieces = np.column_stack([pieces, nothing])
+    pieces = pieces[:, np.lexsort((pieces[START], pieces[GROUP] // 2))]
+    second, position = pieces[GROUP] % 2, np.arange(pieces.shape[1])
+    one, two = (
+        pieces[LOWEST, np.maximum.accumulate(np.where(second == k, position, 0))] for k in (0, 1)
+    )
+    # The last entry at a risk knows what both groups have there.
+    pair, start, one, two = _distinct(np.stack([pieces[GROUP] // 2, pieces[START], one, two]))
     stop = np.where(np.append(pair[1:] == pair[:-1], False), np.append(start[1:], end), end)
     a, b = (
         np.stack([heights(chords, which, start), heights(chords, which, stop)])
-        for which in (one, two)
+        for which in (one.astype(np.int64), two.astype(np.int64))
     )
     first = np.where((b[0] < a[0]) | ((b[0] == a[0]) & (b[1] <= a[1])), two, one)
     then = np.where((b[1] < a[1]) | ((b[1] == a[1]) & (b[0] <= a[0])), two, one)
     crossed = np.flatnonzero(first != then)
     apart = np.abs(b[:, crossed] - a[:, crossed])
     cross = start[crossed] + apart[0] / (apart[0] + apart[1]) * (stop - start)[crossed]
-    pair, start, lowest = (
-        np.insert(each, crossed + 1, more)
-        for each, more in ((pair, pair[crossed]), (start, cross), (first, then[crossed]))
-    )
-    pair, start, lowest = _distinct(pair, start, lowest)
-    changes = np.append(True, (pair[1:] != pair[:-1]) | (lowest[1:] != lowest[:-1]))
-    return pair[changes], start[changes], lowest[changes]
+    more = np.stack([pair[crossed], cross, then[crossed]])
+    found = _distinct(np.insert(np.stack([pair, start, first]), crossed + 1, more, axis=1))
+    unlike = found[:, 1:] != found[:, :-1]
+    return found[:, np.append(True, unlike[GROUP] | unlike[LOWEST])]
 
 
-def _distinct(group: IntArray, start: FloatArray, *others: IntArray) -> tuple[Any, ...]:
-    """Of entries of one group with the same start the last."""
-    last = np.append((group[1:] != group[:-1]) | (start[1:] != start[:-1]), True)
-    return tuple(each[last] for each in (group, start, *others))
+def _distinct(pieces: FloatArray) -> FloatArray:
+    """Of pieces of one group with the same start the last."""
+    unlike = pieces[:, 1:] != pieces[:, :-1]
+    return pieces[:, np.append(unlike[GROUP] | unlike[START], True)]

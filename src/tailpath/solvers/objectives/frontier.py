@@ -30,13 +30,14 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, answers_confidence
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.policy import Policy
-from tailpath.risk.measure import Measure
+from tailpath.risk.measure import Measure, is_cvar
 from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
+from tailpath.solvers.exact.grid import both_ways, on_costs_of
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
 from tailpath.texts import Content, Table, count
 
@@ -175,12 +176,9 @@ class Frontier(Shown, Series[Corner]):
         below, rounding = self.floor or self, self.rounding
         safest = self.corners[0].risk
         low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
-        high = (
-            self._at(max(rounding.below(risk), safest))
-            if rounding.above(risk) >= safest
-            else math.inf
-        )
-        return low, high * (1 + rounding.share)
+        if rounding.above(risk) < safest:
+            return low, math.inf
+        return low, self._at(max(rounding.below(risk), safest)) * (1 + rounding.share)
 
     @property
     def _moved(self) -> tuple[Fraction, Fraction]:
@@ -249,28 +247,18 @@ class Frontier(Shown, Series[Corner]):
     def _content(self, most: int) -> Content:
         """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
         shown, columns = self.spread(most), self._columns()
-        headers = {
-            "corner": "corner",
-            "risk": str(self.measure),
-            "mean at least": "mean at least",
-            "mean": "mean",
-            "policies": "policies",
-        }
-        used = [key for key in headers if key in columns]
-        notes = (
-            [f"{len(shown)} of {count(len(self), 'corner')}, spread evenly"]
-            if len(shown) < len(self)
-            else []
-        )
+        every = ("corner", "risk", "mean at least", "mean", "policies")
+        used = [key for key in every if key in columns]
+        notes = []
+        if len(shown) < len(self):
+            notes.append(f"{len(shown)} of {count(len(self), 'corner')}, spread evenly")
         if self.gap > 0:
             notes.append(
                 f"the frontier lies no more than {self.gap:g} of the mean below these; tolerance 0"
                 " finds all corners"
             )
-        table = Table(
-            [headers[key] for key in used],
-            [[columns[key][point] for key in used] for point in shown],
-        )
+        headers = [str(self.measure) if key == "risk" else key for key in used]
+        table = Table(headers, [[columns[key][point] for key in used] for point in shown])
         return [table, *(["\n".join(notes)] if notes else [])]
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -281,11 +269,9 @@ class Frontier(Shown, Series[Corner]):
             "before": [corner.before for corner in self],
             "policies": [len(corner.parts) for corner in self],
         }
-        return (
-            each
-            if self.floor is None
-            else {**each, "mean at least": [self.bounds(corner.risk)[0] for corner in self]}
-        )
+        if self.floor is None:
+            return each
+        return {**each, "mean at least": [self.bounds(corner.risk)[0] for corner in self]}
 
     def _drawn(self) -> Any:
         return self.plot()
@@ -358,10 +344,12 @@ def frontier(
     if ssp.signed:
         return _of_reduced(ssp, risk, tolerance, delta, progress)
     if delta is None:
-        return Frontier(*_corners(ssp, risk, tolerance, progress))
+        return _frontier(ssp, risk, tolerance, progress)
     above, below = both_ways(ssp, delta)
-    floor = Frontier(*_corners(below, risk, tolerance, progress))
-    return Frontier(*_corners(above, risk, tolerance, progress, ssp), floor)
+    floor = _frontier(below, risk, tolerance, progress)
+    found = _frontier(above, risk, tolerance, progress)
+    corners = tuple(replace(corner, true=ssp) for corner in found.corners)
+    return replace(found, corners=corners, floor=floor)
 
 
 def _of_reduced(
@@ -387,14 +375,10 @@ def _of_reduced(
     return replace(found, corners=corners, measure=risk, floor=None, reduced=found)
 
 
-def _corners(
-    ssp: SSP,
-    risk: Measure,
-    tolerance: float | None,
-    progress: Progress | None,
-    true: SSP | None = None,
-) -> tuple[tuple[Corner, ...], Measure, float, Rounding]:
-    """The fields of a frontier."""
+def _frontier(
+    ssp: SSP, risk: Measure, tolerance: float | None, progress: Progress | None
+) -> Frontier:
+    """The frontier of a model with a cost unit."""
     require_unit(ssp)
     assert ssp.cost_unit is not None
     axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
@@ -403,21 +387,19 @@ def _corners(
         mean, (low, high) = expected.cost(), expected.bounds
         value = risk(evaluate_for(ssp, expected.policy, [risk]))
         rounding = Rounding(SAME + ((high - low) / mean if mean else 0.0), VANISHED)
-        return (Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean, true),), risk, 0.0, rounding
-    found = least_means(
-        MeanRisk(ssp, axis.criterion, axis.budgets[-1]), axis, None, tolerance, progress
-    )
+        corner = Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean)
+        return Frontier((corner,), risk, 0.0, rounding)
+    tables = MeanRisk(ssp, axis.criterion, axis.budgets[-1])
+    found = least_means(tables, axis, None, tolerance, progress)
     risk_unit = 1.0 if axis.criterion is LATE else unit
     corners = tuple(
-        Corner(
-            ssp, risk, point.mean * unit, point.risk * risk_unit, point.parts, before * unit, true
-        )
+        Corner(ssp, risk, point.mean * unit, point.risk * risk_unit, point.parts, before * unit)
         for point, before in found.corners()
     )
     # Corners that are left out lie on the lines between the others, up to `SAME`; and so much for
     # units.
     rounding = Rounding(found.rounding.share + 2 * SAME, found.rounding.slack * risk_unit)
-    return corners, risk, found.gap, rounding
+    return Frontier(corners, risk, found.gap, rounding)
 
 
 def check_on_grid(measure: Shortfall, unit: Fraction) -> None:
@@ -435,12 +417,8 @@ def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
     """
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
-    cvar = measure.curve is None and measure.tail is not None and measure.tail[0] == 1
-    if (
-        not cvar
-        and not isinstance(measure, Shortfall)
-        and (not isinstance(measure, Late) or measure.curve is None)
-    ):
+    deadline = isinstance(measure, Late) and measure.curve is not None
+    if not (is_cvar(measure) or deadline or isinstance(measure, Shortfall)):
         raise OptionError(
             f"a frontier is of the mean against cvar, late or shortfall, not {measure}"
         )
@@ -449,17 +427,12 @@ def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
     risk_neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
     if risk_neutral <= VANISHED:
         return None
-    if cvar:  # no budget beyond the CVaR of the risk-neutral policy can matter
-        assert measure.tail is not None
-        return Axis(
-            EXCESS,
-            range(math.floor(risk_neutral / float(unit) * (1 + SAME)) + 1),
-            1 / measure.tail[1],
-            1.0,
-        )
+    if measure.tail is not None:  # no budget beyond the CVaR of the risk-neutral policy can matter
+        most = math.floor(risk_neutral / float(unit) * (1 + SAME))
+        return Axis(EXCESS, range(most + 1), 1 / measure.tail[1], 1.0)
     if isinstance(measure, Late):
-        level = math.floor(in_units(measure.deadline, unit)) + 1
-        return Axis(LATE, range(level, level + 1), 1.0, 0.0) if level > 0 else None
-    assert isinstance(measure, Shortfall)
-    level = int(in_units(measure.budget, unit))
-    return Axis(EXCESS, range(level, level + 1), 1.0, 0.0) if level > 0 else None
+        criterion, level = LATE, math.floor(in_units(measure.deadline, unit)) + 1
+    else:
+        assert isinstance(measure, Shortfall)
+        criterion, level = EXCESS, int(in_units(measure.budget, unit))
+    return Axis(criterion, range(level, level + 1), 1.0, 0.0) if level > 0 else None

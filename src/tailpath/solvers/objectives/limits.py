@@ -28,13 +28,11 @@ from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.mixed import MixedPolicy
-from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
-from tailpath.solvers.objectives.answer import RiskSolution
+from tailpath.solvers.objectives.answer import RiskSolution, by_coin
 from tailpath.solvers.objectives.losses import Losses, Priced
 
 #: Column generation ends when the relative gap has fallen to this.
@@ -54,7 +52,6 @@ class LossRow:
     so much CVaR at `alpha`.
     """
 
-    measure: Measure
     curve: Curve
     factor: float
     alpha: float
@@ -62,17 +59,15 @@ class LossRow:
 
     def at(self, w: float) -> Curve:
         """The loss that remains when the budget of the CVaR is w."""
-        return (
-            self.curve + curve_of([(w, 0)], 1) * (self.factor / self.alpha)
-            if self.factor
-            else self.curve
-        )
+        if not self.factor:
+            return self.curve
+        return self.curve + curve_of([(w, 0)], 1) * (self.factor / self.alpha)
 
 
 def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
     """A measure as a row."""
     factor, alpha = measure.tail or (0.0, 1.0)
-    return LossRow(measure, measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
+    return LossRow(measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
 
 
 class Columns:
@@ -101,14 +96,12 @@ class Columns:
         largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
         tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
-        return (
-            math.inf
-            if mixture is None
-            else mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
-        )
+        if mixture is None:
+            return math.inf
+        return mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
 
     def add(self, weights: FloatArray) -> Priced:
-        """Minimise a sum of the losses and keep the policy."""
+        """Minimise a sum of the losses and store the policy."""
         priced = self.losses.price(weights)
         self.found.append(priced)
         return priced
@@ -129,11 +122,11 @@ class Columns:
 
     def _keeps(self, i: int) -> bool:
         """Whether limit `i` can be kept with those before it; one missed by rounding is moved."""
-        mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
-        slack = max(self.slack[i - 1], SLACK * abs(mixture.value))
-        if mixture.value > self.bounds[i - 1] + slack:
+        bound = self.bounds[i - 1]
+        least = self.descend(i, list(range(1, i)), enough=bound)[0].value
+        if least > bound + max(self.slack[i - 1], SLACK * abs(least)):
             return False
-        self.bounds[i - 1] = max(self.bounds[i - 1], mixture.value)
+        self.bounds[i - 1] = max(bound, least)
         return True
 
     def descend(
@@ -187,21 +180,25 @@ def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | No
     if not len(keeps):
         return None
     alone = int(keeps[np.argmin(cost[keeps])])
-    a, b = np.meshgrid(keeps, np.flatnonzero((risk > limit) & (cost < cost[alone])), indexing="ij")
-    share = (limit - risk[a]) / (risk[b] - risk[a])
-    mixed = cost[a] + share * (cost[b] - cost[a])
-    if not mixed.size or mixed.min() >= cost[alone]:
-        weights[alone] = 1.0
-        return Mixture(weights, np.zeros(1), float(cost[alone]))
-    at = np.unravel_index(int(np.argmin(mixed)), mixed.shape)
-    safe, bold = int(a[at]), int(b[at])
-    weights[safe], weights[bold] = 1 - share[at], share[at]
-    slope = (cost[safe] - cost[bold]) / (risk[bold] - risk[safe])
-    return Mixture(weights, np.array([slope]), float(mixed[at]))
+    weights[alone] = 1.0
+    value, slope = cost[alone], 0.0
+    cheaper = np.flatnonzero((risk > limit) & (cost < cost[alone]))
+    for safe in keeps if len(cheaper) else []:
+        share = (limit - risk[safe]) / (risk[cheaper] - risk[safe])
+        mixed = cost[safe] + share * (cost[cheaper] - cost[safe])
+        best = int(np.argmin(mixed))
+        if mixed[best] < value:
+            bold, value = cheaper[best], mixed[best]
+            weights[:] = 0.0
+            weights[[safe, bold]] = 1 - share[best], share[best]
+            slope = (cost[safe] - cost[bold]) / (risk[bold] - risk[safe])
+    return Mixture(weights, np.array([slope]), float(value))
 
 
 class BestMixture(NamedTuple):
-    """The best mixture for one budget of the CVaR, with bounds."""
+    """The best mixture for one budget of the CVaR, with bounds; and the best single policy that
+    was met on the way and keeps the limits, if there is one. `constant` is part of the value.
+    """
 
     value: float
     low: float
@@ -209,8 +206,8 @@ class BestMixture(NamedTuple):
     columns: Columns
     weights: FloatArray
     multipliers: FloatArray
-    single: float
-    single_column: int
+    single: Priced | None
+    constant: float
 
 
 def solve_limited(
@@ -225,68 +222,51 @@ def solve_limited(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
             " alone can be kept"
         )
-    if mix:
-        bounds = (low, max(best.high, best.value))
-        return RiskSolution(
-            ssp,
-            objective,
-            limits,
-            best.value,
-            bounds,
-            _mixture(best),
-            tuple(best.multipliers.tolist()),
-        )
-    if best.single_column < 0:
+    if not mix and best.single is None:
         raise InfeasibleError(
             "no single policy was found that keeps the limits; a mixture (mix=True) does"
         )
-    alone = best.columns.found[best.single_column]
-    policy = best.columns.losses.policy(alone.weights)
-    high = best.single + float(alone.off[0]) + 4 * UNIT * abs(best.single)
-    bounds = (low, max(best.high, high))
-    return RiskSolution(
-        ssp, objective, limits, best.single, bounds, policy, tuple(best.multipliers.tolist())
-    )
-
-
-def _mixture(best: BestMixture) -> Policy:
-    kept = [
-        (float(weight), priced)
-        for weight, priced in zip(best.weights, best.columns.found)
-        if weight > 4 * UNIT  # less is rounding, where one policy just keeps the limit
-    ]
-    members = tuple(best.columns.losses.policy(priced.weights) for _, priced in kept)
-    total = math.fsum(weight for weight, _ in kept)
-    return (
-        members[0]
-        if len(kept) == 1
-        else MixedPolicy(members, tuple(weight / total for weight, _ in kept))
-    )
+    losses, value = best.columns.losses, best.value
+    if mix or best.single is None:
+        # Less is rounding, where one policy just keeps the limit.
+        taken = np.flatnonzero(best.weights > 4 * UNIT)
+        share = best.weights[taken].tolist()
+        members = [best.columns.found[i] for i in taken.tolist()]
+        policies = [losses.policy(member.weights) for member in members]
+        policy, high = by_coin(policies, [each / math.fsum(share) for each in share]), value
+    else:
+        value = float(best.single.losses[0]) + best.constant
+        policy = losses.policy(best.single.weights)
+        high = value + float(best.single.off[0]) + 4 * UNIT * abs(value)
+    multipliers = tuple(best.multipliers.tolist())
+    bounds = low, max(best.high, high)
+    return RiskSolution(ssp, objective, limits, value, bounds, policy, multipliers)
 
 
 def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, float]:
-    """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them."""
+    """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them;
+    without CVaR budget 0 is all there is.
+    """
     assert ssp.cost_unit is not None
-    risky = [i for i, row in enumerate(rows) if row.factor > 0]
+    tail = next((i for i, row in enumerate(rows) if row.factor > 0), -1)
+    row, unit = rows[tail], float(ssp.cost_unit)
     sizes = np.array([row.bound for row in rows[1:]])
-    if not risky:
-        columns = Columns(Losses(ssp, [row.curve for row in rows]), sizes.copy(), sizes)
-        if not columns.feasible():
-            return None, math.inf
-        found = _descended(columns, 0.0)
-        return found, found.low
-    row, unit = rows[risky[0]], float(ssp.cost_unit)
-    is_objective = risky[0] == 0
-    # No CVaR is less than its budget, and the rest of the objective no less than it can be alone.
-    rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if is_objective else 0.0
+    budgets: Iterable[int] = [0]
+    least = 0.0
+    if tail == 0:
+        # No CVaR is less than its budget, and all else in the objective no less than it can be
+        # alone.
+        budgets, least = itertools.count(), Losses(ssp, [row.curve]).price(np.ones(1)).low
+    elif tail > 0:
+        budgets = _candidates(ssp, row)
     best: BestMixture | None = None
     lows: list[float] = []
-    for w in itertools.count() if is_objective else _candidates(ssp, row):
+    for w in budgets:
         paid = row.factor * w * unit
-        constant = paid if is_objective else 0.0
-        if best is not None and is_objective and constant + rest >= best.value:
+        constant = paid if tail == 0 else 0.0
+        if best is not None and tail == 0 and constant + least >= best.value:
             break
-        bounds = np.array([r.bound - paid * (i == risky[0]) for i, r in enumerate(rows)][1:])
+        bounds = np.array([r.bound - paid * (i == tail) for i, r in enumerate(rows)][1:])
         columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds, sizes)
         if best is not None:
             tried = columns.add(np.append(1.0, best.multipliers))
@@ -296,7 +276,7 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, flo
                 lows.append(bound)
                 continue
         if not columns.feasible():
-            if is_objective:  # the limits are the same for all budgets of the objective
+            if tail == 0:  # the limits are the same for all budgets of the objective
                 break
             continue
         found = _descended(columns, constant)
@@ -311,22 +291,21 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
     the way.
     """
     mixture, low = columns.descend(0, list(range(1, len(columns.bounds) + 1)))
-    weights = np.zeros(len(columns.found))
+    found, values = columns.found, columns.values
+    weights = np.zeros(len(found))
     weights[: len(mixture.weights)] = mixture.weights
-    values = columns.values
     keeps = np.all(values[:, 1:] <= columns.bounds + columns.slack, axis=1)
-    single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
-    lone = float(values[single, 0]) + constant if keeps.any() else math.inf
+    single = found[int(np.argmin(np.where(keeps, values[:, 0], np.inf)))] if keeps.any() else None
     high = columns.high()
     # Rounding decides about the limits: they count as kept, and what the mixture costs is charged
     # alone.
     if math.isinf(high):
-        off = np.array([priced.off[0] for priced in columns.found])
+        off = np.array([priced.off[0] for priced in found])
         high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
     away = 4 * UNIT * abs(constant)
     value, low = mixture.value + constant, low + constant - away
     high = high + constant + away
-    return BestMixture(value, low, high, columns, weights, mixture.multipliers, lone, single)
+    return BestMixture(value, low, high, columns, weights, mixture.multipliers, single, constant)
 
 
 def _candidates(ssp: SSP, row: LossRow) -> Iterable[int]:
@@ -334,15 +313,13 @@ def _candidates(ssp: SSP, row: LossRow) -> Iterable[int]:
     assert ssp.cost_unit is not None
     unit = float(ssp.cost_unit)
     least = min(min(row.curve.at), min(row.curve.after))
-    most = max(math.floor((row.bound - least) / row.factor / unit * (1 + SLACK)), -1)
+    most = math.floor((row.bound - least) / row.factor / unit * (1 + SLACK))
     if most < 0:
         return []
     layout = layout_of(ssp)
-    excess = (
-        fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
-    )
+    table = fill_table(layout, layout.objective(EXCESS, limit=float(most)))
+    excess = table.values[: most + 1, 0] * unit
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
-    return [
-        int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * abs(row.bound)
-    ]
+    easiest = np.argsort(-slack, kind="stable")
+    return [int(i) for i in easiest if slack[i] >= -SLACK * abs(row.bound)]

@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import BASE, SLOPE, TO_GO, Changes
+from tailpath.dp.budgets import BASE, SLOPE, TO_GO
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_multiples
@@ -48,7 +48,7 @@ LEVEL_BYTES = 44
 
 class Priced(NamedTuple):
     """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
-    which is no more than `off` above what is told. `weights` find the policy again.
+    which is no more than `off` above what is given. `weights` find the policy again.
     """
 
     value: float
@@ -62,24 +62,23 @@ class Priced(NamedTuple):
 class Losses:
     """Several losses over one model."""
 
-    def __init__(self, ssp: SSP, curves: Sequence[Curve], max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, ssp: SSP, curves: Sequence[Curve]) -> None:
         assert ssp.cost_unit is not None
         for curve in curves:
             if curve.slope < 0:
                 raise OptionError(
                     "a sum of measures falls without end for large costs; no policy is best then"
                 )
-        self.ssp, self.max_bytes = ssp, max_bytes
-        self.unit = ssp.cost_unit
+        self.ssp, self.unit = ssp, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
-        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > max_bytes:
+        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
             raise LimitExceededError(
-                f"{self.horizon} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser"
+                f"{self.horizon} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB; a coarser"
                 " grid (--delta, delta=) would help",
                 (0.0, math.inf),
             )
-        # Rows by the budget left: what arriving with it is worth. Row 0 is where the budget is
+        # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
         # spent.
         costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
         self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
@@ -101,9 +100,13 @@ class Losses:
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""
-        table, shift = self._fill(weights)
-        values = table.values[-1]
-        error_bound = error_bound_of(solve_expected(self.model), table.error)
+        worth = self._worth(weights)
+        shift = worth.min(axis=0)
+        values, error = worth[-1] - shift, 0.0
+        if not self.ssp.is_goal[self.ssp.start_index]:
+            table = self._table(weights)
+            values, error = table.values[-1], table.error
+        error_bound = error_bound_of(solve_expected(self.model), error)
         bounds = [
             self._bounds(value, by, error_bound)
             for value, by in zip(values, [weights, *np.eye(len(weights))])
@@ -149,27 +152,24 @@ class Losses:
         """The policy that `price` found for these weights."""
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
-        table, _ = self._fill(weights)
+        table = self._table(weights)
         policy = budget_policy(self.model, table, self.horizon, solve_expected(self.model).choices)
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
-    def _fill(self, weights: FloatArray) -> tuple[BudgetTable, FloatArray]:
-        """The table for a sum, criterion 0, with the losses themselves behind it; and what every
-        criterion was shifted by.
+    def _worth(self, weights: FloatArray) -> FloatArray:
+        """What arriving is worth by budget: in the sum, criterion 0, and in each loss behind it."""
+        return np.column_stack([self.worth @ weights, self.worth])
+
+    def _table(self, weights: FloatArray) -> BudgetTable:
+        """The table for a sum, with the losses themselves; each criterion is shifted to be 0 at
+        least.
         """
-        worth = np.column_stack([self.worth @ weights, self.worth])
+        worth = self._worth(weights)
+        worth -= worth.min(axis=0)
         slope = np.append(self.slope @ weights, self.slope)
-        shift = worth.min(axis=0)
         criteria = np.zeros((len(slope), 4))
-        criteria[:, BASE] = worth[0] - shift
+        criteria[:, BASE] = worth[0]
         criteria[:, SLOPE] = slope
         criteria[:, TO_GO] = slope
-        if self.ssp.is_goal[self.ssp.start_index]:
-            arrived = worth[-1] - shift
-            nothing = np.zeros(0, dtype=np.int64)
-            one = np.zeros(1, dtype=np.int64)
-            no_layout: Any = None
-            no_changes = Changes(nothing, nothing, nothing)
-            return BudgetTable(no_layout, one, one, arrived[None, :], no_changes, 0.0), shift
         objective = self._layout.objective(criteria, limit=float(self.horizon))
-        return fill_table(self._layout, objective, worth - shift, max_bytes=self.max_bytes), shift
+        return fill_table(self._layout, objective, worth)

@@ -21,7 +21,6 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import error_bound_of
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import (
-    MAX_BYTES,
     BudgetTable,
     always_risk_neutral,
     budget_policy,
@@ -42,10 +41,10 @@ class MeanRisk:
     infinite one the safest.
     """
 
-    def __init__(self, ssp: SSP, risk: FloatArray, limit: int, max_bytes: int = MAX_BYTES) -> None:
+    def __init__(self, ssp: SSP, risk: FloatArray, limit: int) -> None:
         assert ssp.cost_unit is not None
         self.ssp, self.risk = ssp, risk
-        self.limit, self.max_bytes = limit, max_bytes
+        self.limit = limit
         self.expected = solve_expected(ssp)
         self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0
@@ -61,7 +60,7 @@ class MeanRisk:
         self.tables += 2
         values = self._fill(math.inf, self.limit).values
         objective = self.layout.objective(self.risk, limit=float(self.limit))
-        least = fill_table(self.layout, objective, max_bytes=self.max_bytes).values[:, 0]
+        least = fill_table(self.layout, objective).values[:, 0]
         with np.errstate(invalid="ignore", divide="ignore"):
             self._hidden = float(np.max(values[:, 0] / least - 1, where=least > 0, initial=0.0))
         return values[:, 0], values[:, 1]
@@ -78,14 +77,9 @@ class MeanRisk:
         for first in range(0, len(prices), self.at_once):
             few = np.array(prices[first : first + self.at_once])
             if len(few) > 1:
-                objective = self.layout.objective(
-                    np.stack([MEAN, self.risk]), prices=few, limit=float(limit)
-                )
-                found.append(
-                    fill_table(self.layout, objective, max_bytes=self.max_bytes).values.transpose(
-                        2, 1, 0
-                    )
-                )
+                criteria = np.stack([MEAN, self.risk])
+                objective = self.layout.objective(criteria, prices=few, limit=float(limit))
+                found.append(fill_table(self.layout, objective).values.transpose(2, 1, 0))
             else:
                 found.append(self._fill(float(few[0]), limit).values.T[None, 1:])
         both = np.concatenate(found)
@@ -101,12 +95,8 @@ class MeanRisk:
         """How many prices are asked in one sweep: joint blocks are solved for one at a time."""
         if self.layout.nodes.block_joint.any():
             return 1
-        return int(
-            np.clip(
-                VALUES_AT_ONCE // (2 * self.layout.n * (self.layout.reach(self.limit) + 1)),
-                *AT_ONCE,
-            )
-        )
+        values = 2 * self.layout.n * (self.layout.reach(self.limit) + 1)
+        return int(np.clip(VALUES_AT_ONCE // values, *AT_ONCE))
 
     def error(self) -> tuple[float, float]:
         """By how much risks and means may be off: relatively, and in cost units on top of it.
@@ -142,6 +132,6 @@ class MeanRisk:
         objective = self.layout.objective(
             criteria, limit=float(limit), tie=SAME_VALUE if safest else 0.0
         )
-        table = fill_table(self.layout, objective, max_bytes=self.max_bytes)
+        table = fill_table(self.layout, objective)
         self._per_level = max(self._per_level, table.error)
         return table

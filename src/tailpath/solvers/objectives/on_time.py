@@ -5,7 +5,7 @@
     P(., t) = 0 for t < 0
 
 What is computed is the probability of being late, 1 - P, so that a lateness of 1e-12 keeps its
-digits. The time left is all that a policy has to remember. Choices that are as good, within
+digits. The remaining time is all that a policy has to remember. Choices that are as good, within
 `SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any
 more, stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any
 policy.
@@ -21,7 +21,6 @@ largest probability of arriving at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -35,9 +34,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import LATE, MEAN
-from tailpath.dp.fill import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
-from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import as_fraction, in_units
@@ -49,7 +46,8 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, answers_confidence, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.grid import both_ways
+from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.parts import PartTable
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
@@ -60,7 +58,6 @@ from tailpath.solvers.exact.table import (
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
-from tailpath.solvers.objectives.rounding import both_ways, require_unit
 from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
@@ -149,15 +146,9 @@ class OnTimeSolution(Record):
         0.1
         """
         level = self._level(t)
-        return (
-            1.0
-            if level < 0
-            else (
-                self.missed[0]
-                if math.isinf(t)
-                else float(self.lateness[min(level, len(self.lateness) - 1)])
-            )
-        )
+        if level < 0 or math.isinf(t):
+            return 1.0 if level < 0 else self.missed[0]
+        return float(self.lateness[min(level, len(self.lateness) - 1)])
 
     def bounds(self, t: float) -> tuple[float, float]:
         """Proved bounds on `probability(t)`.
@@ -191,17 +182,13 @@ class OnTimeSolution(Record):
         if self.floor is not None:
             return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
         level = self._level(t)
-        if level < 0:
-            return 1.0, 1.0
+        if level < 0 or math.isinf(t):
+            return (1.0, 1.0) if level < 0 else self.missed
         known = min(level, len(self.lateness) - 1)
         value, error = float(self.lateness[known]), min((known + 2) * self.error + 4e-16, 1.0)
-        low, high = (
-            value * (1 - error),
-            min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250,
-        )
-        if level > known:  # beyond the table less may be late, but no less than never arrives
-            low = self.missed[0]
-        return self.missed if math.isinf(t) else (low, high)
+        high = min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250
+        # Beyond the table less may be late, but no less than never arrives.
+        return self.missed[0] if level > known else value * (1 - error), high
 
     def var(self, alpha: float) -> float:
         """The least VaR of any policy: the least t with a lateness of at most `alpha`.
@@ -274,7 +261,7 @@ class OnTimeSolution(Record):
         return self.latest.spent(choices)
 
     def _level(self, t: float) -> int:
-        """The deadline `t` in whole units, rounded down."""
+        """The deadline `t` in units, rounded down."""
         if math.isnan(t) or t > self.deadline:
             raise OptionError(
                 f"the table was made for deadlines up to {self.deadline:g}; solve with"
@@ -376,35 +363,28 @@ def solve_on_time(
             return _against(ssp, deadline, nature, delta, max_bytes)
         ssp = ssp.inside
     deadline = check_amount(deadline, "a deadline", signed=ssp.signed)
+    how: Any = {"max_bytes": max_bytes, "progress": progress}
     if ssp.signed:
-        left = (
-            deadline
-            if math.isinf(deadline)
-            else max(float(exact_cost(deadline, ssp) - ssp.shift), 0.0)
-        )
-        found = solve_on_time(
-            ssp.reduced, left, delta=delta, max_bytes=max_bytes, progress=progress
-        )
-        floor = (
-            None
-            if found.floor is None
-            else replace(found.floor, deadline=deadline, latest=found.floor.latest.on(ssp))
-        )
-        return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
+        finite = math.isfinite(deadline)
+        more = max(float(exact_cost(deadline, ssp) - ssp.shift), 0.0) if finite else deadline
+        return _on(ssp, solve_on_time(ssp.reduced, more, delta=delta, **how), deadline)
     if delta is not None:
         upper, lower = (
-            solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress, comm=comm)
-            for model in both_ways(ssp, delta)
+            solve_on_time(model, deadline, comm=comm, **how) for model in both_ways(ssp, delta)
         )
         return replace(upper, latest=upper.latest.on(ssp), floor=lower)
     require_unit(ssp)
     assert ssp.cost_unit is not None
-    lateness = partial(_lateness, max_bytes=max_bytes, progress=progress, way=way_of(comm))
+    how["way"] = way_of(comm)
     if math.isinf(deadline):
-        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], max_bytes, lateness)
-    return _until(
-        ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, max_bytes, lateness
-    )
+        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], **how)
+    return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, **how)
+
+
+def _on(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
+    """What was found for the reduced model, as that of the model with costs as given."""
+    floor = None if found.floor is None else _on(ssp, found.floor, deadline)
+    return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
 
 
 def _against(
@@ -420,11 +400,7 @@ def _against(
     require_unit(model.inside)
     assert model.cost_unit is not None
     units = math.floor(in_units(deadline, model.cost_unit))
-    if LEVEL_BYTES * units > max_bytes:
-        raise LimitExceededError(
-            f"{units} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
-            (0.0, math.inf),
-        )
+    _check_levels(units, max_bytes)
     lateness, error, policy = robust_lateness(model, units, nature, max_bytes)
     return OnTimeSolution(deadline, lateness, (0.0, 1.0), error, policy)
 
@@ -447,15 +423,8 @@ def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
     """The solution for all deadlines, its table ending where no more than `alpha` is late, if that
     can be.
     """
-    missed = _missed(ssp)
-    return _until(
-        ssp,
-        math.inf,
-        math.inf,
-        alpha if alpha >= missed[0] else missed[1] + LEFT,
-        MAX_BYTES,
-        _lateness,
-    )
+    least, most = _missed(ssp)
+    return _until(ssp, math.inf, math.inf, alpha if alpha >= least else most + LEFT)
 
 
 @found_once
@@ -468,13 +437,17 @@ def _missed(ssp: SSP) -> tuple[float, float]:
     return max(least, 0.0), max(most, 0.0)
 
 
+def _check_levels(levels: int, max_bytes: int) -> None:
+    """Refuse more levels than the memory allowed can take."""
+    if LEVEL_BYTES * levels > max_bytes:
+        raise LimitExceededError(
+            f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
+            (0.0, math.inf),
+        )
+
+
 def _until(
-    ssp: SSP,
-    units: float,
-    deadline: float,
-    late: float,
-    max_bytes: int,
-    lateness_of: Callable[..., Any],
+    ssp: SSP, units: float, deadline: float, late: float, max_bytes: int = MAX_BYTES, **how: Any
 ) -> OnTimeSolution:
     """The table up to a deadline of some units, or until no more than `late` are late, or can be
     prevented from it.
@@ -483,24 +456,14 @@ def _until(
     some = SHORT if math.isinf(units) else LONG
     while True:
         last = int(min(some, units))
-        if LEVEL_BYTES * last > max_bytes:
-            raise LimitExceededError(
-                f"{last} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
-                (0.0, math.inf),
-            )
-        lateness, error, policy = lateness_of(ssp, last)
+        _check_levels(last, max_bytes)
+        lateness, error, policy = _lateness(ssp, last, max_bytes=max_bytes, **how)
         if last == units or lateness[-1] <= max(late, missed[1]) * (1 + SAME_MASS):
             return OnTimeSolution(deadline, lateness, missed, error, policy)
         some *= 2
 
 
-def _lateness(
-    ssp: SSP,
-    units: int,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-    way: Fill = fill,
-) -> tuple[FloatArray, float, BudgetPolicy]:
+def _lateness(ssp: SSP, units: int, **how: Any) -> tuple[FloatArray, float, BudgetPolicy]:
     """The lateness for deadlines up to some units. A cost of t is on time with t left, so the
     budget is one unit more than the deadline.
     """
@@ -510,7 +473,7 @@ def _lateness(
         return np.zeros(1), 0.0, always_risk_neutral(ssp, expected.choices)
     layout = layout_of(model, "late")
     objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
-    table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress, way=way)
+    table = fill_table(layout, objective, **how)
     policy = budget_policy(model, table, units + 1, expected.choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
     return table.values[1:, 0].copy(), table.error, policy
@@ -520,24 +483,17 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     """The least cost at which any run arrives, in units, and the choices along it; infinite if
     there is none.
     """
-    source = ssp.choice_state[ssp.outcome_choice]
+    rows, level = ssp.by_state, ssp.outcome_level
     least = np.full(ssp.n_states, np.inf)
     order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
-    cheapest_tree(
-        offsets_of(source, ssp.n_states),
-        ssp.outcome_target,
-        ssp.outcome_level.astype(np.float64),
-        ssp.start_index,
-        least,
-        order,
-        before,
-    )
+    edges = rows.row_start, rows.target, level.astype(np.float64)
+    cheapest_tree(*edges, ssp.start_index, least, order, before)
     at_goals = np.where(ssp.is_goal, least, np.inf)
     state = int(np.argmin(at_goals))
     cost, choices = float(at_goals[state]), []
     while state != ssp.start_index and cost < np.inf:
-        edges = np.flatnonzero((source == before[state]) & (ssp.outcome_target == state))
-        choices.append(int(ssp.outcome_choice[edges[np.argmin(ssp.outcome_level[edges])]]))
+        between = np.flatnonzero((rows.source == before[state]) & (rows.target == state))
+        choices.append(int(ssp.outcome_choice[between[np.argmin(level[between])]]))
         state = int(before[state])
     return cost, choices
 

@@ -2,7 +2,7 @@
 
 A table for a price k (`mean_risk.py`) minimises mean + k * risk: for *every* budget it gives a
 point of the curve of that budget (`trade.py`), and a line of slope -k below it. So every curve is
-kept between chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the
+held between chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the
 envelope of all chords found so far, at a risk that is asked for. Then the price that is its slope
 is asked for: it finds a point below the chord, which splits it, or proves that there is none. In
 the end no curve lies below the envelope anywhere. One limit is the same search with one risk asked
@@ -19,8 +19,9 @@ import math
 import numpy as np
 
 from tailpath.errors import LimitExceededError
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray
 from tailpath.options import Progress
+from tailpath.solvers.exact.table import MAX_BYTES
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FLAT,
@@ -32,7 +33,6 @@ from tailpath.solvers.objectives.envelope import (
     X0,
     X1,
     Chords,
-    IntArray,
     envelope_of,
     slopes,
 )
@@ -46,7 +46,7 @@ WIDE, MOST_TABLES = 0.05, 8
 #: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
 #: do.
 LARGE, CLOSE = 10**10, 1e-6
-#: Chords are held against so many places of the envelope at a time.
+#: Chords are held against so many pieces of the envelope at a time.
 PAIRS = 2**20
 #: What a budget takes, in bytes: its curve, and its points for one price.
 CURVE_BYTES, POINT_BYTES = 600, 48
@@ -83,12 +83,12 @@ class _Search:
         self.tables, self.axis = tables, axis
         self.asked = 0
         self.budgets = np.arange(axis.budgets.start, axis.budgets.stop)
-        self.most = (tables.max_bytes - CURVE_BYTES * axis.budgets[-1]) // (
+        self.most = (MAX_BYTES - CURVE_BYTES * axis.budgets[-1]) // (
             POINT_BYTES * axis.budgets.stop
         )
         if self.most < tables.at_once:
             raise LimitExceededError(
-                f"{axis.budgets[-1]} cost levels need more than {tables.max_bytes / 2**30:.3g} GiB;"
+                f"{axis.budgets[-1]} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB;"
                 " a coarser grid (--delta, delta=) would help",
                 (0.0, math.inf),
             )

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, overload
 
@@ -33,18 +34,19 @@ from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import answers_confidence, warn_of_confidence
 from tailpath.risk.curves import Curve
-from tailpath.risk.measure import Limit, Measure, Sum
+from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
+from tailpath.solvers.exact.grid import both_ways, check_rising, on_costs_of
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
-from tailpath.solvers.objectives.limits import row_of, solve_limited
+from tailpath.solvers.objectives.limits import LossRow, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses
 from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, check_rising, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import Axis, mixed
 from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 
@@ -163,35 +165,31 @@ def solve(
         _check_size(ssp, measure)
     best = _alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
-        return RiskSolution(
-            ssp, goal, limits, best.value, best.bounds, best.policy, (0.0,) * len(limits)
-        )
+        return replace(best, limits=limits, multipliers=(0.0,) * len(limits))
     _check_each(ssp, limits)
     if isinstance(goal, VaR):
         return _least_var(ssp, goal, limits, mix)
-    if isinstance(goal, Mean) and len(limits) == 1 and _is_cvar(limits[0].measure):
+    if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
         return _least_mean(ssp, limits[0], mix)
     tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
     if tail is not None and len(limits) > 1:
         # A limit on CVaR takes a search for each of its budgets, so it is worth to see first
         # whether it matters.
-        found = solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix=mix)
+        found: RiskSolution = solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix=mix)
         if _keeps(found, limits[tail]):
-            multipliers = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
-            return RiskSolution(
-                ssp, goal, limits, found.value, found.bounds, found.policy, multipliers
-            )
-    rows = [row_of(_as_expectation(goal)), *(_row_of_limit(limit) for limit in limits)]
+            prices = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
+            return replace(found, limits=limits, multipliers=prices)
+    rows = [_row(limit.measure, limit.bound) for limit in limits]
     try:
-        return solve_limited(ssp, goal, limits, rows, mix)
+        return solve_limited(ssp, goal, limits, [_row(goal), *rows], mix)
     except InfeasibleError as error:
         if error.least is not None or len(limits) < 2 or not mix:
             raise
         *others, last = limits
         least = solve(ssp, last.measure, others).value
-        kept = " and ".join(str(limit) for limit in others)
+        under = " and ".join(map(str, others))
         raise InfeasibleError(
-            f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}",
+            f"no policy keeps {last} with {under}: {last.measure} is then at least {least:.6g}",
             least,
         ) from None
 
@@ -203,53 +201,40 @@ def _of_reduced(
     reduced, by = ssp.reduced, ssp.shift
     unit = reduced.cost_unit if delta is None else None
     asked, constant = goal.moved(by, unit)
+    moved = [limit.moved(by, unit) for limit in limits]
     try:
-        found = solve(
-            reduced, asked, [limit.moved(by, unit) for limit in limits], mix=mix, delta=delta
-        )
+        found = solve(reduced, asked, moved, mix=mix, delta=delta)
     except InfeasibleError as error:
         if len(limits) != 1 or error.least is None:
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
-        least = shifted(error.least, limits[0].measure.moved(by, unit)[1])
-        raise InfeasibleError(
-            f"no policy keeps {limits[0]}: {limits[0].measure} is at least {least:.6g}", least
+        raise _kept_by_none(
+            limits[0], shifted(error.least, limits[0].measure.moved(by, unit)[1])
         ) from None
     if isinstance(goal, VaR) and unit is not None:  # possible costs, which are multiples of it
         ends = shifted_costs(np.array([found.value, *found.bounds]), unit, constant)
-        value, *bounds = (float(end) for end in ends)
+        value, low, high = ends.tolist()
     else:
-        value = shifted(found.value, constant)
+        value, away = shifted(found.value, constant), _moved_by_rounding(goal, asked, by)
         low, high = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
-        away = _moved_by_rounding(goal, asked, by)
-        bounds = [low - away, high + away]
-    return RiskSolution(
-        ssp,
-        goal,
-        limits,
-        value,
-        (bounds[0], bounds[1]),
-        on_costs_of(found.policy, ssp),
-        found.multipliers,
-    )
+        low, high = low - away, high + away
+    policy = on_costs_of(found.policy, ssp)
+    return RiskSolution(ssp, goal, limits, value, (low, high), policy, found.multipliers)
 
 
 def _moved_by_rounding(goal: Measure, asked: Measure, by: Fraction) -> float:
-    """What the value may be off by since places that were moved are the nearest floats: mostly
+    """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
     nothing."""
     total = 0.0
     for (factor, old), (_, new) in zip(goal.terms, asked.terms):
-        before, after = old.curve, new.curve
-        if before is not None and after is not None and not isinstance(old, (Late, Mean)):
-            off = max(
-                abs(float(there - (here - by)))
-                for here, there in zip(before.breakpoints, after.breakpoints)
-            )
-            total += abs(factor) * off * before.steepest * 2
+        if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
+            pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
+            off = max(abs(float(there - (here - by))) for here, there in pairs)
+            total += abs(factor) * off * old.curve.steepest * 2
     return total
 
 
 def _against(
-    model: IntervalSSP, objective: Any, limits: tuple[Any, ...], delta: Any, nature: str
+    model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
     """Without limits, on a model with intervals."""
     if limits:
@@ -280,10 +265,8 @@ def _rounded(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
             None,
         ) from None
-    bounds = (lower.bounds[0], upper.bounds[1])
-    return RiskSolution(
-        ssp, goal, limits, upper.value, bounds, on_costs_of(upper.policy, ssp), upper.multipliers
-    )
+    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_costs_of(upper.policy, ssp)
+    return replace(upper, ssp=ssp, bounds=bounds, policy=policy)
 
 
 def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
@@ -300,14 +283,12 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
         found = solve_on_time(ssp, max(goal.deadline, 0.0))
         late, bounds = found.late(goal.deadline), found.late_bounds(goal.deadline)
         return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
-    tail, curve = goal.tail, _as_expectation(goal).curve
-    if tail is None:
-        assert curve is not None
-        return _within(ssp, goal) or _least_loss(ssp, goal, curve)
-    mean = _factor_of_mean(goal)
+    row, mean = _row(goal), _factor_of_mean(goal)
+    if row.factor == 0:
+        return _within(ssp, goal) or _least_loss(ssp, goal, row.curve)
     if mean is None:
-        return solve_limited(ssp, goal, (), [row_of(goal)], mix=True)
-    factor, alpha = tail
+        return solve_limited(ssp, goal, (), [row], mix=True)
+    factor, alpha = row.factor, row.alpha
     scale = mean + factor
     best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
     low, high = best.bounds(alpha)
@@ -333,37 +314,26 @@ def _within(ssp: SSP, goal: Measure) -> RiskSolution | None:
     """
     assert ssp.cost_unit is not None
     mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
-    rest = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
-    if (
-        mean < 0
-        or rest.curve is None
-        or rest.curve.slope < 0
-        or rest.curve.units(ssp.cost_unit) <= LONG
-    ):
+    others = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
+    curve = others.curve
+    if mean < 0 or curve is None or curve.slope < 0 or curve.units(ssp.cost_unit) <= LONG:
         return None
     if not almost_sure_states(ssp)[0][ssp.start_index]:
         return None
-    expected, least = solve_expected(ssp), min(*rest.curve.at, *rest.curve.after)
+    expected, least = solve_expected(ssp), min(*curve.at, *curve.after)
     try:
-        high = max(
-            evaluate_for(ssp, expected.policy, [rest], max_nodes=MOST_NODES).bounds(rest)[1], least
-        )
+        costs = evaluate_for(ssp, expected.policy, [others], max_nodes=MOST_NODES)
     except LimitExceededError:
         return None
+    high = max(costs.bounds(others)[1], least)
     # What an evaluation cannot tell from nobody may still have its way before it.
     longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
-    if high - least > 100 * NOBODY * (1 + abs(least) + rest.curve.slope * longest):
+    if high - least > 100 * NOBODY * (1 + abs(least) + curve.slope * longest):
         return None
     low, up = (mean * bound for bound in expected.bounds)
-    away = 4 * UNIT * (mean * expected.bounds[1] + abs(least)) if mean else 0.0
-    return RiskSolution(
-        ssp,
-        goal,
-        (),
-        mean * expected.cost() + least,
-        (low + least - away, up + high + away),
-        expected.policy,
-    )
+    away = 4 * UNIT * (up + abs(least)) if mean else 0.0
+    value, bounds = mean * expected.cost() + least, (low + least - away, up + high + away)
+    return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
 
 
 def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
@@ -385,10 +355,8 @@ def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
 
 def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
     """Refuse what no solver here takes."""
-    if (
-        sum(measure.tail is not None for measure in (goal, *(limit.measure for limit in limits)))
-        > 1
-    ):
+    measures = (goal, *(limit.measure for limit in limits))
+    if sum(measure.tail is not None for measure in measures) > 1:
         raise OptionError("at most one CVaR may occur in objective and limits together")
     for limit in limits:
         if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
@@ -421,10 +389,13 @@ def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
         least = _alone(ssp, limit.measure)
         slack = SLACK * abs(limit.bound) if math.isfinite(limit.bound) else 0.0
         if least.bounds[0] > limit.bound + slack and least.value > limit.bound:
-            raise InfeasibleError(
-                f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}",
-                least.value,
-            )
+            raise _kept_by_none(limit, least.value)
+
+
+def _kept_by_none(limit: Limit, least: float) -> InfeasibleError:
+    return InfeasibleError(
+        f"no policy keeps {limit}: {limit.measure} is at least {least:.6g}", least
+    )
 
 
 def _keeps(found: RiskSolution, limit: Limit) -> bool:
@@ -449,35 +420,27 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
     low, high = -1, max(round(on_time_until(ssp, goal.alpha).var(goal.alpha) / float(unit)), 1)
     while lateness(high).value > goal.alpha * (1 + SLACK):
         low, high = high, 2 * high
-        if high * unit > 10**7 * unit:
+        if high > 10**7:
             raise InfeasibleError(
                 f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}"
             )
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (
-            (low, middle) if lateness(middle).value <= goal.alpha * (1 + SLACK) else (middle, high)
-        )
-    best, t = lateness(high), float(high * unit)
+        enough = lateness(middle).value <= goal.alpha * (1 + SLACK)
+        low, high = (low, middle) if enough else (middle, high)
+    policy, t = lateness(high).policy, float(high * unit)
     # What no single policy was found to do a mixture may, and a lower bound holds for that, too.
     least = t if mix else _least_var(ssp, goal, limits, mix=True).value
-    return RiskSolution(ssp, goal, limits, t, (min(least, t), t), best.policy, (0.0,) * len(limits))
+    return RiskSolution(ssp, goal, limits, t, (min(least, t), t), policy, (0.0,) * len(limits))
 
 
-def _as_expectation(measure: Measure) -> Measure:
+def _row(measure: Measure, bound: float = math.inf) -> LossRow:
+    """A measure as a row; VaR_alpha <= t is a limit on being late."""
+    if isinstance(measure, VaR):
+        return row_of(Late(bound), measure.alpha)
     if measure.curve is None and measure.tail is None:
         raise OptionError(f"{measure} can only be minimised alone or without limits")
-    return measure
-
-
-def _row_of_limit(limit: Limit) -> Any:
-    if isinstance(limit.measure, VaR):
-        return row_of(Late(limit.bound), limit.measure.alpha)
-    return row_of(_as_expectation(limit.measure), limit.bound)
-
-
-def _is_cvar(measure: Measure) -> bool:
-    return measure.curve is None and measure.tail is not None and measure.tail[0] == 1
+    return row_of(measure, bound)
 
 
 def _factor_of_mean(measure: Measure) -> float | None:

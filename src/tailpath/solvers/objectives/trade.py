@@ -10,7 +10,7 @@ CVaR
 so with the risk w + E (Z - w)+ / alpha every budget has a curve, and the least mean at a risk is
 the lowest of them all there. This envelope is not convex where the best budget changes, and falls
 in a step where a curve begins below all others. A mixture on the curve of w may have less CVaR than
-its place says, by another budget; but then the curve of that budget is as low before this place,
+the point says, by another budget; but then the curve of that budget is as low before this point,
 and it is no corner: on the envelope every risk is that of its policy.
 
 **Rounding.** Tables are off by a share e of risk and mean. Then the true least mean at b lies
@@ -28,8 +28,8 @@ import numpy as np
 
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import FloatArray
-from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
+from tailpath.solvers.objectives.answer import by_coin
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FOUND0,
@@ -85,7 +85,7 @@ class Point(NamedTuple):
     parts: tuple[Part, ...]
 
 
-#: A place, and the least mean just before it.
+#: A point, and the least mean just before it.
 Corner = tuple[Point, float]
 
 
@@ -156,7 +156,7 @@ class Trade:
         return [Point(a[x], a[m], ((1.0, a[found] * factor, budget),)) for x, m, found in rows]
 
     def _on_chord(self, chord: int, risk: float) -> Point:
-        """A place on a chord as a mixture of its ends, or the end that it is."""
+        """A point on a chord as a mixture of its ends, or the end that it is."""
         a, b = self._ends(chord)
         if risk <= a.risk * (1 + SAME) or risk >= b.risk * (1 - SAME):
             return a if risk <= a.risk * (1 + SAME) else b
@@ -167,13 +167,12 @@ class Trade:
 
 def mixed(tables: MeanRisk, parts: tuple[Part, ...]) -> Policy:
     """The policy with these parts."""
-    policies = tuple(tables.policy(price, budget) for _, price, budget in parts)
-    weights = tuple(weight for weight, _, _ in parts)
-    return policies[0] if len(parts) == 1 else MixedPolicy(policies, weights)
+    policies = [tables.policy(price, budget) for _, price, budget in parts]
+    return by_coin(policies, [weight for weight, _, _ in parts])
 
 
 def _falling(corners: list[Corner]) -> list[Corner]:
-    """The places whose mean is lower than all before, of several at one risk the lowest."""
+    """The points whose mean is lower than all before, of several at one risk the lowest."""
     found = corners[:1]
     for point, before in corners[1:]:
         last = found[-1][0]
@@ -187,7 +186,7 @@ def _falling(corners: list[Corner]) -> list[Corner]:
 
 
 def _without_straight(corners: list[Corner]) -> list[Corner]:
-    """Without places on the straight line between others."""
+    """Without points on the straight line between others."""
     found: list[Corner] = corners[:1]
     waiting: list[Corner] = []
     for point, before in corners[1:]:
@@ -202,7 +201,7 @@ def _without_straight(corners: list[Corner]) -> list[Corner]:
 
 
 def _apart(start: Point, end: Point, mean: float, between: Point) -> float:
-    """How far a place is from the line that goes from the start to a mean at the end's risk,
+    """How far a point is from the line that goes from the start to a mean at the end's risk,
     relatively.
     """
     slope = (start.mean - mean) / (end.risk - start.risk)

@@ -105,8 +105,8 @@ def solve_cvar_interpolation(
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
     programs = TailPrograms()
     by_programs = Operator(
-        lambda augmented, team, slack: program_sweep(augmented, programs),
-        lambda augmented, team, rule: _tables(augmented, programs, rule),
+        lambda augmented, pool, slack: program_sweep(augmented, programs),
+        lambda augmented, pool, rule: _tables(augmented, programs, rule),
     )
     solution = solve_by_sweeps(ssp, atoms, settings, by_programs, 1, progress, inner)
     return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
@@ -153,35 +153,30 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     """The greedy choices, with the factors of the vertices that the programs return, or by another
     rule from the values.
     """
-    model = augmented.model
-    atoms = model.atoms.tolist()
-    choice: IntArray = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
-    var = np.zeros(choice.shape)
-    runs: list[list[FloatArray]] = []
-    scratch = new_scratch(model)
+    model, scratch = augmented.model, new_scratch(augmented.model)
+    choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
+    var, runs = np.zeros(choice.shape), [np.empty(0)]
     for node in range(augmented.n):
-        best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
         merge_node(model, augmented.work.slope, node, scratch)
-        own = model.own[model.grid[node]]
-        first = model.node_choices[node]
-        for k in range(first, model.node_choices[node + 1]):
-            areas = _areas(augmented, programs, k, own)
-            factors = _factors(augmented, programs, k)
-            for row, i in enumerate(np.flatnonzero(own).tolist()):
-                if beats(areas[i], best[i], atoms[i] * model.floor):
-                    best[i], run[i] = areas[i], factors[row]
-                    choice[node, i], var[node, i] = k, scratch.var[k - first, i]
-        for i in np.flatnonzero(~own).tolist():  # nobody gets there
-            choice[node, i] = first
-            run[i] = np.ones(len(members(model.choice_outcomes, first)))
-        runs.append(run)
+        own, choices = model.own[model.grid[node]], members(model.node_choices, node)
+        areas, factors = [], []
+        for k in choices:
+            areas.append(_areas(augmented, programs, k, own))
+            factors.append(_factors(augmented, programs, k))
+        solved = np.cumsum(own) - 1  # of each atom that the state has its number among those
+        for i, floor in enumerate((model.atoms * model.floor).tolist()):
+            best = 0
+            for k in range(1, len(choices) if own[i] else 0):
+                best = k if beats(areas[k][i], areas[best][i], floor) else best
+            choice[node, i] = choices[best]
+            var[node, i] = scratch.var[best, i] if own[i] else 0.0
+            # Nobody gets to atoms that a state does not have.
+            runs.append(factors[best][solved[i]] if own[i] else np.ones(factors[best].shape[1]))
     offset, _ = run_offsets(augmented, choice)
+    xi = np.concatenate(runs)
     if rule != VERTEX:
-        xi = np.empty(sum(len(part) for run in runs for part in run))
         all_factors(model, augmented.work.slope, choice, var, offset, rule, xi)
-        return Tables(choice, var, offset, xi)
-    every = [np.empty(0), *(part for run in runs for part in run)]
-    return Tables(choice, var, offset, np.concatenate(every))
+    return Tables(choice, var, offset, xi)
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:

@@ -28,17 +28,17 @@ from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
     Augmented,
+    Pool,
     Settings,
     Sweep,
     augment,
     iterate,
     merge_sweep,
+    pool_for,
     start_from_risk_neutral,
-    team_for,
     warn_unless_converged,
 )
 from tailpath.solvers.published.tables import Tables, greedy_tables, make_arrive, solution_of
-from tailpath.solvers.published.team import Team
 
 
 def solve_cvar_quantile(
@@ -112,8 +112,8 @@ class Operator(NamedTuple):
     end, by `settings.rule`.
     """
 
-    sweep: Callable[[Augmented, Team, float], Sweep]
-    tables: Callable[[Augmented, Team, int], Tables]
+    sweep: Callable[[Augmented, Pool, float], Sweep]
+    tables: Callable[[Augmented, Pool, int], Tables]
 
 
 #: By merged segments.
@@ -134,12 +134,12 @@ def solve_by_sweeps(
     """
     tolerance = settings.tolerance
     augmented = augment(ssp, atoms, settings)
-    with team_for(augmented, threads) as team:
+    with pool_for(augmented, threads) as pool:
         if settings.start == "neutral":
-            start_from_risk_neutral(augmented, team, tolerance)
-        sweep = operator.sweep(augmented, team, SLACK * tolerance)
+            start_from_risk_neutral(augmented, pool, tolerance)
+        sweep = operator.sweep(augmented, pool, SLACK * tolerance)
         progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
-        tables = operator.tables(augmented, team, settings.rule)
+        tables = operator.tables(augmented, pool, settings.rule)
     warn_unless_converged(progression, tolerance)
     make_arrive(augmented, tables, settings.rule)
     return solution_of(augmented, tables, progression, settings, inner)

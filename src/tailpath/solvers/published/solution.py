@@ -108,12 +108,9 @@ class AtomSolution(Record):
         return card("CVaR as a published planner predicts it", [Table((), facts), predicted])
 
     def __repr__(self) -> str:
-        sweeps = (
-            f"{self.sweeps} sweeps" if self.converged else f"{self.sweeps} sweeps, not converged"
-        )
         return (
             f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner"
-            f" {self.inner!r}, {sweeps}>"
+            f" {self.inner!r}, {self.sweeps} sweeps{'' if self.converged else ', not converged'}>"
         )
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:
@@ -140,16 +137,13 @@ class AtomSolution(Record):
             If `alpha` lies outside its range.
         """
         levels = np.asarray(alpha, dtype=np.float64)
-        for level in levels[~((levels > 0) & (levels <= 1))].reshape(-1)[:1].tolist():
+        for level in levels.ravel().tolist():
             check_alpha(level)
         values = self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)]
-        if not np.isfinite(values[0]):
-            found = np.full(levels.shape, np.inf)
-        else:
-            found = (
-                np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values))
-                / levels
-            )
+        found = np.full(levels.shape, np.inf)
+        if np.isfinite(values[0]):
+            area = np.append(0.0, self.atoms * values)
+            found = np.interp(levels, np.append(0.0, self.atoms), area) / levels
         return float(found) if np.ndim(alpha) == 0 else found
 
     def policy(self, alpha: float) -> AtomPolicy:

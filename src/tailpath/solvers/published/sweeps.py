@@ -32,6 +32,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -64,7 +66,6 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.published.team import Team
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
 #: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
@@ -80,6 +81,10 @@ PARTS = 4
 #: rise.
 STARTS = ("neutral", "zero")
 FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
+
+
+#: Threads that share the work of a sweep; None is the calling thread alone.
+Pool = ThreadPoolExecutor | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +125,15 @@ class Augmented:
 
     @property
     def parts(self) -> int:
+        """In how many parts a sweep is made: equal parts of the order, whatever that is."""
         return PARTS if self.segments > self.worth_parts else 1
+
+    def share(self, pool: Pool, function: Callable[[int, int, int], Any]) -> list[Any]:
+        """Call `function(first, last, part)` for every part, which must not need each other, by the
+        threads of a pool if there is one; returns what they return.
+        """
+        cuts = [self.n * part // self.parts for part in range(self.parts + 1)]
+        return list((pool.map if pool else map)(function, cuts, cuts[1:], range(self.parts)))
 
 
 @dataclass(frozen=True)
@@ -311,7 +324,7 @@ def iterate(
     return Progression(max_sweeps, residual, False)
 
 
-def start_from_risk_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
+def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) -> None:
     """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices
     alone.
     """
@@ -328,7 +341,7 @@ def start_from_risk_neutral(augmented: Augmented, team: Team, tolerance: float) 
     policy = replace(
         augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))
     )
-    iterate(policy, merge_sweep(policy, team, SLACK * tolerance), tolerance, START_SWEEPS, None)
+    iterate(policy, merge_sweep(policy, pool, SLACK * tolerance), tolerance, START_SWEEPS, None)
     augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
 
 
@@ -342,32 +355,32 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
         )
 
 
-def team_for(augmented: Augmented, threads: int | None) -> Team:
+def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManager[Pool]:
     """All processors the process may use, unless told otherwise or the model is too small for more
     than one.
     """
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be 1 or more, not {threads!r}")
-    return Team(min(threads or processors(), augmented.parts))
+    count = min(threads or processors(), augmented.parts)
+    return ThreadPoolExecutor(count) if count > 1 else nullcontext()
 
 
-def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
+def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
     model, work = augmented.model, augmented.work
-    parts = augmented.parts
-
-    def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
-        return lambda first, last, part: sweep_atoms(
-            model, work, new_scratch(model), order[first:last], part, clock + first, slack
-        )
 
     def sweep(order: IntArray, clock: int) -> float:
-        for part in range(parts):
-            first, last = augmented.n * part // parts, augmented.n * (part + 1) // parts
+        def enter(first: int, last: int, part: int) -> None:
             work.memory[order[first:last], PART] = part
-        found = team.share(augmented.n, parts, one_part(order, clock))
-        if parts > 1:
+
+        def back_up(first: int, last: int, part: int) -> Any:
+            nodes, scratch = order[first:last], new_scratch(model)
+            return sweep_atoms(model, work, scratch, nodes, part, clock + first, slack)
+
+        augmented.share(None, enter)
+        found = augmented.share(pool, back_up)
+        if augmented.parts > 1:
             end_sweep(work, clock)
-        return float(max(found, default=0.0))
+        return float(max(found))
 
     return sweep

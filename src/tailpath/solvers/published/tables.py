@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import TailpathWarning
-from tailpath.graph import Array, FloatArray, IntArray
+from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.atom_policy import (
     Detours,
     Nearest,
@@ -35,8 +35,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.segments import new_scratch
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Augmented, Progression, Settings
-from tailpath.solvers.published.team import Team
+from tailpath.solvers.published.sweeps import Augmented, Pool, Progression, Settings
 
 #: Detours whose regrets differ by less than this are taken together.
 SAME_REGRET = 1e-12
@@ -57,29 +56,24 @@ class Tables:
     detours: int = 0
 
 
-def greedy_tables(augmented: Augmented, team: Team, rule: int) -> Tables:
+def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
     """The greedy choices and their factors by the closed form."""
     model, slope = augmented.model, augmented.work.slope
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-    team.share(
-        augmented.n,
-        augmented.parts,
-        lambda first, last, _: choose(model, slope, first, last, new_scratch(model), choice, var),
-    )
+
+    def choose_some(first: int, last: int, part: int) -> None:
+        choose(model, slope, first, last, new_scratch(model), choice, var)
+
+    augmented.share(pool, choose_some)
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
-    team.share(
-        augmented.n,
-        augmented.parts,
-        lambda first, last, _: all_factors(
-            model,
-            slope,
-            *(table[first:last] for table in (choice, var, offset)),
-            rule,
-            xi,
-        ),
-    )
+
+    def factors_of_some(first: int, last: int, part: int) -> None:
+        some = (table[first:last] for table in (choice, var, offset))
+        all_factors(model, slope, *some, rule, xi)
+
+    augmented.share(pool, factors_of_some)
     return Tables(choice, var, offset, xi)
 
 
@@ -87,9 +81,8 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
     """Where the factors of each pair begin if they are stored one after the other, and how many
     there are.
     """
-    ends = np.cumsum(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
-    starts = np.concatenate(([0], ends[:-1])) if ends.size else ends
-    return starts.reshape(choice.shape).astype(np.int64), int(ends[-1]) if ends.size else 0
+    offsets = offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
+    return offsets[:-1].reshape(choice.shape), int(offsets[-1])
 
 
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
@@ -148,20 +141,16 @@ def _over_states(
     """
     ssp, core = augmented.core.ssp, augmented.core
     shape = (ssp.n_states, len(augmented.model.atoms))
-    choice, offset = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64)
-    xi = tables.xi
-    inside = (core.node_of >= 0) & (core.node_of < core.n)
-    if core.zero_cost.max(initial=-1) < 0:
-        choice[inside] = core.choice[tables.choice[core.node_of[inside]]]
-        offset[inside] = tables.offset[core.node_of[inside]]
-        return choice, offset, xi
+    choice, offset = np.empty(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+    offset[(core.node_of >= 0) & (core.node_of < core.n)] = len(tables.xi)
     for atom in range(shape[1]):
-        choice[:, atom] = core.model_choices(tables.choice[:, atom])
         leaving = core.choice[tables.choice[:, atom]]
-        offset[inside, atom] = len(xi)
+        choice[:, atom] = core.walks_to(leaving)
         offset[ssp.choice_state[leaving], atom] = tables.offset[:, atom]
+    if core.zero_cost.max(initial=-1) < 0:
+        return choice, offset, tables.xi
     unmoved = np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))
-    return choice, offset, np.append(xi, unmoved)
+    return choice, offset, np.append(tables.xi, unmoved)
 
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
@@ -177,11 +166,11 @@ def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
 
 
 def warn_of_excess(sums: FloatArray) -> None:
-    over = sums > 1 + SAME_SUM
-    if over.any():
+    over = int(np.sum(sums > 1 + SAME_SUM))
+    if over:
         warnings.warn(
             "the factors F(VaR) / y, to the letter, hand out more than the whole tail at"
-            f" {int(over.sum())} of {len(sums)} pairs of state and atom: sum P xi is up to"
+            f" {over} of {len(sums)} pairs of state and atom: sum P xi is up to"
             f" {sums.max():.3g}, and the policy believes in larger tails than it has",
             TailpathWarning,
             stacklevel=4,

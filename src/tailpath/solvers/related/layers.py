@@ -8,7 +8,7 @@ of paying exactly k in all,
 
     CVaR_alpha = (E[Z] - sum_{k <= VaR} k f(k) + VaR (sum_{k <= VaR} f(k) - (1 - alpha))) / alpha.
 
-The published algorithm has unit costs; here a cost is any whole number of the model's unit. It
+The published algorithm has unit costs; here a cost is any integer number of the model's unit. It
 computes what ForPECVaR computes: both go forward until 1 - alpha has arrived. ForPECVaR keeps only
 pairs that can be reached and orders them by a heuristic; and `evaluate` adds up the tail instead of
 subtracting the head, which loses digits for small alpha. A test compares the two.

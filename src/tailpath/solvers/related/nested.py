@@ -15,11 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tailpath.analysis.core import Core
 from tailpath.graph import BoolArray, FloatArray
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.solvers.related.levels import Levels, levels_of
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.related.levels import best_choices, rising_core_of, unit_of
 
 #: Sweeps end when no value moves by more than this part of it.
 SAME = 1e-12
@@ -40,59 +42,53 @@ class NestedSolution:
 def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) -> NestedSolution:
     """The least nested CVaR from every state."""
     alpha = check_alpha(alpha)
-    levels = levels_of(ssp, "nested CVaR")
-    finite = _finite(levels, alpha)
+    core = rising_core_of(ssp, "nested CVaR")
+    finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
-    choices = levels.expected.choices.copy()
-    inside = finite[levels.states]
-    best = np.zeros(len(levels.states), dtype=np.int64)
+    best = core.state_choices[:-1]
     for sweeps in range(1, MOST_SWEEPS + 1):
-        least, best = levels.best(_tail_means(levels, value, alpha))
-        new, old = least[inside], value[levels.states][inside]
+        least, best = best_choices(core, _tail_means(core, np.append(value, 0.0), alpha))
+        new, old = least[finite], value[finite]
         moved = float(np.max(np.abs(new - old) / np.maximum(new, 1.0), initial=0.0))
-        value[levels.states] = np.where(inside, least, np.inf)
+        value[finite] = new
         if progress is not None:
             progress(sweeps, moved)
         if moved <= SAME:
             break
-    choices[levels.states[inside]] = levels.choice[best[inside]]
-    return NestedSolution(value * levels.unit, MarkovPolicy.from_choices(ssp, choices), sweeps)
+    choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
+    choices[ssp.choice_state[taken]] = taken
+    value = core.spread(value) * unit_of(ssp, "nested CVaR")
+    return NestedSolution(value, MarkovPolicy.from_choices(ssp, choices), sweeps)
 
 
-def _tail_means(levels: Levels, value: FloatArray, alpha: float) -> FloatArray:
+def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
     """The mean of the worst alpha of `level + value` for every choice."""
-    worth = levels.level + value[levels.rows.target]
-    owner = levels.rows.source
+    begin, owner = core.choice_outcomes[:-1], core.transitions.source
+    worth = core.level + value[core.target]
     order = np.lexsort((-worth, owner))
-    chance = levels.rows.probability[order]
+    chance = core.probability[order]
     before = np.cumsum(chance) - chance
-    taken = np.clip(alpha - (before - before[levels.begin][owner]), 0.0, chance)
+    taken = np.clip(alpha - (before - before[begin][owner]), 0.0, chance)
     with np.errstate(invalid="ignore"):
         terms = np.where(taken > 0, taken * worth[order], 0.0)
-    sums = np.add.reduceat(taken, levels.begin)
-    return np.asarray(np.add.reduceat(terms, levels.begin) / sums)
+    return np.asarray(np.add.reduceat(terms, begin) / np.add.reduceat(taken, begin))
 
 
-def _finite(levels: Levels, alpha: float) -> BoolArray:
+def _finite(core: Core, alpha: float) -> BoolArray:
     """Where nested CVaR is finite: within the set, every choice taken stays, and each leads on with
-    a probability above 1 - alpha.
+    a probability above 1 - alpha. Node n, the goal, is always inside.
     """
-    is_goal = levels.ssp.is_goal
-    inside = np.isfinite(levels.expected.value)
+    begin, target = core.choice_outcomes[:-1], core.target
+    inside = np.ones(core.n + 1, dtype=np.bool_)
     while True:
-        stays = np.logical_and.reduceat(inside[levels.rows.target], levels.begin)
-        reached = is_goal.copy()
-        while True:
-            onwards = np.add.reduceat(
-                np.where(reached[levels.rows.target], levels.rows.probability, 0.0), levels.begin
-            )
-            able = stays & (onwards > (1 - alpha) * (1 + 1e-12))
-            new = reached.copy()
-            new[levels.states] |= np.logical_or.reduceat(able, levels.first[:-1])
-            new &= inside
-            if (new == reached).all():
-                break
+        stays = np.logical_and.reduceat(inside[target], begin)
+        new, reached = np.arange(core.n + 1) == core.n, ~inside
+        while (new != reached).any():
             reached = new
+            onwards = np.add.reduceat(np.where(reached[target], core.probability, 0.0), begin)
+            able = stays & (onwards > (1 - alpha) * (1 + 1e-12))
+            reaches = np.append(np.logical_or.reduceat(able, core.state_choices[:-1]), True)
+            new = reached | (reaches & inside)
         if (reached == inside).all():
-            return reached
+            return reached[:-1]
         inside = reached

@@ -12,7 +12,7 @@ the hull towards small e and large p can be of use.
 
 The start weighs (p, e) by e - v p, and a step of cost c turns this into e - (v - c) p: with b left
 the direction that counts is e - b p. Whole sets grow beyond all bounds, so only corners that are
-best for a direction within `WINDOW` of that one are kept, which changes nothing (a window is
+best for a direction within `WINDOW` of that one are stored, which changes nothing (a window is
 carried by the steps into the same window). As it narrows, one corner is left, U(s, b) = e - b p of
 `solve_cvar_exact`. The two find the same optimum, and a test says so; the sets take longer, and
 nothing is gained by them for CVaR alone.
@@ -24,13 +24,15 @@ from itertools import pairwise
 
 import numpy as np
 
-from tailpath.graph import IntArray, members
+from tailpath.analysis.core import Core
+from tailpath.graph import FloatArray, IntArray, members
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.related.levels import Levels, levels_of, policy_of_levels
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.related.levels import rising_core_of, unit_of
 
-#: Directions e - x p with |x - b| up to this many units are kept.
+#: Directions e - x p with |x - b| up to this many units are stored.
 WINDOW = 0.25
 #: Chances p that differ by no more than this are equal but for rounding.
 SAME_CHANCE = 1e-15
@@ -42,56 +44,57 @@ def solve_by_pareto_sets(
     ssp: SSP, alpha: float, progress: Progress | None = None
 ) -> tuple[float, BudgetPolicy]:
     """The least CVaR at alpha, and a policy that has it."""
-    alpha = check_invertible_alpha(alpha)
-    levels = levels_of(ssp, "value iteration over Pareto sets")
-    if ssp.is_goal[ssp.start_index]:
-        return 0.0, policy_of_levels(levels, 0, levels.first[None, :-1])
-    start = int(np.searchsorted(levels.states, ssp.start_index))
-    value = levels.value
+    alpha, who = check_invertible_alpha(alpha), "value iteration over Pareto sets"
+    core, unit = rising_core_of(ssp, who), unit_of(ssp, who)
+    expected = solve_expected(ssp)
+    start = int(core.node_of[ssp.start_index])
+    value = np.append(core.gather(expected.value), 0.0) / unit
     sets: list[list[Corners]] = []
     picked: list[IntArray] = []
-    best, at = float(value[ssp.start_index]) / alpha, -1
-    b = 0
-    while b <= best:
-        corners, choices = _layer(levels, sets, b)
+    best, at = float(value[start]) / alpha, 0
+    while len(sets) <= best:
+        b = len(sets)
+        corners, choices = _layer(core, value, sets)
         sets.append(corners)
         picked.append(choices)
         found = b + min(e - b * p for p, e in corners[start]) / alpha
         if found < best * (1 - 1e-13):
             best, at = found, b
         if progress is not None:
-            progress(b, best * levels.unit)
-        b += 1
-    decisions = np.array(picked[: at + 1] or picked[:1])
-    return best * levels.unit, policy_of_levels(levels, max(at, 0), decisions)
+            progress(b, best * unit)
+    table = np.full((ssp.n_states, at + 1), -1, dtype=np.int64)
+    taken = core.choice[np.array(picked[: at + 1])]
+    table[ssp.choice_state[taken[0]]] = taken.T
+    return best * unit, BudgetPolicy.from_table(ssp, table, expected.choices)
 
 
-def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corners], IntArray]:
-    """The sets of all states with b left, and the choice that is best for e - b p."""
-    is_goal, value = levels.ssp.is_goal, levels.value
-    row = {state: k for k, state in enumerate(levels.states.tolist())}
+def _layer(
+    core: Core, value: FloatArray, sets: list[list[Corners]]
+) -> tuple[list[Corners], IntArray]:
+    """The sets of all nodes with one unit left more than in all sets so far, behind them that of
+    the goal; and the choice that is best for e - b p.
+    """
+    b, rows = len(sets), core.transitions
+    level = core.level
     corners: list[Corners] = []
-    choices = np.zeros(len(levels.states), dtype=np.int64)
-    for k in range(len(levels.states)):
+    choices = np.zeros(core.n, dtype=np.int64)
+    for node in range(core.n):
         everything: Corners = []
         least = np.inf
-        for choice in members(levels.first, k):
+        for choice in members(core.state_choices, node):
             parts = []
-            for o in members(levels.rows.row_start, choice):
-                target, cost = int(levels.rows.target[o]), int(levels.level[o])
-                chance = float(levels.rows.probability[o])
-                if cost > b:
-                    there: Corners = [(1.0, float(value[target]))]
-                else:
-                    there = [(0.0, 0.0)] if is_goal[target] else sets[b - cost][row[target]]
+            for o in members(rows.row_start, choice):
+                target, cost = int(rows.target[o]), int(level[o])
+                chance = float(rows.probability[o])
+                there = [(1.0, float(value[target]))] if cost > b else sets[b - cost][target]
                 parts.append([(chance * p, chance * (e + cost * p)) for p, e in there])
             mixed = _sum(parts)
             score = min(e - b * p for p, e in mixed)
             if score < least - 1e-13 * max(1.0, abs(least) if np.isfinite(least) else 1.0):
-                least, choices[k] = score, choice
+                least, choices[node] = score, choice
             everything += mixed
         corners.append(_within(_hull(everything), b - WINDOW, b + WINDOW))
-    return corners, choices
+    return [*corners, [(0.0, 0.0)]], choices
 
 
 def _sum(parts: list[Corners]) -> Corners:

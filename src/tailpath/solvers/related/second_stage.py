@@ -32,7 +32,8 @@ from tailpath.policies.kinds import MemoryPolicy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import BudgetTable, budget_policy
-from tailpath.solvers.related.levels import levels_of
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.related.levels import rising_core_of, unit_of
 
 #: The expected cost, infinite once the budget is spent (`dp/budgets.py`).
 WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
@@ -45,8 +46,8 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
         raise ModelError(
             "the policy has no finite VaR; the second stage has nothing to keep within"
         )
-    levels = levels_of(ssp, "the second stage")
-    budget = round(var / levels.unit)
+    rising_core_of(ssp, "the second stage")
+    budget = round(var / unit_of(ssp, "the second stage"))
     enough = np.where(ssp.is_goal, 0, budget + 1)
     if ssp.is_goal[ssp.start_index]:
         return policy
@@ -57,7 +58,7 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     finite = np.isfinite(values)
     enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)
     table = BudgetTable(layout, np.arange(budget + 2), np.arange(budget + 2), values, changes, 0.0)
-    within = budget_policy(ssp, table, budget + 1, levels.expected.choices)
+    within = budget_policy(ssp, table, budget + 1, solve_expected(ssp).choices)
     return _Switched(policy, within, enough, budget).as_policy()
 
 

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError
-from tailpath.model.potential import refuse_signed
+from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.related.levels import unit_of
 
 
 def solve_surrogate(
@@ -33,10 +33,7 @@ def solve_surrogate(
 ) -> tuple[float, BudgetPolicy]:
     """The surrogate's CVaR at alpha, with costs counted up to `threshold`, and its policy."""
     alpha = check_invertible_alpha(alpha)
-    refuse_signed(ssp, "the surrogate")
-    if ssp.cost_unit is None:
-        raise ModelError("the costs have no common unit; the surrogate counts costs in units")
-    expected, unit = solve_expected(ssp), float(ssp.cost_unit)
+    unit, expected = unit_of(ssp, "the surrogate"), solve_expected(ssp)
     cap = round(threshold / unit)
     if cap < 1:
         raise OptionError(

@@ -7,7 +7,7 @@ bounds (`dp/real_budgets.py`).
 
 For a fixed policy the laws of the total cost that nature can make are a convex set, so that its
 maximum and the minimum over w may be exchanged. Against an adversarial nature the best w need not
-be a whole number of cost units; with a cooperative one it is.
+be an integer number of cost units; with a cooperative one it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import answers_confidence, check_invertible_alpha, each
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.expected import solve_robust_expected
-from tailpath.solvers.uncertain.words import both_sides
+from tailpath.solvers.uncertain.words import both_sides, other_nature
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
 
@@ -178,7 +178,7 @@ class RobustSolution(Record):
     def policy(self, a: float | None = None) -> BudgetPolicy:
         """The policy that attains `cvar(a)`.
 
-        It counts the budget left in whole units, rounded up.
+        It counts the remaining budget in whole units, rounded up.
 
         Parameters
         ----------
@@ -243,7 +243,8 @@ class RobustSolution(Record):
         OptionError
             If one of them is smaller than the solution answers.
         """
-        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
+        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
+        return np.asarray(self.cvar(every))
 
     def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
         """Where more data would help: what narrower intervals of one choice would gain.
@@ -274,9 +275,7 @@ class RobustSolution(Record):
     @cached_property
     def other(self) -> RobustSolution:
         """The solution with the other nature."""
-        return replace(
-            self, nature="cooperative" if self.nature == "adversarial" else "adversarial"
-        )
+        return replace(self, nature=other_nature(self.nature))
 
     def words(self, a: float) -> str:
         """Both sides in one sentence: with the best nature and against the worst.

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from tailpath.analysis.nature import almost_sure_under_nature, nature_called
 from tailpath.analysis.reachability import reachable_states
-from tailpath.analysis.robust import Robust, robust
+from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.cvar import robust_budget_policy
 
 
-def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int | None = None) -> Robust:
+def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES) -> Robust:
     """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
     beyond so many units.
     """
@@ -21,8 +21,7 @@ def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int | None = N
     almost_sure = bool(
         almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
     )
-    options = {} if max_bytes is None else {"max_bytes": max_bytes}
-    return robust(model, side, 0 if almost_sure else units + 2, **options)
+    return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)
 
 
 def robust_lateness(

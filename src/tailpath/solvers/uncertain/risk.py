@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
-from tailpath.risk.text import parse
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.on_time import solve_on_time
-from tailpath.solvers.objectives.rounding import require_unit
 from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
 from tailpath.solvers.uncertain.deadlines import ended
 from tailpath.solvers.uncertain.expected import solve_robust_expected
@@ -108,9 +106,8 @@ class RobustRisk(Record):
         return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
 
 
-def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
+def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
     """`solve` of a model with intervals, without limits."""
-    goal = parse(objective)
     require_unit(model.inside)
 
     def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
@@ -122,8 +119,7 @@ def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
     if isinstance(goal, VaR):
         return answer(*_least_var(model, goal.alpha, nature))
     if isinstance(goal, Late):
-        on_time = solve_on_time(model, goal.deadline, nature=nature)
-        t = goal.deadline
+        t, on_time = goal.deadline, solve_on_time(model, goal.deadline, nature=nature)
         return answer(on_time.late(t), on_time.late_bounds(t), on_time.policy(t))
     if goal.tail is None:
         assert goal.curve is not None
@@ -136,11 +132,8 @@ def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
     low, high = best.bounds(alpha)
-    return answer(
-        factor * best.cvar(alpha),
-        (factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)),
-        best.policy(alpha),
-    )
+    bounds = factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)
+    return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
 
 
 def _least_var(
@@ -182,10 +175,8 @@ def _least_loss(
     horizon = curve.units(unit)
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
     worth, slope = curve.values(costs), curve.slope * float(unit)
-    shift, off = (
-        float(worth.min()),
-        float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max()),
-    )
+    shift = float(worth.min())
+    off = float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
     problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
     if problem.fine and float(worth[0]) < float(worth.max()):
         raise OptionError(
