@@ -62,7 +62,7 @@ class Choice(NamedTuple):
 Leading = tuple[Choice, list[tuple[int, int]]]
 
 
-class Levels:
+class LevelBounds:
     """Lower bounds with k + f units left, by integer level k and state, for one fraction f."""
 
     def __init__(self, model: Below, fraction: Fraction) -> None:
@@ -86,7 +86,8 @@ class Below:
     def __init__(
         self, ssp: Any, choices: list[Leading], least: list[int | None], worst: bool = False
     ) -> None:
-        self.goal, self.start, self.worst = ssp.is_goal.tolist(), ssp.start_index, worst
+        self.goal, self.start = ssp.is_goal.tolist(), ssp.start_index
+        self.worst = worst
         self.floor = [NEVER if value is None else value for value in least]
         own = ssp.state_choices.tolist()
         self.rows = {
@@ -162,7 +163,7 @@ class Below:
         sums = sum(map(len, pairs.values())) * self.edges * len(fractions)
         if sums > (MOST_SUMS if self.open else MOST_BACKUPS) * max(len(self.rows), 1):
             raise _too_long()
-        tables = [Levels(self, fraction) for fraction in fractions]
+        tables = [LevelBounds(self, fraction) for fraction in fractions]
         before = {s: (-1, self.floor[s]) for s in self.rows}
         for level, states in ((budget - 1, states) for budget, states in pairs.items()):
             for table in tables:
@@ -179,7 +180,7 @@ class Below:
             if self.goal[self.start] or self.start in tables[0].levels[level]:
                 yield level, [table.ahead(self.start, level) for table in tables]
 
-    def _backed_up(self, state: int, level: int, tables: list[Levels]) -> list[int]:
+    def _backed_up(self, state: int, level: int, tables: list[LevelBounds]) -> list[int]:
         """What is least at a state, for each fraction."""
         ahead, rows = tables[0].ahead, self.rows[state]
         found, given = [], []
@@ -197,7 +198,7 @@ class Below:
         return best
 
     def _sweep(
-        self, table: Levels, level: int, states: list[int], before: dict[int, tuple[int, int]]
+        self, table: LevelBounds, level: int, states: list[int], before: dict[int, tuple[int, int]]
     ) -> None:
         """Fill a level where zero-cost moves lead round; `before` are the last levels and values.
 
@@ -246,7 +247,7 @@ def prove_at_integers(
     """Prove the claim for integer budgets: others need no proof but against nature."""
     off = math.inf if tables.cyclic else error_bound / alpha
     asked, pairs = tables.budgets(math.ceil(claim) - 1)
-    hold(Levels(tables, WHOLE).ahead(tables.start, -1) / (ONE * alpha), claim, 0, unit, off)
+    hold(LevelBounds(tables, WHOLE).ahead(tables.start, -1) / (ONE * alpha), claim, 0, unit, off)
     for level, (value,) in tables.table((WHOLE,), pairs):
         if level + 1 in asked:
             hold(level + 1 + value / (ONE * alpha), claim, level + 1, unit, off)
