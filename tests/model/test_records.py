@@ -16,7 +16,7 @@ import tailpath as tp
 from tailpath import SSP, HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.errors import ModelError
 from tailpath.model.fingerprint import fingerprint, model_mark, same_numbering
-from tailpath.model.ownership import hand_over
+from tailpath.model.records import hand_over
 
 
 def small(share=0.5):

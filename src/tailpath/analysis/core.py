@@ -1,10 +1,10 @@
-"""The core of a model: the part on which expected costs are finite, cut once and kept with the
-model.
+"""The core of a model: the part on which expected costs are finite, cut once and stored with
+the model.
 
-Only sure states and safe choices are in it (elsewhere every expected cost is infinite), and every
-*free component*, a set of states that can be walked at no cost for ever, is drawn together into one
-node. In the core every policy that never arrives pays infinitely much, so that the equation V = min
-(r + P V) has one solution only.
+Only almost sure states and safe choices are in it (elsewhere every expected cost is infinite), and
+every *zero-cost component*, a set of states that can be walked at no cost for ever, is drawn
+together into one node. In the core every policy that never arrives pays infinitely much, so that
+the equation V = min (r + P V) has one solution only.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import require_almost_sure_start, zero_cost_components
+from tailpath.analysis.reachability import (
+    all_outcomes,
+    require_almost_sure_start,
+    zero_cost_components,
+)
 from tailpath.dp.backup import Decisions
-from tailpath.graph import Transitions, grouped, members_of, positions
+from tailpath.graph import FloatArray, IntArray, Transitions, grouped, members_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.findings import found_once
-from tailpath.model.ssp import SSP, FloatArray
-
-IntArray = NDArray[np.int64]
+from tailpath.model.records import found_once
+from tailpath.model.ssp import SSP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,9 +35,9 @@ class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite);
-    `zero_cost[s]` is the free component of state s, or -1. `choice[k]` is the model's choice behind
-    that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k, and the
-    choices of node x are `state_choices[x] : state_choices[x + 1]`.
+    `zero_cost[s]` is the zero-cost component of state s, or -1. `choice[k]` is the model's choice
+    behind that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k,
+    and the choices of node x are `state_choices[x] : state_choices[x + 1]`.
     """
 
     ssp: SSP
@@ -111,9 +113,7 @@ class Core:
     @property
     def level(self) -> IntArray:
         """The cost of each outcome in units."""
-        level = self.ssp.outcome_level
-        everything = np.array_equal(self.choice, np.arange(self.ssp.n_choices))
-        return level if everything else level[self.outcome]
+        return self.ssp.outcome_level[self.outcome]
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""
@@ -127,16 +127,20 @@ class Core:
         values.flags.writeable = False
         return values
 
+    def _inside(self) -> IntArray:
+        """The states that have a node."""
+        return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
+
     def gather(self, per_state: NDArray[Any]) -> NDArray[Any]:
         """State values to nodes: those of any member, which must agree."""
-        state = np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
+        state = self._inside()
         values = np.empty(self.n, dtype=per_state.dtype)
         values[self.node_of[state]] = per_state[state]
         return values
 
     def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
-        """Core choices, one per node, as choices of the model; members of a free component walk, at
-        no cost, to the one that leaves it.
+        """Core choices, one per node, as choices of the model; members of a zero-cost component
+        walk, at no cost, to the one that leaves it.
         """
         return self.walks_to(self.choice[chosen])
 
@@ -172,10 +176,10 @@ class Core:
         """The way back from `model_choices`: the core choice of every node."""
         number = np.full(self.ssp.n_choices + 1, -1, dtype=np.int64)
         number[self.choice] = np.arange(len(self.choice))
-        state = np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
+        state = self._inside()
         chosen = number[choices[state]]
-        # Members of a free component walk to the one that leaves; only that one's choice is part of
-        # the core.
+        # Members of a zero-cost component walk to the one that leaves; only that one's choice is
+        # part of the core.
         result = np.empty(self.n, dtype=np.int64)
         result[self.node_of[state[chosen >= 0]]] = chosen[chosen >= 0]
         return result
@@ -189,38 +193,27 @@ def core_of(ssp: SSP) -> Core:
 
 @found_once
 def loose_core_of(ssp: SSP) -> Core:
-    """The core with free components left as they are: for a discount, under which walking for
+    """The core with zero-cost components left as they are: for a discount, under which walking for
     nothing is worth something.
     """
-    return (
-        core_of(ssp)
-        if core_of(ssp).zero_cost.max(initial=-1) < 0
-        else _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
-    )
+    return _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
 
 
 def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """The choices that only walk inside their own free component at no cost."""
-    if ssp.n_choices == 0 or zero_cost.max(initial=-1) < 0:
-        return np.zeros(ssp.n_choices, dtype=np.bool_)
+    """The choices that only walk inside their own zero-cost component at no cost."""
     home = zero_cost[ssp.choice_state][ssp.outcome_choice]
     stays = (home >= 0) & (zero_cost[ssp.outcome_target] == home) & (ssp.outcome_cost == 0)
-    return np.asarray(np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1]))
+    return all_outcomes(ssp, stays)
 
 
 def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
-    """Cut the model to sure states and safe choices and draw free components together."""
+    """Cut the model to almost sure states and safe choices; draw zero-cost components together."""
     almost_sure, safe = require_almost_sure_start(ssp)
     transient = almost_sure & ~ssp.is_goal
-    # One representative per node: every state outside free components, and the first member of each
-    # component.
-    representative = np.arange(ssp.n_states)
-    if zero_cost.max(initial=-1) >= 0:
-        _, first = np.unique(zero_cost, return_index=True)
-        by_component = first[1:] if (zero_cost == -1).any() else first
-        representative = np.where(
-            zero_cost >= 0, by_component[np.maximum(zero_cost, 0)], representative
-        )
+    # One representative per node: every state outside zero-cost components, and the first member of
+    # each component.
+    first, inside = np.unique(zero_cost, return_index=True, return_inverse=True)[1:]
+    representative = np.where(zero_cost >= 0, first[inside], np.arange(ssp.n_states))
     mask = transient & (representative == np.arange(ssp.n_states))
     n = int(mask.sum())
     node_of = np.where(

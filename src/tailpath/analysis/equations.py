@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.graph import offsets_of
+from tailpath.graph import offsets_of, owners
 from tailpath.kernels.inverse import Factors, inverse_diagonal
 from tailpath.kernels.jit import frozen
 from tailpath.model.ssp import FloatArray
@@ -76,10 +76,10 @@ def own_visits(factors: Factors) -> FloatArray:
 
 
 def _off_diagonal(part: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Where the rows or columns of a factor begin, and the places and values of their entries
+    """Where the rows or columns of a factor begin, and the positions and values of their entries
     behind the diagonal, in order.
     """
     part.sort_indices()
-    owner = np.repeat(np.arange(len(part.indptr) - 1), np.diff(part.indptr))
-    kept = part.indices > owner
-    return offsets_of(owner[kept], len(part.indptr) - 1), part.indices[kept], part.data[kept]
+    owner = owners(part.indptr)
+    mask = part.indices > owner
+    return offsets_of(owner[mask], len(part.indptr) - 1), part.indices[mask], part.data[mask]

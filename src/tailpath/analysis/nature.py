@@ -2,9 +2,9 @@
 
 An adversarial nature may use every outcome that is possible at all, and may withhold a set of
 outcomes for ever if the others can take all of the probability: sum of their highs >= 1. So a state
-is *sure* if some choice leads to sure states only, and nature cannot keep it from coming nearer to
-a goal for ever (a nested fixed point: the largest set from which its own states attract). A
-cooperative nature withholds in our favour.
+is *almost sure* if some choice leads to such states only, and nature cannot keep it from coming
+nearer to a goal for ever (a nested fixed point: the largest set from which its own states attract).
+A cooperative nature withholds in our favour.
 
 Sums of highs that floats cannot tell from 1 are added up as the decimals they stand for.
 """
@@ -12,12 +12,12 @@ Sums of highs that floats cannot tell from 1 are added up as the decimals they s
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import WAYS, reachable_states, zero_cost_edge_order
+from tailpath.analysis.reachability import WAYS, all_outcomes, reachable_states
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import BoolArray
+from tailpath.model.checks import where_choice
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 
@@ -36,9 +36,8 @@ def nature_called(name: str) -> int:
 def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
     """By choice whether the allowed outcomes can take all of the probability: (n_choices,)."""
     ssp, rows = model.inside, model.inside.choice_outcomes
-    left_out = ~allowed
-    part = _any(model, left_out)
-    found: BoolArray = ~_any(model, left_out & (model.low > 0))
+    part = ~all_outcomes(ssp, allowed)
+    found = all_outcomes(ssp, allowed | (model.low == 0))
     total = ssp.transitions.sums(np.where(allowed, model.high, 0.0))
     found &= ~part | (total > 1 - CLOSE)
     for k in np.flatnonzero(part & found & (total < 1 + CLOSE)).tolist():
@@ -54,12 +53,12 @@ def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray
     """The states from which some policy surely arrives against, or with, this nature; and the
     choices that keep it so.
     """
-    ssp = model.inside
+    ssp, worst = model.inside, nature == ADVERSARIAL
     state, almost_sure = ssp.choice_state, np.ones(ssp.n_states, dtype=np.bool_)
     while True:
         stays = almost_sure[ssp.outcome_target]
         safe = almost_sure[state] & (
-            _every(model, stays) if nature == ADVERSARIAL else can_take_all(model, stays)
+            all_outcomes(ssp, stays) if worst else can_take_all(model, stays)
         )
         # What must happen sometimes needs no look at nature; most models have nothing else.
         certain = stays & safe[ssp.outcome_choice] & (model.low > 0)
@@ -69,7 +68,9 @@ def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray
             there = reached[ssp.outcome_target] & stays
             # Nature cannot avoid what is reached; or, if it helps, may go there.
             nearer = safe & (
-                ~can_take_all(model, ~there) if nature == ADVERSARIAL else _any(model, there)
+                ~can_take_all(model, ~there)
+                if nature == ADVERSARIAL
+                else ~all_outcomes(ssp, ~there)
             )
             before = int(reached.sum())
             reached[state[nearer]] = True
@@ -81,7 +82,7 @@ def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray
 
 
 def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
-    """`almost_sure_states`, or an error that names the state and the outcome that nature can
+    """`almost_sure_under_nature`, or an error that names the state and the outcome that nature can
     withhold.
     """
     almost_sure, safe = almost_sure_under_nature(model, nature)
@@ -91,12 +92,13 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     against = (
         "against an adversarial nature " if nature == ADVERSARIAL else "even with nature's help "
     )
-    helped = almost_sure_under_nature(model, COOPERATIVE)[0]
+    helped, source = almost_sure_under_nature(model, COOPERATIVE)[0], ssp.by_state.source
     held = np.flatnonzero(
-        reachable_states(ssp)[ssp.choice_state[ssp.outcome_choice]]
-        & ~almost_sure[ssp.choice_state[ssp.outcome_choice]]
+        reachable_states(ssp)[source]
+        & ~almost_sure[source]
+        & helped[ssp.outcome_target]
+        & (model.low == 0)
     )
-    held = held[helped[ssp.outcome_target[held]] & (model.low[held] == 0)]
     # An outcome that is withheld comes nearer to a goal than where it is withheld.
     steps = ssp.by_state.renumber(
         np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
@@ -104,15 +106,11 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     held = held[np.argsort(steps[ssp.outcome_target[held]], kind="stable")]
     what = ""
     for outcome in held[:1].tolist():
-        choice = int(ssp.outcome_choice[outcome])
-        names = (
-            ssp.states[int(ssp.choice_state[choice])],
-            ssp.choice_name(choice),
-            ssp.states[int(ssp.outcome_target[outcome])],
-        )
+        where = where_choice(ssp, int(ssp.outcome_choice[outcome]))
         what = (
-            "; in state {!r}, action {!r}, nature can withhold the outcome {!r} for ever, whose low"
-            " probability is 0".format(*names)
+            f"; in {where}, nature can withhold the outcome"
+            f" {ssp.states[int(ssp.outcome_target[outcome])]!r} for ever, whose low probability is"
+            " 0"
         )
     raise GoalUnreachableError(
         f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
@@ -125,24 +123,11 @@ def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
     """
     ssp = model.inside
     zero_cost = (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
-    source = ssp.choice_state[ssp.outcome_choice]
-    if (
-        not zero_cost.any()
-        or zero_cost_edge_order(source[zero_cost], ssp.outcome_target[zero_cost], ssp.n_states)
-        is not None
-    ):
-        return
     component, cyclic = ssp.by_state.only(zero_cost).cycles()
+    if not cyclic.any():
+        return
     state = ssp.states[int(np.flatnonzero(cyclic[component])[0])]
     raise ModelError(
         f"from {state!r} outcomes that cost nothing lead back to it; models with intervals must not"
         " have such cycles"
     )
-
-
-def _every(model: IntervalSSP, holds: NDArray[np.bool_]) -> BoolArray:
-    return np.asarray(np.logical_and.reduceat(holds, model.inside.choice_outcomes[:-1]))
-
-
-def _any(model: IntervalSSP, holds: NDArray[np.bool_]) -> BoolArray:
-    return np.asarray(np.logical_or.reduceat(holds, model.inside.choice_outcomes[:-1]))

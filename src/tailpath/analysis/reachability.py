@@ -1,14 +1,14 @@
 """What the graph of a model alone decides: where a goal can be reached, surely or at all, and which
 choices keep it so.
 
-- A state is *sure* if some policy reaches a goal from it with probability 1; a choice is *safe* if
-  all its outcomes are sure. Every finite expected cost lives on sure states and safe choices.
+- A state is *almost sure* if some policy reaches a goal from it with probability 1; a choice is
+  *safe* if all its outcomes are. Every finite expected cost lives on such states and choices.
 - A *dead end* is a state from which no policy reaches a goal at all.
 - Every policy is proper exactly if no policy can avoid the goals for ever, that is, if no set of
   states without goals can be kept by a suitable choice in each.
-- A *free component* is a maximal set of states that can be left alone, visited all over and at no
-  cost: an end component of the choices whose every outcome is free. Inside it any state is as good
-  as any other, and a value iteration from below may be fooled by it.
+- A *zero-cost component* is a maximal set of states that can be left alone, visited all over and at
+  no cost: an end component of the choices whose every outcome costs nothing. Inside it any state is
+  as good as any other, and a value iteration from below may be fooled by it.
 
 Probabilities only matter by being positive, so all of this is exact.
 """
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tailpath.errors import GoalUnreachableError
 from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
 from tailpath.kernels import graph
-from tailpath.model.findings import found_once
+from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
 #: What to do where arriving is not sure.
@@ -51,9 +51,11 @@ def zero_cost_edge_order(
     return _unweighted(offsets_of(source, n), target).acyclic_order()
 
 
-def is_one_component(row_start: NDArray[Any], target: NDArray[Any]) -> bool:
-    """`Transitions.is_one_component` of rows and targets alone."""
-    return _unweighted(row_start, target).is_one_component()
+def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
+    """By choice whether something holds for all of its outcomes: (n_choices,)."""
+    if ssp.n_choices == 0:
+        return np.zeros(0, dtype=np.bool_)
+    return np.asarray(np.logical_and.reduceat(holds, ssp.choice_outcomes[:-1]))
 
 
 def reachable_states(ssp: SSP) -> BoolArray:
@@ -103,11 +105,7 @@ def almost_sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
 
 def surely_zero_cost_states(ssp: SSP) -> BoolArray:
     """The states from which some policy surely reaches a goal at no cost at all."""
-    if ssp.n_choices == 0:
-        return ssp.is_goal
-    return _almost_sure_by(
-        ssp, np.logical_and.reduceat(ssp.outcome_cost == 0, ssp.choice_outcomes[:-1])
-    )[0]
+    return _almost_sure_by(ssp, all_outcomes(ssp, ssp.outcome_cost == 0))[0]
 
 
 def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
@@ -122,11 +120,7 @@ def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]
         if np.array_equal(reached, almost_sure):
             return almost_sure, safe
         almost_sure = reached
-        safe = (
-            np.logical_and.reduceat(almost_sure[ssp.outcome_target], ssp.choice_outcomes[:-1])
-            if ssp.n_choices
-            else np.ones(0, dtype=np.bool_)
-        )
+        safe = all_outcomes(ssp, almost_sure[ssp.outcome_target])
         safe &= almost_sure[ssp.choice_state] & allowed
 
 
@@ -153,28 +147,21 @@ def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
 
 
 def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
-    """The free component of each state, or -1: end components of the allowed choices whose every
-    outcome costs nothing.
+    """The zero-cost component of each state, or -1: end components of the allowed choices whose
+    every outcome costs nothing.
 
     Standard refinement: split into strong components, drop choices that leave theirs, repeat until
     nothing changes.
     """
     component = np.full(ssp.n_states, -1, dtype=np.int32)
-    if ssp.n_choices == 0:
-        return component
-    zero_cost = (
-        np.logical_and.reduceat(ssp.outcome_cost == 0, ssp.choice_outcomes[:-1]) & choice_allowed
-    )
-    inside = np.zeros(ssp.n_states, dtype=np.bool_)
+    zero_cost = all_outcomes(ssp, ssp.outcome_cost == 0) & choice_allowed
     by_state = ssp.by_state
-    while True:
-        inside[:] = False
-        inside[ssp.choice_state[zero_cost]] = True
-        if not inside.any():
-            return component
+    while zero_cost.any():
         label, _ = by_state.only(zero_cost[ssp.outcome_choice]).components()
-        mask = zero_cost & np.logical_and.reduceat(by_state.within(label), ssp.choice_outcomes[:-1])
+        mask = zero_cost & all_outcomes(ssp, by_state.within(label))
         if np.array_equal(mask, zero_cost):
+            inside = np.unique(ssp.choice_state[zero_cost])
             component[inside] = np.unique(label[inside], return_inverse=True)[1]
-            return component
+            break
         zero_cost = mask
+    return component

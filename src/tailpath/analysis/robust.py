@@ -1,9 +1,9 @@
 """A model with intervals, against or with nature: the expected cost, and tables over budgets.
 Numbers only; solvers and evaluation make of them what a user sees.
 
-Only states and choices from which arriving is sure are kept, as in an SSP (`core.py`). Where never
-arriving has a finite price, all are, and those that are not sure may end at a cost beyond every
-budget that counts.
+Only states and choices from which arriving is almost sure are used, as in an SSP (`core.py`). Where
+never arriving has a finite price, all are, and those that are not almost sure may end at a cost
+beyond every budget that counts.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ from tailpath.dp.games import Game, GameOptimum, game_optimum
 from tailpath.dp.layout import NO_LOSS, Layout, interval_layout, nearest_ends
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.graph import members_of, offsets_of, owners
+from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 #: The bounds of V may become this much wider, relatively, where a budget that is surely exceeded is
 #: taken off; roundings on the way there.
 CANCELLED, ROUNDED = 4.0, 4
@@ -75,13 +73,12 @@ class Robust:
 
         def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
             """One more choice, of one more outcome, stands for all that end at a fine."""
-            return np.append(column, last).astype(column.dtype) if len(ends) else column
+            return np.append(column, last).astype(column.dtype)
 
-        row, state = choice, ssp.choice_state[choice]
-        if len(ends):
-            row, state = np.append(row, np.full(len(ends), ssp.n_choices)), np.append(state, ends)
-            order = np.argsort(state, kind="stable")
-            row, state = row[order], state[order]
+        row = np.append(choice, np.full(len(ends), ssp.n_choices))
+        state = np.append(ssp.choice_state[choice], ends)
+        order = np.argsort(state, kind="stable")
+        row, state = row[order], state[order]
         outcome, row_start = members_of(ended(ssp.choice_outcomes, ssp.n_outcomes + 1), row)
         mask = ended(allowed, True)[outcome]
         outcome, row_start = outcome[mask], np.append(0, np.cumsum(mask))[row_start]
@@ -91,9 +88,7 @@ class Robust:
         rest, width = ended(model.rest, 0.0)[row], high - low
         of_row = owners(row_start)
         open_ = np.bincount(of_row, width, len(row))
-        inside = (
-            np.where(rest > 0, rest / np.where(open_ > 0, open_, 1.0), 0.0)[of_row] * width + low
-        )
+        inside = (rest / np.where(open_ > 0, open_, 1.0))[of_row] * width + low
         cost = ended(ssp.outcome_cost, self.fine * unit)[outcome]
         target = ended(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
         rows = (

@@ -26,7 +26,7 @@ except ImportError:  # not on every system
 from tailpath.errors import OptionError
 from tailpath.graph import Array, FloatArray, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ownership import hand_over
+from tailpath.model.records import hand_over
 from tailpath.model.ssp import SSP, Geometry
 
 ACTIONS = ("N", "S", "E", "W")

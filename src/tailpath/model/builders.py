@@ -17,7 +17,7 @@ from tailpath.graph import SMALL, Array, IntArray, Transitions, grouped, offsets
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ownership import hand_over
+from tailpath.model.records import hand_over
 from tailpath.texts import did_you_mean
 
 Name = Hashable

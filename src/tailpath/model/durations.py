@@ -102,13 +102,11 @@ def shares_of_law(law: Any, up: bool = True) -> Shares:
         if len(edges) != len(counts) + 1:
             wanted = f"{len(counts)} counts needs {len(counts) + 1} edges"
             raise OptionError(f"a histogram of {wanted}, not {len(edges)}")
-        pairs = zip(edges[1:] if up else edges[:-1], counts)
+        pairs: Iterable[tuple[Any, Any]] = zip(edges[1:] if up else edges[:-1], counts)
     elif isinstance(law, Mapping):
-        pairs = zip(law.keys(), law.values())
-    elif isinstance(law, Iterable):
-        pairs = zip(*_counted(law))
+        pairs = law.items()
     else:
-        pairs = zip([law], [1])
+        pairs = _counted(law if isinstance(law, Iterable) else [law]).items()
     found: Shares = {}
     for value, weight in pairs:
         exact, mass = _number(value, "a duration"), _number(weight, "a weight")
@@ -132,7 +130,7 @@ def _parsed(text: str) -> Any:
     return weights
 
 
-def _counted(samples: Iterable[Any]) -> tuple[list[Any], list[int]]:
+def _counted(samples: Iterable[Any]) -> dict[Any, int]:
     """The different samples and how often each is there."""
     values = samples.tolist() if hasattr(samples, "tolist") else list(samples)
     counts: dict[Any, int] = {}
@@ -141,7 +139,7 @@ def _counted(samples: Iterable[Any]) -> tuple[list[Any], list[int]]:
             counts[value] = counts.get(value, 0) + 1
         except TypeError:
             raise OptionError(f"a duration is a number, not {value!r}") from None
-    return list(counts), list(counts.values())
+    return counts
 
 
 def _number(value: Any, what: str) -> Fraction:

@@ -15,19 +15,18 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Array, FloatArray, IntArray, Transitions, offsets_from_lengths
+from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
-from tailpath.model.cost_units import as_fraction, common_unit, refused_unless_number
+from tailpath.model.cost_units import common_unit, refused_unless_number
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 Model = TypeVar("Model", SSP, IntervalSSP)
@@ -66,31 +65,27 @@ def give_up(ssp: Model, cost: Any) -> Model:
     >>> tp.solve_cvar_exact(tp.give_up(ssp, 25), 0.1).cvar(0.1)
     25.0
     """
-    if isinstance(ssp, IntervalSSP):
-        inside = give_up(ssp.inside, cost)
-        # Outcomes keep their order, and those of giving up stand among them.
-        outcome = np.full(inside.n_outcomes, ssp.n_outcomes)
-        old = inside.choice_action[inside.outcome_choice] < len(ssp.inside.actions)
-        outcome[old] = np.arange(ssp.n_outcomes)
-        return _with_intervals(ssp, inside, outcome)
-    return _given_up(ssp, cost)
+    return _with_intervals(ssp, *_given_up(_inside(ssp), cost))
 
 
-def _given_up(ssp: SSP, cost: Any) -> SSP:
+def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
+    """The model, and the outcome behind each of its own; the number of all where there is none."""
     price = _price(cost, "the price of giving up", ssp.signed)
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
     count = len(state)
+    # A stable sort by state puts giving up behind the other outcomes of each.
+    order = np.argsort(np.append(ssp.by_state.source, state), kind="stable")
     arrays = arrays_from_rows(
         np.append(ssp.by_state.source, state),
-        np.append(ssp.choice_action[ssp.outcome_choice], np.full(count, len(ssp.actions))),
-        np.append(ssp.outcome_target, np.full(count, ssp.n_states)),
+        np.append(ssp.choice_action[ssp.outcome_choice], [len(ssp.actions)] * count),
+        np.append(ssp.outcome_target, [ssp.n_states] * count),
         np.append(ssp.outcome_probability, np.ones(count)),
-        np.append(ssp.outcome_cost, np.full(count, float(price))),
+        np.append(ssp.outcome_cost, [float(price)] * count),
         n_states=ssp.n_states + 1,
         merge=False,
     )
-    return SSP(
+    made = SSP(
         **arrays,
         is_goal=np.append(ssp.is_goal, True),
         start_index=ssp.start_index,
@@ -105,6 +100,7 @@ def _given_up(ssp: SSP, cost: Any) -> SSP:
         origin=ssp.origin and Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
         probability_error=ssp.probability_error,
     )
+    return made, np.minimum(order, ssp.n_outcomes)
 
 
 def within(
@@ -151,18 +147,13 @@ def within(
     if max_pairs is None:
         per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
         max_pairs = int(MOST_BYTES / per_pair)
-    if isinstance(ssp, IntervalSSP):
-        inside = within(ssp.inside, steps, otherwise, gamma=gamma, max_pairs=max_pairs)
-        if inside is ssp.inside:
-            return ssp
-        outcomes = [
-            ssp.inside.by_state.edges(layer) for layer in _layers(ssp.inside, int(steps), max_pairs)
-        ]
-        return _with_intervals(ssp, inside, np.append(np.concatenate(outcomes), ssp.n_outcomes))
-    return _limited(ssp, steps, otherwise, gamma, max_pairs)
+    return _with_intervals(ssp, *_limited(_inside(ssp), steps, otherwise, gamma, max_pairs))
 
 
-def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -> SSP:
+def _limited(
+    ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int
+) -> tuple[SSP, IntArray]:
+    """The model, and the outcome behind each of its own; the number of all where there is none."""
     factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:
         raise OptionError(
@@ -170,32 +161,47 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
         )
     price = None if otherwise is None else _price(otherwise, "the price of being late", ssp.signed)
     if ssp.is_goal[ssp.start_index]:
-        return ssp
-    layers, goals = _layers(ssp, int(steps), max_pairs), np.flatnonzero(ssp.is_goal)
-    first = offsets_from_lengths(np.array([len(layer) for layer in layers]))
-    late, finish = int(first[-1]) + len(goals), int(price is not None)
-    is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
-    is_goal[first[-1] :] = True
-    is_goal[late] = False
-    names = [(ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()]
-    taken = (*names, *(ssp.states[g] for g in goals.tolist()))
-    ending = fresh_name("out of time", taken)
+        return ssp, np.arange(ssp.n_outcomes)
+    layers = _layers(ssp, int(steps), max_pairs)
+    pairs, goals = np.concatenate(layers), np.flatnonzero(ssp.is_goal)
+    taken: list[Name] = [
+        *((ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()),
+        *(ssp.states[goal] for goal in goals.tolist()),
+    ]
+    ending, late = fresh_name("out of time", taken), len(taken)
+    finish = [] if price is None else [fresh_name("ended late", (*taken, ending))]
     base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
-    index = np.concatenate(
-        [*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)]
-    )
+    own = np.append(base.index[np.append(pairs, goals)], [-1] * (1 + len(finish)))
+    is_goal = np.arange(len(own)) >= len(pairs)
+    is_goal[late] = False
     powers = [factor**step for step in range(len(layers) if factor != 1 else 1)]
-    return SSP(
-        **_rows_by_step(ssp, layers, first, price, factor),
+    made = SSP(
+        **_rows_by_step(ssp, layers, price, factor),
         is_goal=is_goal,
         start_index=0,
-        states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
+        states=(*taken, ending, *finish),
         actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
         exact_unit=_unit(ssp, price or Fraction(0), powers),
         notes=(*ssp.notes, *_notes_of_limit(steps, price, factor)),
-        origin=Origin(base.states, index),
+        origin=Origin(base.states, own),
         probability_error=ssp.probability_error,
     )
+    return made, np.append(ssp.by_state.edges(pairs), ssp.n_outcomes)
+
+
+def _inside(model: SSP | IntervalSSP) -> SSP:
+    return model.inside if isinstance(model, IntervalSSP) else model
+
+
+def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
+    """What was made of a model, with its intervals if it has some: `outcome` is the outcome behind
+    each, or the number of all of them where it is certain.
+    """
+    if isinstance(model, SSP):
+        return made
+    low, high = (np.append(end, 1.0)[outcome] for end in (model.low, model.high))
+    estimate = None if model.estimate is None else np.append(model.estimate, 1.0)[outcome]
+    return IntervalSSP(made, low, high, estimate, model.confidence)
 
 
 def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Iterator[str]:
@@ -210,40 +216,34 @@ def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Ite
 
 
 def _rows_by_step(
-    ssp: SSP, layers: list[IntArray], first: IntArray, price: Fraction | None, factor: Fraction
+    ssp: SSP, layers: list[IntArray], price: Fraction | None, factor: Fraction
 ) -> dict[str, Any]:
     """The arrays of pairs (state, step), then of goals; at last `out of time`, which pays the price
     and ends, or loops.
     """
-    goals = np.flatnonzero(ssp.is_goal)
-    late = int(first[-1]) + len(goals)
-    position_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
-    position_of_goal[goals] = first[-1] + np.arange(len(goals))
-    rows, outcome, step_of = _product(ssp, layers, first)
-    position = np.where(ssp.is_goal, position_of_goal, late)[rows.target]
+    pairs, goals = np.concatenate(layers), np.flatnonzero(ssp.is_goal)
+    late, n = len(pairs) + len(goals), ssp.n_states
+    step_of_pair = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
+    rows = ssp.by_state.restrict(pairs)
+    action = ssp.choice_action[ssp.outcome_choice[ssp.by_state.edges(pairs)]]
+    step = step_of_pair[rows.source]
+    # A step leads to a pair of the next layer, to a goal, or out of time.
+    position = np.full(n, late)
+    position[goals] = len(pairs) + np.arange(len(goals))
+    goes_on = (step + 1 < len(layers)) & ~ssp.is_goal[rows.target]
+    ahead = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
+    cost = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step, factor)
     loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
     finish = late if price is None else late + 1
     return arrays_from_rows(
         np.append(rows.source, late),
-        np.append(ssp.choice_action[ssp.outcome_choice[outcome]], len(ssp.actions)),
-        np.append(_positions(ssp, layers, first, rows.target, step_of, position), finish),
+        np.append(action, len(ssp.actions)),
+        np.append(np.where(goes_on, ahead, position[rows.target]), finish),
         np.append(rows.probability, 1.0),
-        np.append(
-            rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor),
-            float(loop if price is None else price),
-        ),
+        np.append(cost, float(loop if price is None else price)),
         n_states=finish + 1,
         merge=False,
     )
-
-
-def _with_intervals(model: IntervalSSP, inside: SSP, outcome: IntArray) -> IntervalSSP:
-    """The intervals of a model on one made of it: `outcome` is the outcome behind each, or the
-    number of all of them where it is sure.
-    """
-    low, high = (np.append(end, 1.0)[outcome] for end in (model.low, model.high))
-    estimate = None if model.estimate is None else np.append(model.estimate, 1.0)[outcome]
-    return IntervalSSP(inside, low, high, estimate, model.confidence)
 
 
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
@@ -276,35 +276,6 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     return layers
 
 
-def _product(
-    ssp: SSP, layers: list[IntArray], first: IntArray
-) -> tuple[Transitions, IntArray, NDArray[np.int32]]:
-    """The outcomes of all pairs, with a row for each, whose targets are states; the model's outcome
-    behind each, and its step.
-    """
-    pairs, by_state = np.concatenate(layers), ssp.by_state
-    rows = by_state.restrict(pairs)
-    step = np.repeat(np.arange(len(layers), dtype=np.int32), np.diff(first))
-    return rows, by_state.edges(pairs), step[rows.source]
-
-
-def _positions(
-    ssp: SSP,
-    layers: list[IntArray],
-    first: IntArray,
-    target: Array,
-    step: Array,
-    position: IntArray,
-) -> IntArray:
-    """Where each outcome leads: to its target's pair in the next layer, or, from the last one and
-    to goals, to its `position`.
-    """
-    on = np.flatnonzero((step + 1 < len(layers)) & ~ssp.is_goal[target])
-    key = np.concatenate(layers) + ssp.n_states * np.repeat(np.arange(len(layers)), np.diff(first))
-    position[on] = np.searchsorted(key, target[on] + ssp.n_states * (step[on] + np.int64(1)))
-    return position
-
-
 def _price(cost: Any, what: str, signed: bool) -> Fraction:
     """A price as a fraction; it may be negative where some cost of the model is, too."""
     price = refused_unless_number(cost, OptionError(f"{what} must be a number, not {cost!r}"))
@@ -329,17 +300,12 @@ def _unit(
     )
 
 
-def _discounted(
-    ssp: SSP, costs: FloatArray, step: NDArray[np.int32], factor: Fraction
-) -> FloatArray:
+def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -> FloatArray:
     """Costs times the factor to the power of their step, each rounded once."""
     found, position = np.unique(costs, return_inverse=True)
-    unit, last = ssp.cost_unit, int(step.max(initial=0))
-    exact = [
-        as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit
-        for cost in found.tolist()
-    ]
-    scaled = [[float(cost * factor**t) for cost in exact] for t in range(last + 1)]
+    exact = [exact_cost(cost, ssp) for cost in found.tolist()]
+    steps = range(int(step.max(initial=0)) + 1)
+    scaled = [[float(cost * factor**t) for cost in exact] for t in steps]
     return np.array(scaled)[step, position]
 
 
@@ -384,12 +350,11 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
     """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
-    row, column = (*geometry.row, -1), (*geometry.column, -1)
-    kind = (*geometry.kind, "end")
-    return replace(geometry, row=row, column=column, kind=kind)
+    cells = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
+    return Geometry(geometry.rows, geometry.columns, *cells)
 
 
-def fresh_name(name: str, taken: Iterable[Name] | Sequence[Name]) -> str:
+def fresh_name(name: str, taken: Iterable[Name]) -> str:
     """The name, with as many primes as it takes to be new."""
     known = set(taken)
     while name in known:

@@ -93,7 +93,7 @@ class IntervalSSP(IntervalBuilder):
         self._check()
         # Where nothing is open, the probabilities are those that the model without intervals would
         # have.
-        known = np.repeat(self.rest == 0, np.diff(self.inside.choice_outcomes))
+        known = (self.rest == 0)[self.inside.outcome_choice]
         for column in (self.low, self.high):
             column[known] = self.inside.outcome_probability[known]
         self._freeze()
@@ -178,14 +178,9 @@ class IntervalSSP(IntervalBuilder):
 
         It is 0 where nothing is open.
         """
-        rows = self.inside.choice_outcomes
-        low, width = self.low, self.high - self.low
-        open_ = (
-            np.add.reduceat(width, rows[:-1]) > 0 if len(rows) > 1 else np.zeros(0, dtype=np.bool_)
-        )
-        rest = np.zeros(len(rows) - 1)
-        for k in np.flatnonzero(open_).tolist():
-            rest[k] = max(math.fsum((1.0, *(-low[rows[k] : rows[k + 1]]).tolist())), 0.0)
+        rows, rest = self.inside.choice_outcomes, np.zeros(self.n_choices)
+        for k in np.flatnonzero(self._sums(self.high - self.low) > 0).tolist():
+            rest[k] = max(math.fsum((1.0, *(-self.low[rows[k] : rows[k + 1]]).tolist())), 0.0)
         return rest
 
     @property

@@ -10,9 +10,15 @@ from typing import Any, Self
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.model.counts import counted_rows, intervals_of_counts, words_of_counts
-from tailpath.model.interval_rows import fields_of_rows, interval_rows, with_inside
-from tailpath.model.matrices import arrays_from_matrices, numbered_matrices
+from tailpath.model.interval_rows import (
+    counted_rows,
+    fields_of_rows,
+    interval_rows,
+    intervals_of_counts,
+    with_inside,
+    words_of_counts,
+)
+from tailpath.model.matrices import interval_arrays_from_matrices
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import NONE, outcomes_of_table
@@ -206,12 +212,10 @@ class IntervalBuilder(Record):
         for word in layout.keys() - {"s_indices", "a_indices", "layout"}:
             raise TypeError(f"from_arrays() got an unexpected keyword argument {word!r}")
         given = {"s_indices": None, "a_indices": None, "layout": "auto", **layout}
-        numbered, least, most = numbered_matrices(low, high)
-        fields = arrays_from_matrices(
-            numbered, costs, rewards, **given, start=start, goals=goals
-        )._asdict()
-        entry = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
-        return cls.from_fields(fields, least[entry], most[entry])
+        arrays, least = interval_arrays_from_matrices(
+            low, high, costs, rewards, *given.values(), start, goals
+        )
+        return cls.from_fields(arrays._asdict(), least, arrays.outcome_probability)
 
     @classmethod
     def from_table(

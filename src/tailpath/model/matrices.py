@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Array, BoolArray, FloatArray, Transitions, first_of, offsets_of, owners
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Transitions,
+    first_of,
+    offsets_of,
+    owners,
+)
 from tailpath.model.builders import ModelArrays, outcomes_of_rows
 
 
@@ -32,9 +41,12 @@ def arrays_from_matrices(
         raise OptionError("s_indices and a_indices go together")
     price, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
     if s_indices is not None:
-        matrix, state, action, price = _from_pairs(P, price, s_indices, a_indices)
+        found = _from_pairs(P, price, s_indices, a_indices)
     else:
-        matrix, state, action, price = _from_actions(P, price, layout)
+        found = _from_actions(P, price, layout)
+    order = np.lexsort((found[2], found[1]))
+    matrix, prices = found[0][order], found[3][order]
+    state, action = found[1][order], found[2][order]
     n_states = matrix.shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
     if not isinstance(goals, Iterable):
@@ -42,24 +54,16 @@ def arrays_from_matrices(
     is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
     start = _state_number(start, "the start", n_states)
 
-    order = np.lexsort((action, state))
-    if not np.array_equal(order, np.arange(len(order))):
-        matrix, state = matrix[order], state[order]
-        action = action[order]
-        price = price[order]
-    price_of_outcome = (
-        np.repeat(price, np.diff(matrix.indptr))
-        if isinstance(price, np.ndarray)
-        else _values_at(price, matrix)
-    )
-    cost = sign * price_of_outcome
+    by_row = isinstance(prices, np.ndarray)
+    if by_row:
+        cost = sign * prices[owners(matrix.indptr)]
+    else:
+        wanted = _entries(matrix.indptr, matrix.indices, n_states)
+        present = _entries(prices.indptr, prices.indices, n_states)
+        cost = sign * _values_at(wanted, present, prices.data)
     rows = Transitions(matrix.indptr, matrix.indices, matrix.data, cost, None)
     # An infinite price marks an action that the state does not have.
-    feasible = (
-        sign * price != np.inf
-        if isinstance(price, np.ndarray)
-        else np.ones(len(state), dtype=np.bool_)
-    )
+    feasible = sign * prices != np.inf if by_row else np.ones(len(state), dtype=np.bool_)
     _check_goals(rows, state, action, is_goal[state] & feasible)
     # A row that is left empty stays, and the model will refuse it.
     own = feasible & ~is_goal[state]
@@ -74,10 +78,41 @@ def arrays_from_matrices(
     )
 
 
+def interval_arrays_from_matrices(
+    low: Any, high: Any, *layout: Any
+) -> tuple[ModelArrays, FloatArray]:
+    """The arrays of a model with the high ends for probabilities, and the low ends, (n_outcomes,);
+    `layout` is all else that `arrays_from_matrices` takes.
+    """
+    shapes = _shape(low, "low"), _shape(high, "high")
+    if shapes[0] != shapes[1]:
+        raise ModelError("low has shape {}, and high {}".format(*shapes))
+    upper, lower = (arrays_from_matrices(end, *layout) for end in (high, low))
+    wanted, present = (
+        _entries(model.choice_outcomes, model.outcome_target, len(model.states))
+        for model in (upper, lower)
+    )
+    found = _values_at(wanted, present, lower.outcome_probability)
+    stray = np.count_nonzero(lower.outcome_probability) - np.count_nonzero(found)
+    if stray:
+        raise ModelError(f"low has {stray} entries where high is 0")
+    return upper, found
+
+
+def _are_sparse(matrices: Any) -> bool:
+    """Whether this is a list of matrices of which some are sparse."""
+    return isinstance(matrices, (list, tuple)) and any(hasattr(m, "tocsr") for m in matrices)
+
+
+def _shape(P: Any, what: str) -> tuple[int, ...]:
+    if _are_sparse(P):
+        return (len(P), *P[0].shape)
+    shape: tuple[int, ...] = P.shape if hasattr(P, "tocsr") else _floats(P, what).shape
+    return shape
+
+
 def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolArray) -> None:
     """Refuse a goal that leads elsewhere or costs something."""
-    if not of_goal.any():
-        return
     leaves = (rows.target != state[rows.source]) | (rows.cost != 0)
     for outcome in first_of(of_goal[rows.source] & (rows.probability != 0) & leaves):
         row = int(rows.source[outcome])
@@ -86,40 +121,6 @@ def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolAr
             f" {int(rows.target[outcome])} at cost {rows.cost[outcome]:g}: a goal must be"
             " absorbing and free"
         )
-
-
-def numbered_matrices(low: Any, high: Any) -> tuple[Any, FloatArray, FloatArray]:
-    """`high` with the number of each entry, from 1 on, in its stead, and both ends by number: (n,)
-    each.
-
-    The layouts are those of `arrays_from_matrices`, which then says where each entry went.
-    """
-    if isinstance(high, (list, tuple)) and any(hasattr(matrix, "tocsr") for matrix in high):
-        if not isinstance(low, (list, tuple)) or len(low) != len(high):
-            raise ModelError(f"low and high must be lists of {len(high)} matrices each")
-        parts = [numbered_matrices(one, other) for one, other in zip(low, high)]
-        before = np.cumsum([0, *(len(ends) for _, _, ends in parts)]).tolist()
-        for (numbered, _, _), first in zip(parts, before):
-            numbered.data += first
-        lows, highs = (np.concatenate([part[side] for part in parts]) for side in (1, 2))
-        return [numbered for numbered, _, _ in parts], lows, highs
-    if hasattr(high, "tocsr"):
-        lower, numbered = _csr(low), _csr(high).copy()
-        ends = _values_at(lower, numbered), numbered.data
-        stray = int(np.count_nonzero(lower.data) - np.count_nonzero(ends[0]))
-        numbered.data = np.arange(1.0, 1.0 + len(ends[1]))
-    else:
-        lower, upper = _floats(low, "low"), _floats(high, "high")
-        numbered = np.where(upper != 0, np.arange(1.0, 1.0 + upper.size).reshape(upper.shape), 0.0)
-        ends = lower.ravel(), upper.ravel()
-        stray = (
-            int(np.count_nonzero((lower != 0) & (upper == 0))) if lower.shape == upper.shape else 0
-        )
-    if lower.shape != numbered.shape:
-        raise ModelError(f"low has shape {lower.shape}, and high {numbered.shape}")
-    if stray:
-        raise ModelError(f"low has {stray} entries where high is 0")
-    return numbered, *ends
 
 
 def _state_number(value: Any, what: str, n_states: int) -> int:
@@ -158,19 +159,16 @@ def _csr(matrix: Any) -> Any:
     return result
 
 
-def _values_at(price: Any, matrix: Any) -> FloatArray:
-    """The entries of one sparse matrix at the stored positions of another; absent entries are 0."""
-    if np.array_equal(price.indptr, matrix.indptr) and np.array_equal(
-        price.indices, matrix.indices
-    ):
-        return np.asarray(price.data)
-    n_columns = matrix.shape[1]
+def _entries(row_start: Array, column: Array, n_columns: int) -> IntArray:
+    """The entries of a sparse matrix as rising numbers."""
+    return owners(row_start) * n_columns + column
 
-    wanted, present = (owners(m.indptr) * n_columns + m.indices for m in (matrix, price))
-    if not len(present):
-        return np.zeros(len(wanted))
-    position = np.minimum(np.searchsorted(present, wanted), len(present) - 1)
-    return np.where(present[position] == wanted, price.data[position], 0.0)
+
+def _values_at(wanted: IntArray, present: IntArray, values: FloatArray) -> FloatArray:
+    """Of each entry wanted its value among those present; absent entries are 0."""
+    position = np.searchsorted(present, wanted)
+    known = np.append(present, -1)[position] == wanted
+    return np.where(known, np.append(values, 0.0)[position], 0.0)
 
 
 def _from_pairs(
@@ -208,7 +206,7 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, Array, Array, A
             " of matrices"
         )
     by_state = False
-    if not isinstance(P, (list, tuple)) or not any(issparse(matrix) for matrix in P):
+    if not _are_sparse(P):
         P, by_state = _split_dense(_floats(P, "P"), layout)
     matrices = [_csr(matrix) for matrix in P]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
@@ -250,11 +248,10 @@ def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) 
     Of costs per outcome the shape says whether states come first; where there are as many actions
     as states, `by_state` does.
     """
-    from scipy.sparse import issparse, vstack
+    from scipy.sparse import vstack
 
-    if isinstance(price, (list, tuple)) and any(issparse(matrix) for matrix in price):
-        stacked = [_csr(matrix) for matrix in price]
-    else:
+    matrices = price
+    if not _are_sparse(price):
         array = _floats(price, "costs")
         if array.shape == (n_states,):
             return np.tile(array, n_actions)
@@ -268,7 +265,8 @@ def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) 
                 f"costs have shape {array.shape}; expected ({s},), ({s}, {a}), ({a}, {s}, {s}) or"
                 f" ({s}, {a}, {s})"
             )
-        stacked = [_csr(matrix) for matrix in array]
+        matrices = array
+    stacked = [_csr(matrix) for matrix in matrices]
     if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
         raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")
     return vstack(stacked, format="csr")

@@ -107,18 +107,18 @@ def _least_costs(ssp: SSP, level: Array) -> tuple[Array, BoolArray]:
     )
     met = search(*frozen(start, into.astype(np.int64), source, level), least, edge)
     if met >= 0:
-        raise ModelError(_round(ssp, level, edge, int(met)))
+        raise ModelError(_round(ssp, edge, int(met)))
     known = ssp.is_goal | (edge >= 0)
     return np.where(known, least, 0), known
 
 
-def _round(ssp: SSP, level: Array, edge: IntArray, met: int) -> str:
+def _round(ssp: SSP, edge: IntArray, met: int) -> str:
     """What to say of a cycle: its states and actions, what it gains, and what helps."""
     edges = [int(edge[met])]
     while int(ssp.outcome_target[edges[-1]]) != met:
         edges.append(int(edge[ssp.outcome_target[edges[-1]]]))
-    unit = _in_integers(ssp)[1]
-    gained = -float(sum(int(level[e]) for e in edges) * unit)
+    level, unit = _in_integers(ssp)
+    gained = -float(sum(map(int, level[edges])) * unit)
     source, choice = ssp.by_state.source[edges].tolist(), ssp.outcome_choice[edges].tolist()
     steps = [f"{ssp.states[s]!r} by {ssp.choice_name(k)!r}" for s, k in zip(source, choice)]
     shown = ", ".join(steps[:MOST_NAMED]) + (

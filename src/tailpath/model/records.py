@@ -1,19 +1,34 @@
 """Plain data: what all nouns have in common.
 
 A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles by
-its fields alone (whatever it has found out on the way stays behind), and its arrays are read-only,
-after unpickling too.
+its fields alone (whatever it has found out on the way, by `found_once`, stays behind), and its
+arrays are read-only, after unpickling too.
+
+A model that was checked must not change, or kernels would read beside their arrays. Numpy cannot
+tell whether anybody else can write into an array: a read-only view of writable memory, a memory
+map, an `array.array` behind it, or an owner whose views were made before it was locked. So what
+comes from outside is copied, and what was made inside for a model is marked by `hand_over`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+import threading
+import weakref
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, fields
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
-from tailpath.errors import OptionError
+from tailpath.errors import ModelError, OptionError
+from tailpath.graph import Array
+
+Noun = TypeVar("Noun")
+Found = TypeVar("Found")
+Asked = ParamSpec("Asked")
+#: Arrays by `id` that nobody can write into.
+_LOCKED: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
 
 def _fields(record: Any) -> tuple[Field[Any], ...]:
@@ -37,11 +52,8 @@ class Record:
         return {f.name: getattr(self, f.name) for f in _fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._become(state)
-
-    def _become(self, values: dict[str, Any]) -> None:
         """Take checked values for the fields of these names, and make the arrays read-only."""
-        vars(self).update(values)
+        vars(self).update(state)
         self._freeze()
 
     def _freeze(self) -> None:
@@ -113,3 +125,69 @@ def _trace(value: Any) -> Any:
         if isinstance(value, np.ndarray)
         else 0
     )
+
+
+# ---------------------------------------------------------------------- what is found out about it
+
+
+class _Findings:
+    """What was found out about a model, and the lock under which more is found."""
+
+    def __init__(self) -> None:
+        self.known: dict[Hashable, Any] = {}
+        self.lock = threading.RLock()
+
+
+def found_once(
+    find: Callable[Concatenate[Noun, Asked], Found],
+) -> Callable[Concatenate[Noun, Asked], Found]:
+    """Have a function find out what it says of a model or of another record once for each of its
+    other arguments, whichever thread asks first, and store it there. It is not pickled.
+    """
+
+    @functools.wraps(find)
+    def known(noun: Noun, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
+        findings: _Findings = vars(noun).setdefault("_findings", _Findings())
+        key = find, asked, tuple(named.items())
+        if key not in findings.known:
+            with findings.lock:
+                if key not in findings.known:
+                    findings.known[key] = find(noun, *asked, **named)
+        found: Found = findings.known[key]
+        return found
+
+    return known
+
+
+# ---------------------------------------------------------------------- whose memory an array is
+
+
+def hand_over(array: Array) -> Array:
+    """Lock an array that was made for a model, and of which nobody has a view: the model need not
+    copy it.
+    """
+    array.flags.writeable = False
+    _LOCKED[id(array)] = array
+    return array
+
+
+def own_array(values: Any, what: str, dtype: Any) -> Array:
+    """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is
+    its name in messages.
+    """
+    locked = _LOCKED.get(id(values))
+    if locked is not None and locked is values and locked.dtype == dtype and locked.ndim == 1:
+        return locked
+    if hasattr(values, "mask") and np.ma.is_masked(values):  # looked up: numpy.ma loads slowly
+        raise ModelError(f"{what} has masked entries")
+    try:
+        given = np.asarray(values)
+        with np.errstate(invalid="ignore"):  # what does not fit is refused below
+            array = np.array(given, dtype=dtype, order="C")
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{what} must be an array of numbers") from None
+    if given.ndim != 1:
+        raise ModelError(f"{what} must have one axis, not {given.ndim}")
+    if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
+        raise ModelError(f"{what} must hold whole numbers that fit {array.dtype}")
+    return array

@@ -37,9 +37,8 @@ from tailpath.model.checks import check_outcomes, check_structure, check_unit, c
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
-from tailpath.model.ownership import hand_over, own_array
 from tailpath.model.potential import Reduction, reduction_of
-from tailpath.model.records import Record, data_frame
+from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
@@ -172,7 +171,9 @@ class SSP(SSPBuilder):
         arrays = {name: own_array(getattr(self, name), name, dtypes[name]) for name in dtypes}
         names = {name: _names(getattr(self, name), name) for name in ("states", "actions")}
         vars(self).update(arrays | names)
-        vars(self)["geometry"] = geometry_of(self.geometry, self.states)
+        geometry: Any = self.geometry
+        if not isinstance(geometry, Geometry):
+            vars(self)["geometry"] = geometry_of(geometry, self.states)
         check_structure(self)
         check_outcomes(self)
         check_unit(self)

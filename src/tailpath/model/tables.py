@@ -77,38 +77,35 @@ def columns_called(
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
-    unused = [name for name in names if name not in found.values()]
-    plain = {_plain(name): name for name in reversed(unused)}
-    priced = [column for column in PRICES if column in found]
+    plain = {_plain(name): name for name in reversed(names) if name not in found.values()}
+    priced = any(column in found for column in PRICES)
     for column, words in WORDS.items():
         present = [plain[word] for word in words if word in plain]
-        if column in found or (priced and column in PRICES):
+        if column in found or not present or (priced and column in PRICES):
             continue
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
                 f"the columns {_listed(present)} could all be the {column};"
                 f" say which {_how(column, present)}"
             )
-        if present:
-            found[column] = present[0]
-    unused_names = [name for name in names if name not in found.values()]
+        found[column] = present[0]
+    unused = [name for name in names if name not in found.values()]
     for column in ("state", "next_state"):
         if column not in found:
             expected = f"expected one of {_listed(WORDS[column])} among {_listed(names)}"
-            how = _how(column, unused_names)
-            raise ModelError(f"no column is the {column}; {expected}, or say which {how}")
+            raise ModelError(
+                f"no column is the {column}; {expected}, or say which {_how(column, unused)}"
+            )
     if sum(column in found for column in PRICES) != 1:
         expected = _listed(word for column in PRICES for word in WORDS[column])
-        what = "exactly one column must be the cost, the reward or the times"
         raise ModelError(
-            f"{what}, one of {expected}; there are {_listed(names)}; or say which"
-            f" {_how('cost', unused_names)}"
+            "exactly one column must be the cost, the reward or the times, one of"
+            f" {expected}; there are {_listed(names)}; or say which {_how('cost', unused)}"
         )
-    known = _ways_of_probability(found, intervals)
-    if "action" not in found and known:
+    if _ways_of_probability(found, intervals) and "action" not in found:
         raise ModelError(
             "where there are probabilities a column must be the action, one of"
-            f" {_listed(WORDS['action'])}; or say which {_how('action', unused_names)}"
+            f" {_listed(WORDS['action'])}; or say which {_how('action', unused)}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -173,7 +170,8 @@ def outcomes_of_table(
     With `intervals`, pairs or counts for probabilities where it has them, and a count of 1 where it
     has nothing; with `rewards`, gains.
     """
-    called = columns_called(_names(frame), chosen, intervals)
+    names = _names(frame)
+    called = columns_called(names, chosen, intervals)
     columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
     if count == 0:
@@ -196,24 +194,19 @@ def outcomes_of_table(
     notes: list[str] = [GAINS] if rewards else []
     others = [
         str(name)
-        for name in _names(frame)
+        for name in names
         if not any(name is known or name == known for known in called.values())
     ]
     if others:
         notes.append(f"columns that were not read: {', '.join(others)}")
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
-    remaining = [row for row in rows if row[0] not in ends]
     lost = [row for row in rows if row[0] in ends and not (row[2] == row[0] and row[4] == 0)]
     if lost:
         notes.append(left_out_at_goals(len(lost)))
-    return OutcomeRows(
-        remaining,
-        _start(rows, columns.get("start"), start, notes),
-        found_goals,
-        tuple(notes),
-        counted,
-    )
+    first = _start(rows, columns.get("start"), start, notes)
+    remaining = [row for row in rows if row[0] not in ends]
+    return OutcomeRows(remaining, first, found_goals, tuple(notes), counted)
 
 
 def left_out_at_goals(rows: int) -> str:
@@ -250,20 +243,18 @@ def outcomes_of_graph(
     """The outcomes of a networkx graph: each edge is an action called like its end, unless the
     edges have actions and probabilities.
     """
-    edges = [(tail, head, data) for tail, head, data in graph.edges(data=True)]
+    edges = list(graph.edges(data=True))
     if not edges:
         raise ModelError("the graph has no edges")
     attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
     back = [(head, tail, data) for tail, head, data in edges if head != tail]
-    table: dict[str, list[Any]] = {"state": [], "next_state": []}
+    table: dict[str, list[Any]] = {column: [] for column in attributes}
     for tail, head, data in edges if graph.is_directed() else edges + back:
-        table["state"].append(tail)
-        table["next_state"].append(head)
+        cells = {**data, attributes["state"]: tail, attributes["next_state"]: head}
         for column, name in attributes.items():
-            if column not in ("state", "next_state"):
-                if name not in data:
-                    raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
-                table.setdefault(column, []).append(data[name])
+            if name not in cells:
+                raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
+            table[column].append(cells[name])
     if start is None or goals is None:
         raise ModelError("a graph does not say where runs begin and end: give start= and goals=")
     found = outcomes_of_table(table, start, goals, rewards=rewards)
@@ -279,7 +270,7 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
     if isinstance(source, Mapping):
         if any(name in source for name in chosen.values()):
             return True
-        words = {word for column in ("state", "next_state") for word in WORDS[column]}
+        words = (*WORDS["state"], *WORDS["next_state"])
         return any(isinstance(name, str) and name.strip().lower() in words for name in source)
     return hasattr(source, "column_names") or (
         hasattr(source, "columns") and hasattr(source, "shape")

@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import FloatArray, IntArray, members
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables
 from tailpath.policies.policy import Kind
-from tailpath.policies.running import nearest_cost, observed_outcome
+from tailpath.policies.running import (
+    known_state,
+    nearest_cost,
+    observed_outcome,
+    outcomes_to,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,17 +72,7 @@ class AtomPolicy(Kind):
     grids: Grids | None = None
 
     def __post_init__(self) -> None:
-        self._become(
-            atom_tables(
-                self.ssp,
-                self.atoms,
-                self.choice,
-                self.xi_offset,
-                self.xi,
-                self.start_atom,
-                self.grids,
-            )
-        )
+        self.__setstate__(atom_tables(self))
 
     def __repr__(self) -> str:
         return (
@@ -131,13 +126,9 @@ class AtomPolicy(Kind):
     def remember_roughly(
         self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> int:
-        ssp, source = self.ssp, self.ssp.state_index(state)
-        outcomes = members(ssp.choice_outcomes, int(self.choice[source, memory]))
-        near = {
-            float(ssp.outcome_cost[o]): o
-            for o in reversed(outcomes)
-            if ssp.states[int(ssp.outcome_target[o])] == next_state
-        }
+        source = self.ssp.state_index(state)
+        choice = int(self.choice[source, memory])
+        near = outcomes_to(self.ssp, choice, known_state(self.ssp, next_state))
         if not near:
             return self._nearest(next_state, memory)
         return self._moved(memory, source, near[nearest_cost(near, cost)])

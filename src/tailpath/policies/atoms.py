@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,22 +109,16 @@ class Grids(Record):
         return np.asarray(self.own[self.of_state])
 
 
-class Borders(NamedTuple):
+def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]:
     """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with
     infinities; and the numbers of its atoms.
     """
-
-    border: FloatArray
-    atom: IntArray
-
-
-def borders_of(atoms: FloatArray, own: BoolArray) -> Borders:
     border, atom = np.full(own.shape, np.inf), np.zeros(own.shape, dtype=np.int64)
     for grid, mine in enumerate(own):
         position = np.flatnonzero(mine)
         border[grid, : len(position) - 1] = atom_borders(atoms[position])
         atom[grid, : len(position)] = position
-    return Borders(border, atom)
+    return border, atom
 
 
 def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> Any:

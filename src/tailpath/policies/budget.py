@@ -98,8 +98,7 @@ class BudgetPolicy(Kind):
     deadline: bool = False
 
     def __post_init__(self) -> None:
-        steps = (self.first, self.from_budget, self.choice, self.risk_neutral)
-        self._become(budget_steps(self.ssp, self.budget, *steps, self.level, self.unit))
+        self.__setstate__(budget_steps(self))
 
     @classmethod
     def from_changes(

@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
@@ -190,12 +189,6 @@ class CostChain(Record, Transitions):
         return self._nearest.position
 
     @cached_property
-    def _mean_cost(self) -> FloatArray:
-        """`rate`, without a list of the node of every edge."""
-        means: FloatArray = row_means(self.row_start, self.probability, self.cost)
-        return means
-
-    @cached_property
     def has_zero_cost_edges(self) -> bool:
         """Whether a step may cost nothing."""
         return bool((self.cost == 0).any())
@@ -249,21 +242,15 @@ class CostChain(Record, Transitions):
         """
         if self.of_reduced is not None:
             return self.of_reduced.expected_cost.shifted(self.ssp.reduction.values[self.state])
-        if self.all_arrive:
-            return expected_total(
-                self.row_start,
-                self.target,
-                self.probability,
-                self._mean_cost,
-                self.ssp.probability_error,
-            )
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge, from the nodes inside until they are left;
         `outside` for all others.
         """
-        part = self.replaced(cost=price).restrict(inside).renumber(positions(inside))
+        part = self.replaced(cost=price)
+        if not inside.all():
+            part = part.restrict(inside).renumber(positions(inside))
         inner = expected_total(
             part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error
         )

@@ -57,15 +57,14 @@ def integer(value: Any, what: str, end: int) -> int:
     return int(value)
 
 
-def own_choices(choice: Array, ssp: SSP, what: str) -> None:
-    """Choice numbers by state, -1 for none: each must belong to its state."""
-    flat = choice.reshape(-1)
-    state = np.repeat(np.arange(ssp.n_states), len(flat) // ssp.n_states)
-    _own_choices(flat[flat != -1], state[flat != -1], ssp, what)
-
-
-def _own_choices(choice: Array, state: Array, ssp: SSP, what: str) -> None:
-    """Choice numbers, each with the number of its state."""
+def own_choices(choice: Array, ssp: SSP, what: str, state: Array | None = None) -> None:
+    """Choice numbers by state, -1 for none: each must belong to its state. With `state`, choices
+    that are all there, each with the number of its state.
+    """
+    if state is None:
+        choice = choice.reshape(ssp.n_states, -1)
+        state, column = np.nonzero(choice != -1)
+        choice = choice[state, column]
     wrong = (choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1])
     for at in first_of(wrong):
         name = ssp.states[int(state[at])]
@@ -79,35 +78,33 @@ def checked_choices(choices: Any, ssp: SSP) -> IntArray:
     return found
 
 
-def atom_tables(
-    ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any, grids: Any = None
-) -> dict[str, Any]:
+def atom_tables(policy: Any) -> dict[str, Any]:
     """The fields of an `AtomPolicy`, checked."""
     try:
-        grid = checked_atoms(atoms)
+        atoms = checked_atoms(policy.atoms)
     except OptionError as error:
         raise PolicyError(str(error)) from None
-    shape = (_model(ssp).n_states, len(grid))
-    if np.shape(choice) != shape or np.shape(xi_offset) != shape:
+    shape = (_model(policy.ssp).n_states, len(atoms))
+    if np.shape(policy.choice) != shape or np.shape(policy.xi_offset) != shape:
         raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
-    choice = integers(choice, "choice", shape, np.int32)
-    xi_offset = integers(xi_offset, "xi_offset", shape, np.int64)
-    xi = finite_numbers(xi, "xi")
-    start = integer(start_atom, "start_atom", len(grid))
-    own_choices(choice, ssp, "choice")
+    choice = integers(policy.choice, "choice", shape, np.int32)
+    xi_offset = integers(policy.xi_offset, "xi_offset", shape, np.int64)
+    xi, grids = finite_numbers(policy.xi, "xi"), policy.grids
+    start_atom = integer(policy.start_atom, "start_atom", len(atoms))
+    own_choices(choice, policy.ssp, "choice")
     taken = choice >= 0
-    length = np.diff(ssp.choice_outcomes)[choice[taken]]
+    length = np.diff(policy.ssp.choice_outcomes)[choice[taken]]
     if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
         raise PolicyError("xi_offset points outside xi")
     if grids is not None:
         _check_grids(grids, shape)
         grids = Grids(np.array(grids.own), np.array(grids.of_state))
     return {
-        "atoms": grid,
+        "atoms": atoms,
         "choice": choice,
         "xi_offset": xi_offset,
         "xi": xi,
-        "start_atom": start,
+        "start_atom": start_atom,
         "grids": grids,
     }
 
@@ -139,43 +136,28 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
         )
 
 
-def budget_steps(
-    ssp: SSP,
-    budget: Any,
-    first: Any,
-    from_budget: Any,
-    choice: Any,
-    risk_neutral: Any,
-    level: Any,
-    unit: Any,
-) -> dict[str, Any]:
+def budget_steps(policy: Any) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
-    n_states = _model(ssp).n_states
-    budget = integer(budget, "budget", MOST_LEVELS)
-    choice = integers(choice, "choice", (-1,), np.int32)
-    from_budget = integers(from_budget, "from_budget", (len(choice),), np.int64)
-    first = integers(first, "first", (n_states + 1,), np.int64)
-    risk_neutral = integers(risk_neutral, "risk_neutral", (n_states,), np.int32)
-    level = integers(level, "level", (ssp.n_outcomes,), np.int64)
-    state = rising_steps(first, from_budget)
-    if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
-        raise PolicyError(
-            "level must not be negative"
-            if level.min() < 0
-            else f"level must stay below {MOST_LEVELS}"
-        )
-    _own_choices(choice, state, ssp, "choice")
+    ssp, unit = _model(policy.ssp), policy.unit
+    found: dict[str, Any] = {"budget": integer(policy.budget, "budget", MOST_LEVELS)}
+    for name, length, dtype in (
+        ("choice", -1, np.int32),
+        ("from_budget", np.size(policy.choice), np.int64),
+        ("first", ssp.n_states + 1, np.int64),
+        ("risk_neutral", ssp.n_states, np.int32),
+        ("level", ssp.n_outcomes, np.int64),
+    ):
+        found[name] = integers(getattr(policy, name), name, (length,), dtype)
+    state, level = rising_steps(found["first"], found["from_budget"]), found["level"]
+    if level.min(initial=0) < 0:
+        raise PolicyError("level must not be negative")
+    if level.max(initial=0) >= MOST_LEVELS:
+        raise PolicyError(f"level must stay below {MOST_LEVELS}")
+    own_choices(found["choice"], ssp, "choice", state)
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
-    own_choices(risk_neutral, ssp, "risk_neutral")
-    return {
-        "budget": budget,
-        "first": first,
-        "from_budget": from_budget,
-        "choice": choice,
-        "risk_neutral": risk_neutral,
-        "level": level,
-    }
+    own_choices(found["risk_neutral"], ssp, "risk_neutral")
+    return found
 
 
 def rising_steps(first: IntArray, from_budget: IntArray, what: str = "from_budget") -> IntArray:

@@ -84,7 +84,7 @@ class Actions:
             ssp.choice_action[(np.diff(ssp.state_choices) > 1)[ssp.choice_state]]
         ).tolist()
         names: list[Any] = [ssp.actions[action] for action in decisive]
-        self.numbered = all(_is_number(name) for name in names)
+        self.numbered = all(is_number(name) for name in names)
         #: Numbers in a row over all actions.
         self.width: int = max(names, default=-1) + 1 if self.numbered else len(ssp.actions)
 
@@ -122,7 +122,7 @@ class Actions:
             hash(plain)
         except (TypeError, ValueError):
             known, plain = False, repr(plain)
-        by_number = not known and not self.numbered and _is_number(plain)
+        by_number = not known and not self.numbered and is_number(plain)
         if by_number and 0 <= plain < len(self.ssp.actions):
             plain = self.ssp.actions[int(plain)]
             known = self.ssp.choice_index(state, plain) >= 0
@@ -145,7 +145,8 @@ class Actions:
         return {name: values[position] for name, position in zip(names, positions)}
 
 
-def _is_number(name: Any) -> bool:
+def is_number(name: Any) -> bool:
+    """Whether a name is an integer."""
     return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
 
 

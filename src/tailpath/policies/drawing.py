@@ -52,9 +52,7 @@ def draw_policy(
         assert isinstance(policy, BudgetPolicy)
         choices = policy.choices_at(np.arange(ssp.n_states), remaining).astype(np.int64)
         strength = np.zeros(ssp.n_states)
-        for node, state in enumerate(chain.state.tolist()):
-            if _memory(chain, node) == remaining[state]:
-                strength[state] = 1.0
+        strength[chain.state[np.asarray(chain.memory) == remaining[chain.state]]] = 1.0
         title = title or (f"{budget:g} left" if budget else "budget spent")
     elif has_schedule(ssp):
         return plot_schedule(ssp, choices, visits, ax, title)
@@ -77,7 +75,8 @@ def usual_choices(
     order = np.argsort(often, kind="stable")
     usual = dict(zip(chain.state[order].tolist(), order.tolist()))  # the last node of each state
     for state, node in usual.items():
-        decision = decide(ssp, policy, state, _memory(chain, node))
+        memory = None if chain.memory is None else chain.memory[node]
+        decision = decide(ssp, policy, state, memory)
         choices[state] = max(decision, key=lambda pair: pair[1])[0]
     np.add.at(visits, chain.state, often)
     if chain.outcome is not None:
@@ -124,10 +123,6 @@ def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float], columns: int 
     for ax in axes[len(budgets) :]:
         ax.remove()
     return axes[: len(budgets)]
-
-
-def _memory(chain: CostChain, node: int) -> Any:
-    return None if chain.memory is None else chain.memory[node]
 
 
 def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:

@@ -11,7 +11,13 @@ import numpy as np
 from tailpath.errors import PolicyError
 from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name, Origin
-from tailpath.policies.decisions import Actions, checked_decision, decisions_met, only_action
+from tailpath.policies.decisions import (
+    Actions,
+    checked_decision,
+    decisions_met,
+    is_number,
+    only_action,
+)
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Decision
 
@@ -50,24 +56,26 @@ def policy_of_entries(
     """
     actions, asked_states = Actions(ssp), _asked_states(ssp)
     if given and not any(asked.key(given) in given for asked in asked_states):
-        shown = next(iter(given))
+        known = ", ".join(map(repr, ssp.states[:5])) + (", ..." if ssp.n_states > 5 else "")
         raise PolicyError(
-            f"the policy decides in {shown!r} and other states, none of which the model has; its"
-            f" states are {_some(ssp)}"
+            f"the policy decides in {next(iter(given))!r} and other states, none of which the model"
+            f" has; its states are {known}"
         )
     decisions: dict[Name, Decision] = {}
     wrong: dict[Name, PolicyError] = {}
     for asked in asked_states:
-        name = ssp.states[asked.index]
         try:
-            decision = _decision(
-                ssp, actions, asked, None if _stuck(ssp, asked.index) else entry(asked)
-            )
+            answer = None if _stuck(ssp, asked.index) else entry(asked)
+            decision = None if answer is None else actions.understood(asked.index, answer)
+            if decision is None:
+                decision = only_action(ssp, asked.index)
+            else:
+                checked_decision(ssp, asked.index, decision)
         except PolicyError as error:
-            wrong[name] = error
+            wrong[asked.own] = error
             continue
         if decision is not None:
-            decisions[name] = decision
+            decisions[asked.own] = decision
 
     def ask(state: int, name: Name) -> Decision | None:
         if name in wrong:
@@ -92,21 +100,10 @@ def _stuck(ssp: SSP, state: int) -> bool:
     return bool(((own == ssp.origin.index[state]) | (own < 0)).all())
 
 
-def _decision(ssp: SSP, actions: Actions, asked: _Asked, answer: Any) -> Decision | None:
-    decision = None if answer is None else actions.understood(asked.index, answer)
-    if decision is not None:
-        checked_decision(ssp, asked.index, decision)
-    else:
-        decision = only_action(ssp, asked.index)
-    return decision
-
-
 def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
     """The entry of a state in a sequence: by the number that is its name, or by its index."""
     base = ssp.states if ssp.origin is None else ssp.origin.states
-    numbers = [
-        name for name in base if isinstance(name, (int, np.integer)) and not isinstance(name, bool)
-    ]
+    numbers: list[Any] = [name for name in base if is_number(name)]
     if getattr(table, "ndim", 1) > 2:
         raise PolicyError(
             f"the policy has {table.ndim} axes; expected one, an action for every state, or two,"
@@ -203,7 +200,3 @@ def as_table(anything: Any) -> Any:
                 "the rows of a matrix must hold one number for every action"
             ) from None
     return anything
-
-
-def _some(ssp: SSP) -> str:
-    return ", ".join(repr(name) for name in ssp.states[:5]) + (", ..." if ssp.n_states > 5 else "")

@@ -243,7 +243,7 @@ class Runner:
                 )
                 return None
             return float(price)
-        target = _index(ssp, next_state)
+        target = known_state(ssp, next_state)
         if target is None:
             self._note(
                 "unknown",
@@ -251,9 +251,7 @@ class Runner:
                 " action until a known state is reached",
             )
             return None
-        choice = ssp.choice_index(ssp.state_index(state), action)
-        outcomes = members(ssp.choice_outcomes, choice)
-        costs = [float(ssp.observed[o]) for o in outcomes if ssp.outcome_target[o] == target]
+        costs = outcomes_to(ssp, ssp.choice_index(ssp.state_index(state), action), target)
         if not costs:
             self._note(
                 "forbidden",
@@ -273,7 +271,7 @@ class Runner:
         ssp: SSP | None = getattr(self.policy, "ssp", None)
         if ssp is None:
             return
-        index = _index(ssp, state)
+        index = known_state(ssp, state)
         if index is None:
             raise PolicyError(
                 f"the model has no state {state!r}, so the policy has no action there"
@@ -299,16 +297,26 @@ def beyond_the_model(policy: Any, method: str) -> Callable[..., Any]:
     return found
 
 
+def outcomes_to(ssp: SSP, choice: int, target: int | None) -> dict[float, int]:
+    """The outcomes of a choice that lead to a state, by what policies are told that they cost; of
+    several that cost the same, the first.
+    """
+    return {
+        float(ssp.observed[outcome]): outcome
+        for outcome in reversed(members(ssp.choice_outcomes, choice) if choice >= 0 else ())
+        if ssp.outcome_target[outcome] == target
+    }
+
+
 def observed_outcome(ssp: SSP, state: Name, action: Name, cost: float, next_state: Name) -> int:
     """The outcome of the model behind a step; refuses a step that it does not have."""
     choice = ssp.choice_index(ssp.state_index(state), action)
-    target = ssp.state_index(next_state)
-    for outcome in members(ssp.choice_outcomes, choice) if choice >= 0 else ():
-        if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
-            return outcome
-    raise PolicyError(
-        f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
-    )
+    known = outcomes_to(ssp, choice, ssp.state_index(next_state))
+    if cost not in known:
+        raise PolicyError(
+            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
+        )
+    return known[cost]
 
 
 def nearest_cost(costs: Iterable[float], cost: Fraction) -> float:
@@ -322,7 +330,8 @@ def spent(memory: Any, cost: Fraction, unit: Any) -> Any:
     return int(remaining) if remaining.denominator == 1 else remaining
 
 
-def _index(ssp: SSP, state: Name) -> int | None:
+def known_state(ssp: SSP, state: Name) -> int | None:
+    """The index of a state; None if the model has no such state."""
     if isinstance(ssp.states, range):
         return int(state) if isinstance(state, int) and 0 <= state < ssp.n_states else None
     try:

@@ -8,16 +8,14 @@ conceivable nodes and cut to what is reached; all others by calling their own fu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import LimitExceededError, ModelError, PolicyError
+from tailpath.errors import LimitExceededError, PolicyError
 from tailpath.graph import (
     Array,
-    BoolArray,
-    FloatArray,
     IntArray,
     Transitions,
     first_of,
@@ -89,86 +87,60 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
     return _unroll_any(ssp, policy, max_nodes)
 
 
-class _Nodes(NamedTuple):
-    """What a policy does on all conceivable nodes, reachable or not: row x of `rows` at node x,
-    with goals outside.
-
-    `outcome` is the outcome of the model behind each edge; `state[x]` and `memory[x]` are what node
-    x stands for.
-    """
-
-    ssp: SSP
-    rows: Transitions
-    outcome: Array
-    state: Array
-    memory: Array | None
-
-    def reached_from(self, start: int) -> CostChain:
-        """The chain on what can be reached from a node."""
-        return self.cut(self.rows.reachable(start), start)
-
-    def cut(self, mask: BoolArray, start: int) -> CostChain:
-        """The chain on the nodes left; one of them without an edge is a state that the policy
-        reaches and does not know.
-        """
-        ssp = self.ssp
-        for node in first_of(mask & (np.diff(self.rows.row_start) == 0)):
-            raise no_action(ssp, int(self.state[node]))
-        number, outcome = positions(mask), self.outcome[self.rows.edges(mask)]
-        part = self.rows.restrict(mask).renumber(number)
-        return CostChain(
-            row_start=part.row_start,
-            target=part.target,
-            probability=part.probability,
-            cost=part.cost,
-            level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
-            unit=ssp.cost_unit,
-            start=int(number[start]),
-            state=self.state[mask].astype(np.int32),
-            memory=None if self.memory is None else self.memory[mask],
-            ssp=ssp,
-            outcome=outcome,
-        )
-
-
-def _nodes_of_choices(
-    ssp: SSP, state: Array, choice: Array, weight: FloatArray | None = None
-) -> _Nodes:
-    """Every state is a node: what choices do, each in its state, in ascending order of states, with
-    its weight (None: surely).
-    """
-    rows = ssp.transitions.restrict(choice).renumber(
-        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    )
-    if weight is not None:
-        rows = rows.replaced(probability=rows.probability * weight[rows.source])
-    return _Nodes(
-        ssp,
-        rows.joined(offsets_of(state, ssp.n_states)),
-        ssp.transitions.edges(choice),
-        np.arange(ssp.n_states),
-        None,
-    )
-
-
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     choices = policy.choices_for(ssp)
     if choices is None:
         choices = _named_choices(ssp, policy.decisions)
     if choices is not None:
         return _unroll_pairs(ssp, choices, 0)
-    rows: list[tuple[int, int, float]] = []
+    taken: list[tuple[int, int, float]] = []
     for name, decision in policy.decisions.items():
         index = ssp.state_index(name)
         if not ssp.is_goal[index]:
-            rows.extend(
-                (index, choice, weight) for choice, weight in checked_decision(ssp, index, decision)
-            )
-    rows.sort(key=lambda row: row[0])
-    state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
-    weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
+            taken += ((index, *pair) for pair in checked_decision(ssp, index, decision))
+    taken.sort(key=lambda row: row[0])
+    state, choice = (np.array([row[column] for row in taken], dtype=np.int64) for column in (0, 1))
+    weight = np.array([row[2] for row in taken])
+    # Every state is a node, whether it is reached or not, and goals are outside.
+    rows = ssp.transitions.restrict(choice)
+    rows = rows.replaced(probability=rows.probability * weight[rows.source]).renumber(
+        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+    )
+    rows = rows.joined(offsets_of(state, ssp.n_states))
     start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
-    return _nodes_of_choices(ssp, state, choice, weight).reached_from(start)
+    reached = rows.reachable(start)
+    for node in first_of(reached & (np.diff(rows.row_start) == 0)):
+        raise no_action(ssp, node)
+    part, number = rows.restrict(reached), positions(reached)
+    return _chain(
+        ssp,
+        part.renumber(number),
+        ssp.transitions.edges(choice)[rows.edges(reached)],
+        np.flatnonzero(reached),
+        None,
+        int(number[start]),
+    )
+
+
+def _chain(
+    ssp: SSP, rows: Transitions, outcome: Array, state: Array, memory: Any, start: int = 0
+) -> CostChain:
+    """The chain of these rows, whose edges stand for outcomes and whose nodes for a state with a
+    memory.
+    """
+    return CostChain(
+        row_start=rows.row_start,
+        target=rows.target,
+        probability=rows.probability,
+        cost=ssp.outcome_cost[outcome],
+        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
+        unit=ssp.cost_unit,
+        start=start,
+        state=state.astype(np.int32),
+        memory=memory,
+        ssp=ssp,
+        outcome=outcome,
+    )
 
 
 def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
@@ -217,19 +189,14 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     """
     n = ssp.n_states
     if ssp.is_goal[ssp.start_index]:
-        return _nodes_of_choices(
-            ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-        ).reached_from(n)
+        return _unroll_pairs(ssp, policy.risk_neutral, 0)
     unknown, pairs = follow_budget(
         _outcomes(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes
     )
     if unknown >= 0:
         raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
-        raise LimitExceededError(  # budgets end, so nobody is asked whether they do
-            f"the policy reaches more than {max_nodes} pairs of state and memory",
-            (0.0, float("inf")),
-        )
+        raise _too_many(max_nodes)
     remaining, state = np.divmod(pairs, n)
     choice = policy.choices_at(state, remaining)
     rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.edges(choice)
@@ -237,7 +204,7 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     order = np.argsort(pairs)
     number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]
     rows = rows.replaced(target=np.where(ssp.is_goal[rows.target], len(pairs), number))
-    return _Nodes(ssp, rows, outcome, state, remaining).cut(np.ones(len(pairs), dtype=np.bool_), 0)
+    return _chain(ssp, rows, outcome, state, remaining)
 
 
 def _unroll_pairs(
@@ -286,9 +253,9 @@ def no_action(ssp: SSP, state: int) -> PolicyError:
     )
 
 
-def _too_many(most: int) -> LimitExceededError:
+def _too_many(most: int, question: str = "") -> LimitExceededError:
     return LimitExceededError(
-        f"the policy reaches more than {most} pairs of state and memory; does its memory end?",
+        f"the policy reaches more than {most} pairs of state and memory{question}",
         (0.0, float("inf")),
     )
 
@@ -315,47 +282,30 @@ def successors(
 
 def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
     """Breadth-first over (state, memory), calling the policy's own functions."""
-    if ssp.is_goal[ssp.start_index]:
-        pairs: dict[tuple[int, Any], int] = {}
-    else:
-        pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
-    row_start = [0]
-    target: list[int] = []
-    probability: list[float] = []
-    outcomes: list[int] = []
-    queue = list(pairs)
-    for state, memory in queue:
+    pairs: dict[tuple[int, Any], int] = {}
+    if not ssp.is_goal[ssp.start_index]:
+        pairs[ssp.start_index, policy.start(ssp.start)] = 0
+    edges: list[tuple[int, float, int]] = []
+    row_start, queue = [0], list(pairs)
+    for state, memory in queue:  # grows while it is read
         for next_state, after, outcome, p in successors(ssp, policy, state, memory):
-            if ssp.is_goal[next_state]:
-                target.append(-1)
-            else:
+            to = -1
+            if not ssp.is_goal[next_state]:
                 pair = (next_state, after)
                 try:
-                    if pair not in pairs:
-                        pairs[pair] = len(pairs)
-                        queue.append(pair)
+                    to = pairs.setdefault(pair, len(pairs))
                 except TypeError:
                     raise PolicyError(f"the policy's memory {after!r} cannot be hashed") from None
-                target.append(pairs[pair])
-            probability.append(p)
-            outcomes.append(outcome)
+                if to == len(queue):
+                    queue.append(pair)
+            edges.append((to, p, outcome))
         if len(pairs) > max_nodes:
-            raise _too_many(max_nodes)
-        row_start.append(len(target))
-    outcome_array = np.array(outcomes, dtype=np.int64)
-    targets = np.array(target, dtype=np.int64)
-    if len(pairs) >= np.iinfo(np.int32).max:
-        raise ModelError("the chain has more than 2^31 nodes")
-    return CostChain(
-        row_start=np.array(row_start, dtype=np.int64),
-        target=np.where(targets < 0, len(pairs), targets).astype(np.int32),
-        probability=np.array(probability, dtype=np.float64),
-        cost=ssp.outcome_cost[outcome_array],
-        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome_array],
-        unit=ssp.cost_unit,
-        start=0,
-        state=np.array([state for state, _ in pairs], dtype=np.int32),
-        memory=tuple(memory for _, memory in pairs),
-        ssp=ssp,
-        outcome=outcome_array,
-    )
+            raise _too_many(max_nodes, "; does its memory end?")
+        row_start.append(len(edges))
+    # Goals are one node, the last.
+    target = np.array([len(pairs) if to < 0 else to for to, _, _ in edges], dtype=np.int32)
+    probability = np.array([p for _, p, _ in edges], dtype=np.float64)
+    outcomes = np.array([outcome for _, _, outcome in edges], dtype=np.int64)
+    rows = Transitions(np.array(row_start), target, probability, ssp.outcome_cost[outcomes], None)
+    states = np.array([state for state, _ in queue], dtype=np.int32)
+    return _chain(ssp, rows, outcomes, states, tuple(memory for _, memory in queue))

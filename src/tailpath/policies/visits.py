@@ -23,7 +23,7 @@ from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations,
 from tailpath.dp.budgets import EXCESS
 from tailpath.dp.entries import first_entries, mark_behind, pull, push
 from tailpath.dp.layout import chain_layout
-from tailpath.graph import Array, FloatArray, Transitions, offsets_of, positions
+from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
@@ -60,15 +60,15 @@ class Visits:
         self.visits = np.zeros(cut.n)
         self.visits[self.node[chain.start]] = 1.0
         push(*self.rows, self.is_behind, self.visits)
-        count, place = len(self.behind), positions(behind)
+        count, position = len(self.behind), positions(behind)
         # Where most of these lie on cycles, their order helps little, and all of their own visits
         # are found at once.
         self.cyclic = bool(2 * np.count_nonzero(self.returning) > count > 0)
         edges = behind[cut.source]
         if count:
             self.factors = equations(
-                place[cut.source[edges]],
-                place[cut.target[edges]],
+                position[cut.source[edges]],
+                position[cut.target[edges]],
                 cut.probability[edges],
                 count,
                 ordered=True,
@@ -106,13 +106,12 @@ class Visits:
         factors = diagonal_factors(self.factors) if self.cyclic and len(asked) else None
         one_by_one = having(self.is_behind) < (1 if factors is None else 2)
         number, own = np.full(len(self.visits), -1), np.zeros(0)
-        done = 0
         number[self.behind] = np.arange(len(self.behind))
         if factors is not None:
             number[self.behind], own = self.factors.perm_c, own_visits(factors)
-        nodes, places = len(number), len(own)
         flags = np.zeros((2, len(number)), dtype=np.bool_)
-        scratch = (np.zeros(nodes), np.zeros(places), np.zeros(places), *flags)
+        scratch = (np.zeros(len(number)), *np.zeros((2, len(own))), *flags)
+        done = 0
         for groups in _batches(asked, size):
             simple = one_by_one[groups]
             if simple.any():
@@ -133,15 +132,9 @@ class Visits:
         found[member] = np.maximum(entry, 0.0)
         return found
 
-    def _correct(
-        self,
-        entry: FloatArray,
-        groups: Array,
-        bounds: Array,
-        position: Array,
-    ) -> None:
+    def _correct(self, entry: FloatArray, groups: Array, bounds: Array, position: Array) -> None:
         """Solve N = f G within each of some groups."""
-        columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
+        columns, _ = members_of(bounds, groups)
         seen = np.zeros((len(columns), len(self.visits)))
         seen[np.arange(len(columns)), position[columns]] = 1.0
         seen[:, self.behind] = self.factors.solve(seen[:, self.behind].T).T
@@ -168,8 +161,7 @@ def _without_closed_classes(chain: CostChain, falling: Array | None) -> tuple[Ar
     """
     component, closed = chain.closed()
     inside = closed[component]
-    first = np.full(len(closed), chain.n)
-    np.minimum.at(first, component, np.arange(chain.n))
+    _, first = np.unique(component, return_index=True)
     representative = np.where(inside, first[component], np.arange(chain.n))
     selected = np.unique(representative)
     number = np.zeros(chain.n, dtype=np.int64)

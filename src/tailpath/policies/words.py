@@ -32,16 +32,13 @@ def memory_in_words(policy: Any, memory: Any, state: int) -> str:
     if isinstance(policy, HistoryPolicy):
         return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
     if isinstance(policy, MixedPolicy):
-        return "; or ".join(
-            _member_in_words(policy, number, own, state) for number, _, own in memory
-        )
+        # Each of the policies that the coin may have chosen, and what it remembers.
+        remembered = [
+            (f"policy {number + 1}", memory_in_words(policy.members[number], own, state))
+            for number, _, own in memory
+        ]
+        return "; or ".join(", ".join(filter(None, each)) for each in remembered)
     return name_in_words(memory)
-
-
-def _member_in_words(policy: MixedPolicy, number: int, memory: Any, state: int) -> str:
-    """One of the policies that the coin may have chosen, and what it remembers."""
-    own = memory_in_words(policy.members[number], memory, state)
-    return f"policy {number + 1}" + (f", {own}" if own else "")
 
 
 def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> str:

@@ -44,7 +44,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.findings import found_once
+from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.solvers.by_state import ByState
 

@@ -25,8 +25,8 @@ from tailpath.dp.sweeps import Sweeps
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.endings import ended_by_chance
-from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card

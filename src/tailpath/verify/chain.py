@@ -105,16 +105,14 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
         name = ssp.states[state]
         decision = policy.action(name, memory)
         weights = decision if isinstance(decision, Mapping) else {decision: 1}
-        taken = [(action, decimal(weight)) for action, weight in weights.items() if weight]
-        scale = math.lcm(
-            *(
-                model.choice[ssp.choice_index(state, action)][0] * weight.denominator
-                for action, weight in taken
-            )
-        )
+        taken = [
+            (action, decimal(weight), ssp.choice_index(state, action))
+            for action, weight in weights.items()
+            if weight
+        ]
+        scale = math.lcm(*(model.choice[k][0] * weight.denominator for _, weight, k in taken))
         edges: dict[tuple[int, int], int] = {}
-        for action, weight in taken:
-            choice = ssp.choice_index(state, action)
+        for action, weight, choice in taken:
             denominator, outcomes = model.choice[choice]
             share = weight.numerator * scale // (denominator * weight.denominator)
             first = int(ssp.choice_outcomes[choice])

@@ -1,75 +1,139 @@
-"""That no policy has a CVaR below a claim: a table of lower bounds on E[(Z - w)+], in whole
-multiples of 2^-BITS, always rounded down.
+"""That no policy has a CVaR below a claim: tables of lower bounds on the least E[(Z - w)+], in
+whole multiples of 2^-BITS, always rounded down. Known probabilities are intervals of which nothing
+is open.
 
 For each policy `w + E[(Z - w)+] / alpha` is convex in w, with kinks at costs at which it may
 arrive; so its least value, the CVaR, is found at one of these, or at w = 0. Budgets from the claim
 on need no proof. The pairs (state, budget left) that follow from those budgets are all that is
 looked at, or, on a small model, all pairs there are.
+
+Against an adversarial nature a budget between two integer ones may be best (`interval_excess.py`);
+a cooperative one makes all a minimum, as if there were more policies.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from operator import mul
+from typing import Any, NamedTuple
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import Row, rows_of
+from tailpath.verify.chain import components, rows_of
 from tailpath.verify.totals import ONE
 
-MOST_BACKUPS = 100_000_000
-#: Where zero-cost moves need one another, a level is swept until no bound grows by more than
-#: 2^-SETTLED of itself, or so many times.
+#: Sums over the outcomes of a choice beyond which the checker gives up, without and with nature.
+MOST_BACKUPS, MOST_SUMS = 100_000_000, 3_000_000
+#: Where zero-cost moves lead round, a level is swept until no bound grows by more than 2^-SETTLED
+#: of itself, or so many times.
 MOST_SWEEPS, SETTLED = 1_000, 150
 #: Up to so many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
+#: A lower bound on what never arriving costs, beyond all costs that count.
+NEVER = ONE << 4000
+#: What the checker may be off by besides, in units: every backup rounds down by less than 1 / ONE.
+ROUNDED = Fraction(1, 10**100)
+WHOLE = Fraction(1)
+Values = dict[int, int]
 
 
-class _Table:
-    """Lower bounds by budget and state. `least` bounds V* from below, in units of 2^-BITS; states
-    without it, and choices to them, do not count.
+class Choice(NamedTuple):
+    """Low probabilities, what each may have more, and what remains to hand out, all of
+    `denominator`.
     """
 
-    def __init__(self, ssp: Any, least: list[int | None]) -> None:
-        model = rows_of(ssp)
+    denominator: int
+    low: list[int]
+    width: list[int]
+    open_mass: int
+
+    def shares(self, values: list[Any], worst: bool) -> list[int]:
+        """What nature gives to each outcome, where these are their values."""
+        given, remaining = list(self.low), self.open_mass
+        for i in sorted(range(len(values)), key=values.__getitem__, reverse=worst):
+            more = min(self.width[i], remaining)
+            given[i] += more
+            remaining -= more
+        return given
+
+
+#: A choice, and the targets of its outcomes with their costs, in units.
+Leading = tuple[Choice, list[tuple[int, int]]]
+
+
+class LevelBounds:
+    """Lower bounds with k + f units left, by integer level k and state, for one fraction f."""
+
+    def __init__(self, model: Below, fraction: Fraction) -> None:
+        self.model, self.rows = model, model.rows
+        self.offset = math.floor(-fraction * ONE)
+        self.levels: dict[int, Values] = {}
+
+    def ahead(self, state: int, level: int) -> int:
+        """What is least from a state with so much left."""
+        if level >= 0 and state in self.rows:
+            return self.levels[level][state]
+        over = self.offset - level * ONE
+        return max(over, 0) if self.model.goal[state] else self.model.floor[state] + over
+
+
+class Below:
+    """The tables of a model. `least` are lower bounds of V by state, in parts of ONE, None where
+    nothing surely arrives; `worst` says whether nature is against us.
+    """
+
+    def __init__(
+        self, ssp: Any, choices: list[Leading], least: list[int | None], worst: bool = False
+    ) -> None:
         self.goal, self.start = ssp.is_goal.tolist(), ssp.start_index
-        self.least, self.unit = least, model.unit
-        self.rows: dict[int, list[Row]] = {
-            s: [
-                model.choice[k]
-                for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
-                if all(least[to] is not None for to, _, _ in model.choice[k][1])
-                and any(to != s or cost for to, _, cost in model.choice[k][1])
-            ]
-            for s in range(ssp.n_states)
-            if least[s] is not None and not self.goal[s]
+        self.worst = worst
+        self.floor = [NEVER if value is None else value for value in least]
+        own = ssp.state_choices.tolist()
+        self.rows = {
+            s: [row for row in choices[own[s] : own[s + 1]] if self._matters(s, *row)]
+            for s, value in enumerate(least)
+            if value is not None and not self.goal[s]
         }
-        moves = [
-            (to, cost) for of in self.rows.values() for _, edges in of for to, _, cost in edges
+        edges = [edge for rows in self.rows.values() for _, ahead in rows for edge in ahead]
+        self.reach, self.edges = max((cost for _, cost in edges), default=0), len(edges)
+        self.open = any(row.open_mass for rows in self.rows.values() for row, _ in rows)
+        zero_cost = [
+            [to for _, ahead in self.rows.get(s, ()) for to, cost in ahead if cost == 0]
+            for s in range(len(self.goal))
         ]
-        self.zero_cost = any(cost == 0 and not self.goal[to] for to, cost in moves)
-        self.edges = len(moves)
-        self.reach = max((cost for to, cost in moves if not self.goal[to]), default=0)
-        self.levels: dict[int, dict[int, int]] = {}
-        self.before: dict[int, tuple[int, int]] = {}
-
-    def budgets(self, last: int) -> tuple[list[int], dict[int, list[int]]]:
-        """The budgets to look at, from 1 to `last`, and the states that they need at every budget
-        left, in ascending order.
-        """
-        if last * self.edges <= SMALL:
-            known = list(self.rows)
-            return list(range(1, last + 1)), dict.fromkeys(range(1, last + 1), known)
-        asked = sorted(
-            {cost for cost, state in self._spread([0], 1, last) if self.goal[state] and cost > 0}
+        label = components(zero_cost)
+        #: Outcomes that cost nothing lead to earlier states, unless they lead round.
+        self.order = sorted(self.rows, key=label.__getitem__)
+        self.cyclic = any(
+            label[to] == label[s] for s, ahead in enumerate(zero_cost) for to in ahead
         )
-        pairs: dict[int, list[int]] = {}
-        for budget, state in sorted(self._spread(asked, -1, last)):
-            if not self.goal[state]:
-                pairs.setdefault(budget, []).append(state)
-        return asked, pairs
+        if self.cyclic and worst:
+            raise OptionError("the checker cannot follow cycles of outcomes that cost nothing")
 
-    def _spread(self, amounts: list[int], sign: int, last: int) -> set[tuple[int, int]]:
+    def _matters(self, state: int, row: Choice, edges: list[tuple[int, int]]) -> bool:
+        """Whether a choice may arrive: it does not lead to where nothing surely does, and not only
+        to itself at no cost.
+        """
+        stays = all(self.floor[to] < NEVER or not w for w, (to, _) in zip(row.low, edges))
+        return stays and any(to != state or cost for to, cost in edges)
+
+    def budgets(self, last: int) -> tuple[set[int], dict[int, list[int]]]:
+        """The budgets to look at, from 1 to `last`, and the states that they need at every budget
+        left, in order.
+        """
+        every = range(1, last + 1)
+        if self.worst or last * self.edges <= SMALL:
+            return set(every), dict.fromkeys(every, self.order)
+        asked = {cost for cost, state in self._spread({0}, 1, last) if self.goal[state]} - {0}
+        needed: dict[int, set[int]] = {}
+        for budget, state in self._spread(asked, -1, last):
+            needed.setdefault(budget, set()).add(state)
+        return asked, {
+            budget: [s for s in self.order if s in needed[budget]] for budget in sorted(needed)
+        }
+
+    def _spread(self, amounts: set[int], sign: int, last: int) -> set[tuple[int, int]]:
         """The pairs of amount and state that the start can reach: budgets left (sign -1) above 0,
         or costs so far (1) up to `last`.
         """
@@ -80,97 +144,133 @@ class _Table:
             amount, state = waiting.pop()
             for _, edges in self.rows.get(state, ()):
                 steps += len(edges)
-                for to, _, cost in edges:
+                for to, cost in edges:
                     pair = (amount + sign * cost, to)
                     if low <= pair[0] <= last and pair not in found:
                         found.add(pair)
                         waiting.append(pair)
             if steps > MOST_BACKUPS:
-                raise OptionError("the checker would need too long for the optimum of this model")
+                raise _too_long()
         return found
 
-    def ahead(self, state: int, budget: int) -> int:
-        if self.goal[state]:
-            return max(-budget, 0) * ONE
-        if budget <= 0:
-            return int(self.least[state] or 0) - budget * ONE
-        return self.levels[budget][state]
+    def table(
+        self, fractions: tuple[Fraction, ...], pairs: dict[int, list[int]]
+    ) -> Iterator[tuple[int, list[int]]]:
+        """The levels one after the other, each with what is least from the start, for each fraction
+        f, with k + f left: nature does what is worst for the first. `pairs` are the states needed
+        at every budget k + 1.
+        """
+        sums = sum(map(len, pairs.values())) * self.edges * len(fractions)
+        if sums > (MOST_SUMS if self.open else MOST_BACKUPS) * max(len(self.rows), 1):
+            raise _too_long()
+        tables = [LevelBounds(self, fraction) for fraction in fractions]
+        before = {s: (-1, self.floor[s]) for s in self.rows}
+        for level, states in ((budget - 1, states) for budget, states in pairs.items()):
+            for table in tables:
+                for old in [old for old in table.levels if old < level - self.reach]:
+                    del table.levels[old]
+                table.levels[level] = {}
+            if self.cyclic:
+                self._sweep(tables[0], level, states, before)
+            else:
+                for state in states:
+                    found = self._backed_up(state, level, tables)
+                    for table, value in zip(tables, found):
+                        table.levels[level][state] = value
+            if self.goal[self.start] or self.start in tables[0].levels[level]:
+                yield level, [table.ahead(self.start, level) for table in tables]
 
-    def raise_to(self, budget: int, states: list[int]) -> None:
-        """Fill a level; all lower ones that it needs must be there."""
-        while self.levels and (oldest := next(iter(self.levels))) < budget - self.reach:
-            del self.levels[oldest]
-        if not self.zero_cost:
-            self.levels[budget] = {s: self._backed_up(s, budget) for s in states}
-            return
-        # Excess falls by 1 for a unit of budget at most, and never below 0: a bound to begin with
-        # where zero-cost moves need one another.
-        begin = {s: self.before.get(s, (0, int(self.least[s] or 0))) for s in states}
-        self.levels[budget] = {
-            s: max(value - (budget - level) * ONE, 0) for s, (level, value) in begin.items()
-        }
+    def _backed_up(self, state: int, level: int, tables: list[LevelBounds]) -> list[int]:
+        """What is least at a state, for each fraction."""
+        ahead, rows = tables[0].ahead, self.rows[state]
+        found, given = [], []
+        for row, edges in rows:
+            values = [ahead(to, level - cost) for to, cost in edges]
+            given.append(row.shares(values, self.worst) if row.open_mass else row.low)
+            found.append(sum(map(mul, given[-1], values)) // row.denominator)
+        best = [min(found)]
+        for table in tables[1:]:
+            totals = [
+                sum(w * table.ahead(to, level - cost) for w, (to, cost) in zip(shares, edges))
+                for shares, (_, edges) in zip(given, rows)
+            ]
+            best.append(min(total // row.denominator for total, (row, _) in zip(totals, rows)))
+        return best
+
+    def _sweep(
+        self, table: LevelBounds, level: int, states: list[int], before: dict[int, tuple[int, int]]
+    ) -> None:
+        """Fill a level where zero-cost moves lead round; `before` are the last levels and values.
+
+        Excess falls by 1 for a unit of budget at most, and never below 0: a bound to begin with.
+        """
+        here = table.levels[level]
+        for s in states:
+            here[s] = max(before[s][1] - (level - before[s][0]) * ONE, 0)
         for _ in range(MOST_SWEEPS):
-            # Every sweep goes from lower bounds to lower bounds, so that any of them may be the
-            # last.
-            after = {s: max(self._backed_up(s, budget), self.levels[budget][s]) for s in states}
-            settled = all(
-                value - self.levels[budget][s] <= value >> SETTLED for s, value in after.items()
-            )
-            self.levels[budget] = after
+            # Every sweep goes from lower bounds to lower bounds, so that any may be the last.
+            after = {s: max(self._backed_up(s, level, [table])[0], here[s]) for s in states}
+            settled = all(value - here[s] <= value >> SETTLED for s, value in after.items())
+            here.update(after)
             if settled:
                 break
-        self.before.update((s, (budget, value)) for s, value in self.levels[budget].items())
-
-    def _backed_up(self, state: int, budget: int) -> int:
-        return min(
-            sum(w * self.ahead(to, budget - cost) for to, w, cost in edges) // denominator
-            for denominator, edges in self.rows[state]
-        )
+        before.update((s, (level, value)) for s, value in here.items())
 
 
 def prove_below(
     ssp: Any, least: list[int | None], most: list[int | None], claim: Fraction, alpha: Fraction
 ) -> None:
-    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units.
-
-    `least` and `most` enclose V*. A run counts V* once, so U may lie higher than what is found by
-    no more than the widest of these.
+    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units, of a model with
+    known probabilities; `least` and `most` enclose V*.
     """
-    error_bound = max(
-        (high - low for low, high in zip(least, most) if low is not None and high is not None),
-        default=0,
-    )
-    table = _Table(ssp, least)
-    asked, pairs = table.budgets(math.ceil(claim) - 1)
-    if sum(len(states) for states in pairs.values()) * table.edges > MOST_BACKUPS * max(
-        len(table.rows), 1
-    ):
-        raise OptionError("the checker would need too long for the optimum of this model")
-    _hold(table, 0, claim, alpha, error_bound)
-    wanted = set(asked)
-    for budget, states in pairs.items():
-        table.raise_to(budget, states)
-        if budget in wanted:
-            _hold(table, budget, claim, alpha, error_bound)
+    model = rows_of(ssp)
+    choices = [
+        (Choice(denominator, [w for _, w, _ in row], [], 0), [(to, cost) for to, _, cost in row])
+        for denominator, row in model.choice
+    ]
+    tables = Below(ssp, choices, least)
+    prove_at_integers(tables, widest(least, most), claim, alpha, model.unit)
 
 
-def _hold(table: _Table, budget: int, claim: Fraction, alpha: Fraction, error_bound: int) -> None:
-    """One budget against the claim."""
-    found = budget + Fraction(table.ahead(table.start, budget), ONE) / alpha
+def widest(least: list[int | None], most: list[int | None]) -> Fraction:
+    """A run counts V* once, so U may lie higher than what is found by no more than the widest of
+    its bounds, in units.
+    """
+    pairs = zip(least, most)
+    widths = [high - low for low, high in pairs if low is not None and high is not None]
+    return Fraction(max(widths, default=0), ONE) + ROUNDED
+
+
+def prove_at_integers(
+    tables: Below, error_bound: Fraction, claim: Fraction, alpha: Fraction, unit: Fraction
+) -> None:
+    """Prove the claim for integer budgets: others need no proof but against nature."""
+    off = math.inf if tables.cyclic else error_bound / alpha
+    asked, pairs = tables.budgets(math.ceil(claim) - 1)
+    hold(LevelBounds(tables, WHOLE).ahead(tables.start, -1) / (ONE * alpha), claim, 0, unit, off)
+    for level, (value,) in tables.table((WHOLE,), pairs):
+        if level + 1 in asked:
+            hold(level + 1 + value / (ONE * alpha), claim, level + 1, unit, off)
+
+
+def hold(
+    found: Fraction, claim: Fraction, budget: Any, unit: Fraction, error_bound: Fraction | float
+) -> None:
+    """Hold w + U(start, w) / alpha, as found for a budget w, against the claim, all in units: it
+    may lie higher by no more than the error bound.
+    """
     if found >= claim:
         return
-    if table.zero_cost:
+    if claim - found <= error_bound:
         raise OptionError(
-            "the checker cannot decide about this optimum: where moves cost nothing, its own bound"
-            " may be too low"
-        )
-    # Every backup rounds down by less than one part of the scale.
-    if claim - found <= Fraction(error_bound + budget + 2, ONE) / alpha:
-        raise OptionError(
-            "the checker cannot decide about this optimum: it is too small for the scale of the"
-            " checker"
+            "the checker cannot decide about this optimum: its own bound may be too low, or too"
+            " small for the scale of the checker"
         )
     raise RefutedError(
-        f"no lower bound of {float(claim * table.unit)!r} on the least CVaR holds: budget {budget}"
-        f" allows {float(found * table.unit)!r}"
+        f"no lower bound of {float(claim * unit)!r} on the least CVaR holds: the budget"
+        f" {float(budget * unit)!r} allows {float(found * unit)!r}"
     )
+
+
+def _too_long() -> OptionError:
+    return OptionError("the checker would need too long for the optimum of this model")

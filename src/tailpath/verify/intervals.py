@@ -19,7 +19,8 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import decimal, exact_costs
 from tailpath.verify.distribution import Proof, relative_width
-from tailpath.verify.interval_excess import Below, integer_choice, prove_interval_below
+from tailpath.verify.excess import Below, widest
+from tailpath.verify.interval_excess import integer_choice, prove_interval_below
 from tailpath.verify.optimum import own_bounds
 from tailpath.verify.totals import ONE
 
@@ -33,20 +34,23 @@ class _Game:
     """
 
     def __init__(self, model: Any, nature: str) -> None:
-        self.model, self.ssp = model, model.inside
-        self.worst = nature == "adversarial"
+        self.ssp, self.worst = model.inside, nature == "adversarial"
         self.low, self.high = ([*map(decimal, ends.tolist())] for ends in (model.low, model.high))
-        self.cost = exact_costs(self.ssp)
+        self.cost, self.target = exact_costs(self.ssp), self.ssp.outcome_target.tolist()
+        self.choices, self.outcomes = (
+            [range(first, end) for first, end in pairwise(offsets.tolist())]
+            for offsets in (self.ssp.state_choices, self.ssp.choice_outcomes)
+        )
         self.rows = [
-            integer_choice(self.low[first:end], self.high[first:end])
-            for first, end in pairwise(self.ssp.choice_outcomes.tolist())
+            integer_choice(self.low[own.start : own.stop], self.high[own.start : own.stop])
+            for own in self.outcomes
         ]
 
     def extreme(self, choice: int, worth: Any) -> Fraction | float:
         """The most, or least, expected worth of the outcomes of a choice; infinite where an outcome
         of infinite worth cannot be avoided.
         """
-        row, values = self.rows[choice], [worth(o) for o in self.outcomes(choice)]
+        row, values = self.rows[choice], [worth(o) for o in self.outcomes[choice]]
         given = [pair for pair in zip(row.shares(values, self.worst), values) if pair[0]]
         if any(value == math.inf for _, value in given):
             return math.inf
@@ -60,7 +64,7 @@ class _Game:
         remaining = set(range(self.ssp.n_states))
         while True:
             safe = {
-                s: [k for k in self.choices(s) if self._stays(k, remaining)]
+                s: [k for k in self.choices[s] if self._stays(k, remaining)]
                 for s in remaining - goals
             }
             near, before = set(goals), -1
@@ -73,32 +77,20 @@ class _Game:
                 return remaining
             remaining = near
 
-    def outcomes(self, choice: int) -> range:
-        """The outcomes of a choice, by number."""
-        return range(
-            int(self.ssp.choice_outcomes[choice]), int(self.ssp.choice_outcomes[choice + 1])
-        )
-
     def _avoids(self, choice: int, states: set[int]) -> bool:
         """Whether nature can keep a choice from leading to any of the states."""
-        there = [o for o in self.outcomes(choice) if self.target(o) in states]
-        others = [self.high[o] for o in self.outcomes(choice) if self.target(o) not in states]
+        there = [o for o in self.outcomes[choice] if self.target[o] in states]
+        others = [self.high[o] for o in self.outcomes[choice] if self.target[o] not in states]
         return not there or (all(self.low[o] == 0 for o in there) and sum(others) >= 1)
 
     def _comes_near(self, choice: int, near: set[int]) -> bool:
         if self.worst:
             return not self._avoids(choice, near)
-        return any(self.target(o) in near for o in self.outcomes(choice))
+        return any(self.target[o] in near for o in self.outcomes[choice])
 
     def _stays(self, choice: int, remaining: set[int]) -> bool:
-        away = {self.target(o) for o in self.outcomes(choice)} - remaining
+        away = {self.target[o] for o in self.outcomes[choice]} - remaining
         return not away if self.worst else self._avoids(choice, away)
-
-    def choices(self, state: int) -> range:
-        return range(int(self.ssp.state_choices[state]), int(self.ssp.state_choices[state + 1]))
-
-    def target(self, outcome: int) -> int:
-        return int(self.ssp.outcome_target[outcome])
 
 
 def check_robust_expected(solution: Any) -> Proof:
@@ -124,15 +116,15 @@ def check_robust_expected(solution: Any) -> Proof:
         if lower[state] == math.inf:
             continue
         above = game.extreme(
-            int(solution.choices[state]), lambda o: game.cost[o] + upper[game.target(o)]
+            int(solution.choices[state]), lambda o: game.cost[o] + upper[game.target[o]]
         )
         if above > upper[state]:
             raise RefutedError(
                 f"the expected cost from {name!r} is said to be at most {float(upper[state])!r},"
                 " which its choice does not prove"
             )
-        for choice in game.choices(state):
-            if game.extreme(choice, lambda o: game.cost[o] + lower[game.target(o)]) < lower[state]:
+        for choice in game.choices[state]:
+            if game.extreme(choice, lambda o: game.cost[o] + lower[game.target[o]]) < lower[state]:
                 raise RefutedError(
                     f"the expected cost from {name!r} is said to be at least"
                     f" {float(lower[state])!r}, which action {ssp.choice_name(choice)!r} does not"
@@ -167,23 +159,21 @@ def _check_below(solution: Any, expected: Any, alpha: float) -> None:
     ssp, unit = game.ssp, game.ssp.cost_unit
     if low <= Fraction(float(expected.lower[ssp.start_index])):
         return
-    lower, upper = (
-        [None if math.isinf(value) else Fraction(value) / unit for value in side.tolist()]
+    level = ssp.outcome_level.tolist()
+    choices = [
+        (row, [(game.target[o], level[o]) for o in own])
+        for row, own in zip(game.rows, game.outcomes)
+    ]
+    least, most = (
+        [None if math.isinf(v) else math.floor(Fraction(v) / unit * ONE) for v in side.tolist()]
         for side in (expected.lower, expected.upper)
     )
-    edges = list(zip(ssp.outcome_target.tolist(), ssp.outcome_level.tolist()))
-    choices = [
-        (row, edges[first:end])
-        for row, (first, end) in zip(game.rows, pairwise(ssp.choice_outcomes.tolist()))
-    ]
-    least = [None if value is None else math.floor(value * ONE) for value in lower]
-    error_bound = max(
-        (top - value for value, top in zip(lower, upper) if value is not None and top is not None),
-        default=Fraction(0),
-    )
-    tables = Below(ssp, choices, least, game.worst)
     prove_interval_below(
-        tables, low / unit, Fraction(alpha), error_bound + Fraction(1, 10**100), unit
+        Below(ssp, choices, least, game.worst),
+        widest(least, most),
+        low / unit,
+        Fraction(alpha),
+        unit,
     )
 
 
@@ -218,9 +208,9 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
             stack.pop()
             continue
         choice = policy.choice_at(state, remaining)
-        span = game.outcomes(choice)
-        ahead = {o: worth(game.target(o), remaining - level[o]) for o in span}
-        missing = [(game.target(o), remaining - level[o]) for o in span if ahead[o] is None]
+        span = game.outcomes[choice]
+        ahead = {o: worth(game.target[o], remaining - level[o]) for o in span}
+        missing = [(game.target[o], remaining - level[o]) for o in span if ahead[o] is None]
         if missing:
             stack.extend(missing)
             if len(known) + len(stack) > MOST_PAIRS:

@@ -40,7 +40,7 @@ from tailpath.graph import IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.findings import found_once
+from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.solvers.exact.error_bound import TAKEN_OFF, ErrorBound, error_bound_of
 from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expected

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.errors import ModelError
 from tailpath.model.cost_units import MOST_UNITS
-from tailpath.model.findings import found_once
+from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
 

@@ -38,10 +38,9 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import as_fraction, in_units
-from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
-from tailpath.model.records import Record
+from tailpath.model.records import Record, found_once
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, answers_confidence, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
