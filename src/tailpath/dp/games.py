@@ -24,9 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import Decisions, Spread, extreme_holds, improve_shares, row_means
+from tailpath.dp.backup import (
+    Decisions,
+    Spread,
+    best_rows,
+    extreme_holds,
+    improve_shares,
+    row_means,
+)
 from tailpath.dp.bounds import Bounds, FloatArray, unproved
-from tailpath.dp.optimum import Optimum, best_rows, least_total, policy_chain
+from tailpath.dp.optimum import Optimum, least_total, policy_chain
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
@@ -125,8 +132,7 @@ def game_optimum(game: Game) -> GameOptimum:
 
     def swept(given: Decisions, before: Optimum | None) -> Optimum:
         value, rounds = sweeps.run(given, before.bounds.value if before else first, SETTLED)
-        chosen = np.empty(len(value), dtype=np.int64)
-        best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
+        chosen = best_rows(given, np.append(value, 0.0))
         if rounds > MOST_ROUNDS:
             value[:] = np.inf
         return Optimum(chosen, unproved(value, "value iteration"), rounds)

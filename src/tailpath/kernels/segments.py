@@ -184,20 +184,6 @@ def _match(
 
 
 @kernel
-def share_out(
-    choice_outcomes: Array,
-    probability: Array,
-    position: Array,
-    choice_chances: Array,
-    out_chance: Array,
-) -> None:
-    """The probability of every run under each choice."""
-    for choice in range(len(choice_outcomes) - 1):
-        for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-            out_chance[choice_chances[choice] + position[outcome]] += probability[outcome]
-
-
-@kernel
 def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
     and `scratch.var`.

@@ -57,7 +57,6 @@ from tailpath.kernels.segments import (
     Bundles,
     make_bundles,
     new_scratch,
-    share_out,
 )
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -253,8 +252,8 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
     bundle_runs = bundles.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
     choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    chance = np.zeros(choice_chances[-1])
-    share_out(rows.row_start, rows.probability, bundles.position, choice_chances, chance)
+    run = choice_chances[rows.source] + bundles.position
+    chance = np.bincount(run, rows.probability, int(choice_chances[-1]))
     return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
