@@ -267,13 +267,6 @@ class Transitions:
         closed[component[self.source[~self.within(component)]]] = False
         return component, closed
 
-    def is_one_component(self) -> bool:
-        """Whether every node reaches every other: a quick look, which may overlook it."""
-        reached = np.zeros(self.n, dtype=np.bool_)
-        reached[-1:] = True
-        self._search(graph.sweep_back, SWEEPS, reached)
-        return self.n > 0 and bool(reached.all()) and bool(self.reachable(self.n - 1).all())
-
     def acyclic_order(self) -> tuple[NDArray[np.int32], int] | None:
         """A rank that falls along edges (n,), and the most of them in a row; None with a cycle."""
         rank, count = self.components()

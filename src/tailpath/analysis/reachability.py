@@ -51,11 +51,6 @@ def zero_cost_edge_order(
     return _unweighted(offsets_of(source, n), target).acyclic_order()
 
 
-def is_one_component(row_start: NDArray[Any], target: NDArray[Any]) -> bool:
-    """`Transitions.is_one_component` of rows and targets alone."""
-    return _unweighted(row_start, target).is_one_component()
-
-
 def reachable_states(ssp: SSP) -> BoolArray:
     """The states that can be reached from the start under some policy."""
     return ssp.by_state.reachable(ssp.start_index)

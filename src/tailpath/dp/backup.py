@@ -186,11 +186,7 @@ def extreme_value(
 
 @kernel
 def improve_shares(
-    row_start: Array,
-    target: Array,
-    low: Array,
-    spread: Spread,
-    nature: int,
+    rows: tuple[Array, Array, Array, Spread, int],
     worth: Array,
     present: Array,
     margin: float,
@@ -199,8 +195,10 @@ def improve_shares(
     """Give rows the probabilities by which nature gains more than `margin` on what they are worth
     at `present`, relatively; how many rows there were.
 
-    `worth` is by outcome, and so is `out_probability`: the target of an outcome is its own number.
+    `rows` are the first arguments of `extreme_value`. `worth` is by outcome, and so is
+    `out_probability`: the target of an outcome is its own number.
     """
+    row_start, target, low, spread, nature = rows
     improved = 0
     for row in range(np.uint64(len(row_start) - 1)):
         best, _ = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
@@ -216,17 +214,13 @@ def improve_shares(
 
 @kernel
 def extreme_holds(
-    row_start: Array,
-    target: Array,
-    low: Array,
-    spread: Spread,
-    nature: int,
+    rows: tuple[Array, Array, Array, Spread, int],
     worth: Array,
     counted: tuple[Array, Array],
     value: Array,
     side: int,
 ) -> bool:
-    """Whether the backup of values proves them a bound of the optimum; `worth` and targets are
+    """Whether the backup of values proves them a bound of the optimum; `rows` and `worth` are
     those of `improve_shares`.
 
     They lie below it (`side` -1) where no row of a state is less than its value, and above it (1)
@@ -234,6 +228,7 @@ def extreme_holds(
     state, and the first behind them. What rounding may do, and that of the intervals themselves,
     counts against it.
     """
+    row_start, target, low, spread, nature = rows
     first, last = counted
     for state in range(len(value)):
         for row in range(np.uint64(first[state]), np.uint64(last[state])):

@@ -109,7 +109,7 @@ class _Nature:
         """The problem that is left if nature decides by these values; None if it gains nothing."""
         worth, probability = self.game.worth(value), given.probability.copy()
         present = row_means(given.choice_outcomes, given.probability, next(frozen(worth)))
-        if improve_shares(*self.rows, worth, present, SAME_VALUE, probability):
+        if improve_shares(self.rows, worth, present, SAME_VALUE, probability):
             return self.game.against(probability)
         return None
 
@@ -120,7 +120,7 @@ class _Nature:
         first = self.game.given.state_choices
         counted = (chosen, chosen + 1) if side > 0 else (first[:-1], first[1:])
         return bool(
-            extreme_holds(*self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
+            extreme_holds(self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
         )
 
 

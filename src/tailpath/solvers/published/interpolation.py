@@ -161,7 +161,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     scratch = new_scratch(model)
     for node in range(augmented.n):
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
-        merge_node(model, augmented.work.slope, node, scratch)
+        merge_node(model, augmented.settled, node, 0, np.inf, scratch)
         own = model.own[model.grid[node]]
         first = model.node_choices[node]
         for k in range(first, model.node_choices[node + 1]):

@@ -42,18 +42,15 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
-from tailpath.kernels.quantile import (
+from tailpath.kernels.quantile import end_sweep, sweep_atoms
+from tailpath.kernels.segments import (
     PART,
+    SAME_MASS,
     SEEN,
     STAMP,
     STAMP_BEFORE,
-    AtomWork,
-    end_sweep,
-    sweep_atoms,
-)
-from tailpath.kernels.segments import (
-    SAME_MASS,
     AtomModel,
+    AtomWork,
     Bundles,
     make_bundles,
     new_scratch,
@@ -116,6 +113,11 @@ class Augmented:
     def segments(self) -> int:
         """What one full sweep merges."""
         return len(self.model.target) * len(self.model.atoms)
+
+    @property
+    def settled(self) -> AtomWork:
+        """What was found by sweeps, as all parts see it."""
+        return self.work._replace(before=self.work.slope)
 
     @property
     def parts(self) -> int:

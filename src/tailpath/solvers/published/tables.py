@@ -59,13 +59,13 @@ class Tables:
 
 def greedy_tables(augmented: Augmented, team: Team, rule: int) -> Tables:
     """The greedy choices and their factors by the closed form."""
-    model, slope = augmented.model, augmented.work.slope
+    model, work = augmented.model, augmented.settled
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
     team.share(
         augmented.n,
         augmented.parts,
-        lambda first, last, _: choose(model, slope, first, last, new_scratch(model), choice, var),
+        lambda first, last, _: choose(model, work, first, last, new_scratch(model), choice, var),
     )
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
@@ -74,7 +74,7 @@ def greedy_tables(augmented: Augmented, team: Team, rule: int) -> Tables:
         augmented.parts,
         lambda first, last, _: all_factors(
             model,
-            slope,
+            work.slope,
             *(table[first:last] for table in (choice, var, offset)),
             rule,
             xi,
@@ -94,7 +94,7 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
 
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
-    model, slope = augmented.model, augmented.work.slope
+    model, work = augmented.model, augmented.settled
     nearest = Nearest(*frozen(*borders_of(model.atoms, model.own)))
     # Nobody gets to atoms that a state does not have.
     arrives = ~model.own[model.grid[: augmented.n]]
@@ -104,7 +104,7 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     ):
         regret = np.full(arrives.shape, np.inf)
         found = Detours(tables.choice.copy(), tables.var.copy(), regret)
-        find_detours(model, slope, nearest, arrives, rule, new_scratch(model), found)
+        find_detours(model, work, nearest, arrives, rule, new_scratch(model), found)
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), found.choice, found.var, rule)
         tables.detours += int(taken.sum())
