@@ -68,7 +68,7 @@ class Decisions(NamedTuple):
 def row_value(
     row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array
 ) -> float:
-    """The expected value of where a row leads; values are those from the place `base` on.
+    """The expected value of where a row leads; values are those from index `base` on.
 
     Indices without a sign are quicker, and so are four outcomes without a loop around them.
     """

@@ -1,11 +1,11 @@
 """Value iteration in the order in which news travels: one strong component after the other, and
 inside each from the end outwards.
 
-Sweeps run over *folded* rows: states stand in the order in which they are swept, the end is left
-out, and the chance of staying is divided out of every row by the sum of its other probabilities,
-never by 1 - p. A round chooses anew in every state and then follows the choices a few times; each
-value takes the place of the last one at once (Gauss and Seidel). States near the end settle first,
-and are left out until a last look at all.
+Sweeps run over rows *without self-loops*: states stand in the order in which they are swept, the
+end is left out, and the chance of staying is divided out of every row by the sum of its other
+probabilities, never by 1 - p. A round chooses anew in every state and then follows the choices a
+few times; each value takes the place of the last one at once (Gauss and Seidel). States near the
+end settle first, and are left out until a last look at all.
 
 Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
 direction: once two sweeps move values along the same direction, by a share q of each other, the
@@ -63,8 +63,8 @@ class Pace(NamedTuple):
 
 @kernel
 def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
-    """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never
-    leave their state are left out.
+    """Rows in the given order without self-loops; returns how many rows and outcomes are left.
+    Rows that never leave their state are left out.
     """
     n = len(order)
     state_choices, choice_outcomes, target, probability, rate, _ = given
@@ -359,8 +359,8 @@ def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
 
 
 def room_for(given: Decisions) -> Decisions:
-    """Room for folded rows. Indices have no sign: the compiler need not ask whether they count from
-    the end.
+    """Room for rows without self-loops. Indices have no sign: the compiler need not ask whether
+    they count from the end.
     """
     rows, outcomes = len(given.rate), len(given.target)
     position = np.uint32 if outcomes < 2**32 else np.uint64
