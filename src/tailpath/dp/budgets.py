@@ -183,25 +183,29 @@ class Changes(NamedTuple):
     choice: Array
 
 
-def begin_levels(model: Model, objective: Objective, work: Work, out_value: Array) -> None:
-    """Level 0 and all below it, where the budget is spent, and their values at the start; every
-    node begins with its first choice.
+@kernel
+def begin_levels(model: Model, criteria: Array, lanes: int, work: Work) -> None:
+    """Level 0 and all below it, where the budget is spent; every node begins with its first
+    choice.
     """
-    criteria, to_go = objective.criteria, model.nodes.value
-    lanes, reach = max(len(objective.prices), 1), work.reach
-    base, slope, per_value = criteria[:, :PER_STEP].T[:, :, None, None]
-    spent = base - slope * np.arange(1 - reach, 1)[:, None] + per_value * to_go
-    rows = np.repeat(spent.reshape(len(criteria), -1), lanes, axis=1)
-    work.value.reshape(len(criteria), -1)[:, : rows.shape[1]] = rows
+    nodes, rows = model.nodes, model.rows
+    reach, n = work.reach, len(model.nodes.least)
+    size = len(work.value) // (len(criteria) * lanes)
+    for i in range(len(criteria)):
+        base, slope = criteria[i, BASE], criteria[i, SLOPE]
+        to_go = criteria[i, TO_GO]
+        for row in range(reach):
+            for node in range(n):
+                worth = base - slope * (row + 1 - reach) + to_go * nodes.value[node]
+                for lane in range(lanes):
+                    work.value[(i * size + row * n + node) * lanes + lane] = worth
+        for choice in range(len(rows.cost)):
+            work.constant[i, choice] = criteria[i, PER_STEP] * rows.cost[choice]
     work.origin[0] = 1 - reach
-    work.constant[:] = criteria[:, PER_STEP, None] * model.rows.cost
-    work.due[:] = 0
-    first_choice = model.rows.node_choices[:-1]
-    work.choice[: len(first_choice)] = first_choice
-    work.entered[:] = model.nodes.block_start[:-1]
-    work.n_active[:] = 0
-    at_start = criteria[:, BASE] + criteria[:, TO_GO] * to_go[objective.start]
-    out_value[0] = np.repeat(at_start, lanes)
+    for node in range(len(rows.node_choices) - 1):
+        work.due[node], work.choice[node] = 0, rows.node_choices[node]
+    for block in range(len(nodes.block_joint)):
+        work.entered[block], work.n_active[block] = nodes.block_start[block], 0
 
 
 @kernel(inline=True)
@@ -540,7 +544,14 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
         error, gain_left = 0.0, 0.0
-        w, start = max(first, 1), objective.start
+        w, start = first, objective.start
+        if first == 0:
+            begin_levels(model, criteria, count, work)
+            for i in range(len(criteria)):
+                spent = criteria[i, BASE] + criteria[i, TO_GO] * nodes.value[start]
+                for price in range(count):
+                    out_value[0, i * count + price] = spent
+            best, w = min(best, objective.price * out_value[0, 0]), 1
         while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
             room = cutoff_of(objective, best) - w
             if (w - work.origin[0]) * n >= size:
@@ -615,9 +626,6 @@ def sweep(
     place of the error bound.
     """
     joints = len(model.joint.inner_target) > 0
-    if levels[0] == 0:
-        begin_levels(model, objective, work, out_value)
-        best = min(best, objective.price * float(out_value[0, 0]))
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
     found: tuple[int, int, float, float, float] = compiled(
         model, objective, loss, levels, best, work, out, out_value

@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import IntArray, grouped, offsets_of
-from tailpath.kernels.steps import Steps
+from tailpath.graph import IntArray, fit, offsets_of
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.steps import Steps, sort_steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
@@ -35,19 +36,12 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     is left out.
     """
     changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
-    state, from_budget, choice = changes
+    n, size = len(risk_neutral), len(state)
     below = np.asarray(risk_neutral, dtype=np.int32)
-    by_budget = np.argsort(from_budget, kind="stable")
-    order = by_budget[grouped(state[by_budget], len(below))[0]]
-    state, choice = state[order], choice[order].astype(np.int32)
-    is_first = np.diff(state, prepend=-1) != 0
-    before = np.where(is_first, below[state], np.roll(choice, 1))
-    changes_it = choice != before
-    return {
-        "first": offsets_of(state[changes_it], len(below)),
-        "from_budget": from_budget[order][changes_it],
-        "choice": choice[changes_it],
-    }
+    first, budgets = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    choices = np.empty(size, dtype=np.int32)
+    size = fit(sort_steps, n + size)(*frozen(*changes, below), first, budgets, choices)
+    return {"first": first, "from_budget": budgets[:size], "choice": choices[:size]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
