@@ -96,7 +96,7 @@ def test_only_the_backup_has_inner_products() -> None:
     assert {name for name in found if name.startswith(HOME)} == {
         f"{HOME} row_value",
         f"{HOME} row_means",
-        f"{HOME} row_surplus",
+        f"{HOME} surpluses",
     }
     assert {name for name in found if not name.startswith(HOME)} == EXCEPTIONS.keys(), (
         "an exception that is gone is taken out here"

@@ -348,12 +348,6 @@ def test_components_cycles_and_closed_classes(seed: int, engine: None) -> None:
             for target, *_ in rows[y]
         )
         assert closed[label[x]] == (not leaves)
-    assert not transitions.is_one_component() or count == 1
-
-
-def test_a_circle_is_one_component(engine: None) -> None:
-    assert made({x: [((x + 1) % 5, 1.0, 1.0, 1)] for x in range(5)}).is_one_component()
-    assert not made({0: [(1, 1.0, 1.0, 1)], 1: [(1, 1.0, 1.0, 1)]}).is_one_component()
 
 
 def test_rows_without_nodes(engine: None) -> None:

@@ -267,13 +267,6 @@ class Transitions:
         closed[component[self.source[~self.within(component)]]] = False
         return component, closed
 
-    def is_one_component(self) -> bool:
-        """Whether every node reaches every other: a quick look, which may overlook it."""
-        reached = np.zeros(self.n, dtype=np.bool_)
-        reached[-1:] = True
-        self._search(graph.sweep_back, SWEEPS, reached)
-        return self.n > 0 and bool(reached.all()) and bool(self.reachable(self.n - 1).all())
-
     def acyclic_order(self) -> tuple[NDArray[np.int32], int] | None:
         """A rank that falls along edges (n,), and the most of them in a row; None with a cycle."""
         rank, count = self.components()
@@ -285,20 +278,23 @@ class Transitions:
 
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
-        n, begin = self.n, -1
-        least, (falling, position) = np.empty(n + 1), np.empty((2, n + 1), dtype=np.int64)
-        if self.level is not None:
+        n, least = self.n, np.full(self.n + 1, np.inf)
+        longest = np.inf if self.level is None else self.level.max(initial=0)
+        if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            begin = cheapest_levels(*rows, LONGEST, least, falling, position)
-        if begin < 0:
+            cheapest_levels(*rows, int(longest), least)
+        else:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            least.fill(np.inf)
             cheapest_way(into.row_start, into.target, into.cost, n, least)
-            begin = int(np.isinf(least).sum())
-            falling = np.append(np.argsort(-least[:-1], kind="stable"), n)
-            position.fill(-1)
-            position[falling[begin:]] = np.arange(n + 1 - begin)
-        return Distances(*frozen(least, falling[begin:], position))
+        arriving = np.flatnonzero(np.isfinite(least))
+        nearer = least[arriving].max() - least[arriving]
+        if longest < LONGEST and nearer[-1] <= 4 * n:  # the last one is outside, the nearest
+            order = grouped(nearer.astype(np.int64), int(nearer[-1]) + 1)[0]
+        else:
+            order = np.argsort(nearer, kind="stable")
+        falling, position = arriving[order], np.full(n + 1, -1, dtype=np.int64)
+        position[falling] = np.arange(len(falling))
+        return Distances(*frozen(least, falling, position))
 
     def steps(self) -> NDArray[np.int64]:
         """The fewest edges outside from every node, -1 where there is no way: (n,)."""

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from tailpath.graph import grouped, owners
+from tailpath.graph import Transitions, grouped, owners
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.graph import sweep_back
 from tests.strategies import random_rows
@@ -19,25 +19,23 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     start, target, _ = random_rows(draw)
     n = len(start) - 1
     level = np.array([draw.choice((0, 0, 1, 2, 7, 100)) for _ in target], dtype=np.int64)
-    by_lists, by_heap = np.empty(n + 1), np.full(n + 1, np.inf)
-    falling, place = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
-    begin = cheapest_levels(start, target, level, 101, by_lists, falling, place)
+    by_lists, by_heap = np.full((2, n + 1), np.inf)
+    cheapest_levels(start, target, level, 100, by_lists)
     into, into_start = grouped(target, n + 1)
     cheapest_way(
         into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap
     )
     assert by_lists.tolist() == by_heap.tolist()
-    in_order = falling[begin:]
-    assert sorted(in_order.tolist()) == np.flatnonzero(np.isfinite(by_heap)).tolist()
-    assert in_order[-1] == n and (np.diff(by_heap[in_order]) <= 0).all()
-    assert (
-        place[in_order].tolist() == list(range(len(in_order)))
-        and (place[np.isinf(by_heap)] == -1).all()
-    )
-    assert (
-        int(level.max()) == 0
-        or cheapest_levels(start, target, level, int(level.max()), by_lists, falling, place) == -1
-    )
+    nothing = np.zeros(len(target))
+    found = Transitions(start, target, nothing, nothing, level).distances()
+    assert found.least.tolist() == by_heap.tolist()
+    falling, position = found.falling, found.position
+    assert sorted(falling.tolist()) == np.flatnonzero(np.isfinite(by_heap)).tolist()
+    assert falling[-1] == n and (np.diff(by_heap[falling]) <= 0).all()
+    same = np.diff(by_heap[falling]) == 0
+    assert (np.diff(falling)[same] > 0).all()
+    assert position[falling].tolist() == list(range(len(falling)))
+    assert (position[np.isinf(by_heap)] == -1).all()
 
 
 @pytest.mark.parametrize("seed", range(100))

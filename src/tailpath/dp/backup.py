@@ -45,6 +45,8 @@ class Spread(NamedTuple):
     rest: Array  # float64 (rows,)
 
 
+#: Values have nothing beyond their floats.
+NOTHING_MORE = np.zeros(0)
 #: All probabilities are known.
 NO_SPREAD = Spread(np.zeros(0), np.zeros(0))
 
@@ -66,7 +68,7 @@ class Decisions(NamedTuple):
 def row_value(
     row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array
 ) -> float:
-    """The expected value of where a row leads; values are those from the place `base` on.
+    """The expected value of where a row leads; values are those from index `base` on.
 
     Indices without a sign are quicker, and so are four outcomes without a loop around them.
     """
@@ -184,11 +186,7 @@ def extreme_value(
 
 @kernel
 def improve_shares(
-    row_start: Array,
-    target: Array,
-    low: Array,
-    spread: Spread,
-    nature: int,
+    rows: tuple[Array, Array, Array, Spread, int],
     worth: Array,
     present: Array,
     margin: float,
@@ -197,8 +195,10 @@ def improve_shares(
     """Give rows the probabilities by which nature gains more than `margin` on what they are worth
     at `present`, relatively; how many rows there were.
 
-    `worth` is by outcome, and so is `out_probability`: the target of an outcome is its own number.
+    `rows` are the first arguments of `extreme_value`. `worth` is by outcome, and so is
+    `out_probability`: the target of an outcome is its own number.
     """
+    row_start, target, low, spread, nature = rows
     improved = 0
     for row in range(np.uint64(len(row_start) - 1)):
         best, _ = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
@@ -214,17 +214,13 @@ def improve_shares(
 
 @kernel
 def extreme_holds(
-    row_start: Array,
-    target: Array,
-    low: Array,
-    spread: Spread,
-    nature: int,
+    rows: tuple[Array, Array, Array, Spread, int],
     worth: Array,
     counted: tuple[Array, Array],
     value: Array,
     side: int,
 ) -> bool:
-    """Whether the backup of values proves them a bound of the optimum; `worth` and targets are
+    """Whether the backup of values proves them a bound of the optimum; `rows` and `worth` are
     those of `improve_shares`.
 
     They lie below it (`side` -1) where no row of a state is less than its value, and above it (1)
@@ -232,6 +228,7 @@ def extreme_holds(
     state, and the first behind them. What rounding may do, and that of the intervals themselves,
     counts against it.
     """
+    row_start, target, low, spread, nature = rows
     first, last = counted
     for state in range(len(value)):
         for row in range(np.uint64(first[state]), np.uint64(last[state])):
@@ -265,41 +262,56 @@ def best_row(
     return best, best_choice
 
 
-@kernel(inline=True)
-def row_surplus(
-    given: Decisions, state: int, row: int, rate: float, value: Array, fine: Array
-) -> tuple[float, float]:
-    """rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all that
-    probabilities may be off.
+@kernel
+def surpluses(given: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
+    """By row rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all
+    that probabilities may be off.
 
     Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
     stay small however long the way is, and rounding is charged on these. `fine` is what the floats
     of `value` have no room for; if it is empty, that is nothing.
     """
-    total, size = rate, abs(rate)
-    mass, rounded = 0.0, SURPLUS
-    here, first = np.uint64(state), given.choice_outcomes[row]
-    last = given.choice_outcomes[row + 1]
-    in_two = len(fine) > 0
-    for outcome in range(np.uint64(first), np.uint64(last)):
-        to, p = np.uint64(given.target[outcome]), given.probability[outcome]
-        ahead, finely = value[to] - value[here], fine[to] - fine[here] if in_two else 0.0
-        if finely != 0.0:
-            rounded = SURPLUS_FINE
-        total += p * (ahead + finely)
-        size += p * (abs(ahead) + abs(finely))
-        mass += p
-    return total, ((3 * (last - first) + rounded) * UNIT + abs(mass - 1.0) + given.error) * size
+    state_choices, choice_outcomes, target, probability, rate, off = given
+    rows, in_two = state_choices[-1], len(fine) > 0
+    out_surplus, out_error = np.empty(rows), np.empty(rows)
+    for state in range(len(state_choices) - 1):
+        here = value[state]
+        fine_here = fine[state] if in_two else 0.0
+        for row in range(state_choices[state], state_choices[state + 1]):
+            total, size = rate[row], abs(rate[row])
+            mass, rounded = 0.0, SURPLUS
+            first, last = choice_outcomes[row], choice_outcomes[row + 1]
+            for outcome in range(np.uint64(first), np.uint64(last)):
+                to, p = np.uint64(target[outcome]), probability[outcome]
+                ahead, finely = value[to] - here, fine[to] - fine_here if in_two else 0.0
+                if finely != 0.0:
+                    rounded = SURPLUS_FINE
+                total += p * (ahead + finely)
+                size += p * (abs(ahead) + abs(finely))
+                mass += p
+            out_surplus[row] = total
+            rounding = (3 * (last - first) + rounded) * UNIT
+            out_error[row] = (rounding + abs(mass - 1.0) + off) * size
+    return out_surplus, out_error
 
 
 @kernel
-def best_surplus(given: Decisions, state: int, value: Array, fine: Array) -> tuple[float, int]:
-    """The least surplus of a state for values of value + fine, and the first row that has it but
-    for rounding, however little better it is.
+def first_least(state_choices: Array, surplus: Array, error: Array, out_chosen: Array) -> None:
+    """The first row of every state that has the least surplus but for rounding, however little
+    better it is.
     """
-    least, best = np.inf, int(given.state_choices[state])
-    for row in range(given.state_choices[state], given.state_choices[state + 1]):
-        total, error_bound = row_surplus(given, state, row, given.rate[row], value, fine)
-        if total < least - error_bound:
-            least, best = total, int(row)
-    return least, best
+    for state in range(len(out_chosen)):
+        least, best = np.inf, state_choices[state]
+        for row in range(state_choices[state], state_choices[state + 1]):
+            if surplus[row] < least - error[row]:
+                least, best = surplus[row], row
+        out_chosen[state] = best
+
+
+def best_rows(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
+    """The first row of every state that is best for values of value + fine, however
+    little better.
+    """
+    chosen = np.empty(len(given.state_choices) - 1, dtype=np.int64)
+    first_least(given.state_choices, *surpluses(given, value, fine), chosen)
+    return chosen

@@ -1,5 +1,5 @@
-"""The sweep over budgets: least values by (node, budget left), one level of whole cost units after
-the other.
+"""The sweep over budgets: least values by (node, remaining budget), one level of integer cost units
+after the other.
 
 `U(s, w)` is the least value of node s with budget w, say the least E[(Z - w)+]:
 
@@ -23,9 +23,9 @@ Three ways to choose:
 - *Priced*: the least `criterion 0 + price * criterion 1`, for several prices side by side.
 
 **Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the
-last levels, more than the largest cost. Those of levels v <= 0 are rows like all others. The place
+last levels, more than the largest cost. Those of levels v <= 0 are rows like all others. The index
 of node s at level v is `(v - origin) * n + s`, and an outcome is one number, `offset = target -
-cost * n`, added to the first place of its level: nothing wraps, and no cost is compared with the
+cost * n`, added to the first index of its level: nothing wraps, and no cost is compared with the
 budget. When the window is full, its last rows move to its beginning. Outcomes that arrive, or cost
 more than any budget asked, need no row: they are a `constant` of their choice, which changes from
 level to level.
@@ -268,11 +268,11 @@ def settle_least(
     out_node, out_budget, out_choice = out
     (begin, end, at), (w, base, size) = span, level
     for k in range(np.uint64(begin), np.uint64(end)):
-        node, place = np.uint64(active[k]), base + active[k]
+        node, position = np.uint64(active[k]), base + active[k]
         first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + np.uint64(1)])
         if w <= certain_cost[node]:
             for i in range(len(criteria)):
-                value[i * size + place] = (
+                value[i * size + position] = (
                     criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
                 )
             continue
@@ -296,12 +296,12 @@ def settle_least(
                     picked = choice if total < second else picked
                     second = min(second, total)
             least = worth[picked - first]
-        value[np.uint64(place)] = least if least > TINY else 0.0
+        value[np.uint64(position)] = least if least > TINY else 0.0
         for i in range(1, len(criteria)):
             total = constant[i, picked] + row_value(
                 outcome_start, offset, probability, picked, i * size + base, value
             )
-            value[np.uint64(i * size + place)] = total if total > TINY else 0.0
+            value[np.uint64(i * size + position)] = total if total > TINY else 0.0
         if chosen[node] != np.int64(picked):
             chosen[node] = np.int64(picked)
             out_node[at] = node

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.across import ONE_PROCESS, OneProcess
-from tailpath.dp.backup import Decisions, best_surplus, row_surplus
-from tailpath.kernels.jit import kernel
+from tailpath.dp.backup import NOTHING_MORE, Decisions, first_least, surpluses
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FEW, SURPLUS_FINE, UNIT, VANISHED
 
 Array = NDArray[Any]
@@ -42,7 +42,6 @@ REFINEMENTS = 3
 ENOUGH = 1.5 * UNIT
 
 
-@kernel
 def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
     """Shares d, e with (1 - d) value <= V* and V of the policy `chosen` <= (1 + e) value; all rates
     must be positive.
@@ -51,69 +50,39 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
     bound also proves that the policy arrives.
     """
-    low, high = 0.0, 0.0
-    fine = np.empty(0)
-    for state in range(len(given.state_choices) - 1):
-        for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            rate = given.rate[row]
-            total, error_bound = row_surplus(given, state, row, rate, value, fine)
-            if not (rate > 0.0 and error_bound < np.inf):
-                return np.inf, np.inf
-            low = max(low, (error_bound - total) / rate)
-            if row == chosen[state]:
-                above, room = total + error_bound, rate - total - error_bound
-                if above > 0.0:
-                    high = max(high, above / room if room > 0.0 else np.inf)
-    return low * (1 + FEW), high * (1 + FEW)
+    chosen = chosen[: len(given.state_choices) - 1]
+    surplus, error = surpluses(given, value, NOTHING_MORE)
+    rate = given.rate[: len(surplus)]
+    if not (np.all(rate > 0.0) and np.all(error < np.inf)):
+        return np.inf, np.inf
+    above, room = (surplus + error)[chosen], (rate - surplus - error)[chosen]
+    with np.errstate(all="ignore"):
+        low = np.max((error - surplus) / rate, initial=0.0)
+        shares = np.where(room > 0.0, above / room, np.inf)
+    high = np.max(shares, where=above > 0.0, initial=0.0)
+    return float(low * (1 + FEW)), float(high * (1 + FEW))
 
 
-@kernel
-def certify(chain: Decisions, value: Array, fine: Array, total: Array, out_gain: Array) -> float:
-    """The least e with |V - value - fine| <= e total; infinite if the proof fails. `out_gain` gets
-    the surplus of value + fine, as far as it went.
-    """
-    e = 0.0
-    exactly = np.empty(0)
-    for node in range(len(out_gain)):
-        gain, error_bound = row_surplus(chain, node, node, chain.rate[node], value, fine)
-        rise, unsure = row_surplus(chain, node, node, 0.0, total, exactly)
-        out_gain[node] = gain
-        drift = -rise - unsure
-        if not drift > 0.0:
-            return np.inf
-        defect = abs(gain) + error_bound
-        if defect > 0.0:
-            e = max(e, (defect + VANISHED) / drift)
-    return e * (1 + FEW)
-
-
-@kernel
-def lower_defect(given: Decisions, value: Array, fine: Array) -> float:
+def lower_defect(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> float:
     """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy
     that arrives costs less.
     """
-    worst = -np.inf
-    for state in range(len(given.state_choices) - 1):
-        for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            total, error_bound = row_surplus(given, state, row, given.rate[row], value, fine)
-            worst = max(worst, error_bound - total)
-    return worst
+    surplus, error = surpluses(given, value, fine)
+    return float(np.max(error - surplus, initial=-np.inf))
 
 
-@kernel
-def mark_tied(
-    given: Decisions, value: Array, fine: Array, weight: Array, share: float, out_tied: Array
-) -> None:
-    """Mark the rows that are worse than value + fine by no more than a share of their weight, and
-    the best one of every state.
+def tied_rows(
+    given: Decisions, value: Array, fine: Array, weight: FloatArray, share: float
+) -> NDArray[np.bool_]:
+    """Which rows are worse than value + fine by no more than a share of their weight; and the best
+    one of every state.
     """
-    for state in range(len(given.state_choices) - 1):
-        for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            out_tied[row] = (
-                row_surplus(given, state, row, given.rate[row], value, fine)[0]
-                <= share * weight[row]
-            )
-        out_tied[best_surplus(given, state, value, fine)[1]] = True
+    surplus, error = surpluses(given, value, fine)
+    tied = surplus <= share * weight
+    best = np.empty(len(given.state_choices) - 1, dtype=np.int64)
+    first_least(given.state_choices, surplus, error, best)
+    tied[best] = True
+    return np.asarray(tied)
 
 
 class Certificate(NamedTuple):
@@ -142,20 +111,34 @@ def proved(
     in the values, a few times, until rounding is all that is left.
     """
     here, fine = value, np.zeros(len(value))
-    gain = np.empty(len(value))
     value = across.padded(here)
     weight = weights(chain, value, across)
     total = solve(weight, weight)
     if total is None:
         return None
-    padded = across.padded(total)
-    e = across.most(certify(chain, value, across.padded(fine), padded, gain))
+    # What the total of weights loses in a step.
+    no_rate = chain._replace(rate=next(frozen(np.zeros(len(chain.rate)))))
+    rise, unsure = surpluses(no_rate, across.padded(total), NOTHING_MORE)
+    drift = -rise - unsure
+
+    def certify(fine: FloatArray) -> tuple[float, FloatArray]:
+        """The least e with |V - value - fine| <= e total, infinite if the proof fails; and the
+        surplus of value + fine.
+        """
+        gain, error = surpluses(chain, value, across.padded(fine))
+        defect = np.abs(gain) + error
+        with np.errstate(all="ignore"):
+            shares = np.where(drift > 0.0, (defect + VANISHED) / drift, np.inf)
+        shares[(defect == 0.0) & (drift > 0.0)] = 0.0
+        return across.most(float(np.max(shares, initial=0.0)) * (1 + FEW)), gain
+
+    e, gain = certify(fine)
     for _ in range(REFINEMENTS if np.isfinite(e) else 0):
         missing = solve(gain, weight) if e > ENOUGH else None
         if missing is None:
             break
         finer = fine + missing
-        better = across.most(certify(chain, value, across.padded(finer), padded, gain))
+        better, gain = certify(finer)
         if not better < e:
             break
         fine, e = finer, better

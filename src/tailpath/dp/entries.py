@@ -57,26 +57,26 @@ def pull(row_start: Array, target: Array, probability: Array, behind: Array, out
 @kernel
 def first_entries(
     rows: tuple[Array, Array, Array],
-    number: Array,
     visits: Array,
-    factors: Factors,
-    own: Array,
-    groups: Array,
-    bounds: Array,
-    position: Array,
+    behind: tuple[Array, Array, Factors],
+    groups: tuple[Array, Array, Array],
     scratch: tuple[Array, Array, Array, Array, Array],
     out_entry: Array,
 ) -> None:
-    """The first entries of some groups, by member: `position[bounds[g] : bounds[g + 1]]` rise.
+    """The first entries of some groups, by member.
 
-    `number` is -1 for nodes of the part without cycles; for those behind it, to which it leads and
-    which never lead back, their place in `factors`, with the visits `own` of each from itself. A
-    group has at most one of these. `scratch` holds zeros: by node, twice by place in the factors,
+    `groups` are their numbers, `bounds` and `position`: the members of group g are `position[
+    bounds[g] : bounds[g + 1]]`, which rise. `behind` says of every node which number it has in the
+    factors, -1 for nodes of the part without cycles; those behind it, to which it leads and which
+    never lead back, have one; and by number the visits of each from itself, and the factors. A
+    group has at most one of these. `scratch` holds zeros: by node, twice by number in the factors,
     and twice more by node, as flags.
     """
     row_start, target, probability = rows
+    number, own, factors = behind
+    asked, bounds, position = groups
     before, flow, other, queued, inside = scratch
-    for g in groups:
+    for g in asked:
         first, last = bounds[g], bounds[g + 1]
         total, final = 0.0, np.int64(-1)
         end, waiting = np.int64(-1), 0

@@ -24,9 +24,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import Decisions, Spread, extreme_holds, improve_shares, row_means
+from tailpath.dp.backup import (
+    Decisions,
+    Spread,
+    best_rows,
+    extreme_holds,
+    improve_shares,
+    row_means,
+)
 from tailpath.dp.bounds import Bounds, FloatArray, unproved
-from tailpath.dp.optimum import Optimum, best_rows, least_total, policy_chain
+from tailpath.dp.optimum import Optimum, least_total, policy_chain
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
@@ -102,7 +109,7 @@ class _Nature:
         """The problem that is left if nature decides by these values; None if it gains nothing."""
         worth, probability = self.game.worth(value), given.probability.copy()
         present = row_means(given.choice_outcomes, given.probability, next(frozen(worth)))
-        if improve_shares(*self.rows, worth, present, SAME_VALUE, probability):
+        if improve_shares(self.rows, worth, present, SAME_VALUE, probability):
             return self.game.against(probability)
         return None
 
@@ -113,7 +120,7 @@ class _Nature:
         first = self.game.given.state_choices
         counted = (chosen, chosen + 1) if side > 0 else (first[:-1], first[1:])
         return bool(
-            extreme_holds(*self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
+            extreme_holds(self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
         )
 
 
@@ -125,8 +132,7 @@ def game_optimum(game: Game) -> GameOptimum:
 
     def swept(given: Decisions, before: Optimum | None) -> Optimum:
         value, rounds = sweeps.run(given, before.bounds.value if before else first, SETTLED)
-        chosen = np.empty(len(value), dtype=np.int64)
-        best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
+        chosen = best_rows(given, np.append(value, 0.0))
         if rounds > MOST_ROUNDS:
             value[:] = np.inf
         return Optimum(chosen, unproved(value, "value iteration"), rounds)

@@ -1,11 +1,12 @@
-"""Nodes that reach one another by free outcomes: at one and the same budget their values need each
-other.
+"""Nodes that reach one another by zero-cost outcomes: at one and the same budget their values
+need each other.
 
 Within a level a joint block is a small problem of its own, x_i = min over choices of (gain + sum of
-inner probabilities * x_j), where `gain` is all that leaves the block or costs something. Free end
-components are drawn together beforehand, so every policy leaves the block with probability 1, the
-solution is unique, and policy iteration with strict gains ends with it. Each policy is solved by
-elimination without subtraction, which keeps the relative accuracy however seldom the block is left.
+inner probabilities * x_j), where `gain` is all that leaves the block or costs something. Zero-cost
+end components are drawn together beforehand, so every policy leaves the block with probability 1,
+the solution is unique, and policy iteration with strict gains ends with it. Each policy is solved
+by elimination without subtraction, which keeps the relative accuracy however seldom the block is
+left.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ RAISED = 2.0**200
 
 
 class Joint(NamedTuple):
-    """The free outcomes inside joint blocks, by choice: targets count from the block's first node.
-    `leave` is the probability of leaving.
+    """The zero-cost outcomes inside joint blocks, by choice: targets count from the block's first
+    node. `leave` is the probability of leaving.
     """
 
     inner_start: Array

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.across import OneProcess
-from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
+from tailpath.dp.backup import Decisions, best_row, best_rows, row_value
 from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
-from tailpath.dp.certificates import Certificate, lower_defect, mark_tied, relative_bounds, weights
+from tailpath.dp.certificates import Certificate, lower_defect, relative_bounds, tied_rows, weights
 from tailpath.dp.expected import (
     FEW_NODES,
     LARGEST_ELIMINATION,
@@ -115,15 +115,6 @@ def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -
         out_chosen[state] = row
         moved += 1
     return moved
-
-
-@kernel
-def best_rows(given: Decisions, value: Any, fine: Any, out_chosen: Any) -> None:
-    """The first row of every state that is best for values of value + fine, however
-    little better.
-    """
-    for state in range(len(out_chosen)):
-        out_chosen[state] = best_surplus(given, state, value, fine)[1]
 
 
 def policy_chain(given: Decisions, chosen: NDArray[Any]) -> Decisions:
@@ -210,11 +201,10 @@ def _by_sweeps(
     across = sweeps.across
     if not across.every(np.isfinite(value).all()):
         return _nearer_rows(given), unproved(value, method)
-    chosen, padded = np.empty(len(value), dtype=np.int64), across.padded(value)
-    best_rows(given, padded, np.zeros(len(padded)), chosen)
-    found = unproved(value, method)
+    padded = across.padded(value)
+    chosen, found = best_rows(given, padded), unproved(value, method)
     if across.every(settled and given.rate.min(initial=1.0) > 0.0):
-        low, high = map(across.most, relative_bounds(given, padded, *frozen(chosen)))
+        low, high = map(across.most, relative_bounds(given, padded, chosen))
         found = within_shares(value, low, high, method)
         if low + high <= close_enough(sweeps.n):
             return chosen, found
@@ -237,13 +227,12 @@ def sharpest(
     """The policy that is best for these values and what is missing in them, what proves its own
     value, and a lower bound on V* if that proves one.
     """
-    chosen, fine = np.full(len(value), -1, dtype=np.int64), np.zeros(len(value))
+    chosen, fine = np.empty(0, dtype=np.int64), np.zeros(len(value))
     proof = None
     across, padded = sweeps.across, sweeps.across.padded(value)
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.
-        before = chosen.copy()
-        best_rows(given, padded, across.padded(fine), chosen)
+        before, chosen = chosen, best_rows(given, padded, across.padded(fine))
         if proof is not None and across.every(np.array_equal(chosen, before)):
             break
         _, proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
@@ -304,8 +293,8 @@ def _heaviest(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArr
     """
     across = sweeps.across
     value, fine = across.padded(policy.value), across.padded(policy.fine)
-    weight, tied = weights(given, value, across), np.zeros(len(given.rate), dtype=np.bool_)
-    mark_tied(given, value, fine, weight, TIED, tied)
+    weight = weights(given, value, across)
+    tied = tied_rows(given, value, fine, weight, TIED)
     row = np.flatnonzero(tied)
     outcome, row_start = members_of(given.choice_outcomes, row)
     state_rows = np.append(0, np.cumsum(tied))[given.state_choices]
@@ -326,10 +315,9 @@ def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
     problem with every step slightly cheaper.
     """
     value, across = policy.value, sweeps.across
-    exactly = np.zeros_like(across.padded(value))
 
     def defect(values: FloatArray) -> float:
-        return across.most(lower_defect(given, across.padded(values), exactly))
+        return across.most(lower_defect(given, across.padded(values)))
 
     discount = 4 * max(defect(value), 0.0)
     size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
@@ -38,9 +39,9 @@ def reach_pairs(
     With sign -1 amounts are budgets left; with sign 1 they are costs so far, and arrivals count as
     node n. Those of the start with `first` come before all others. Gives up beyond `most` pairs.
     """
-    n, count = len(moves.first_in), 0
+    n, count = len(moves.first_in), np.int64(0)
     done = 0
-    table, key = longer(first, 0, len(first))
+    table, key = longer(first, count, len(first))
     for amount in first:
         count = entered(table, key, count, amount * (n + 1) + start)
     while done < count <= most:

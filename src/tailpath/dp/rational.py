@@ -165,11 +165,9 @@ def eliminated(chain: Decisions) -> Bounds:
     """
     n = len(chain.rate)
     with long_decimals():
-        rows = [
-            {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
-            for row in exact_rows(chain)
-        ]
-        found = eliminate_rows(rows, [{0: Decimal(rate)} for rate in chain.rate.tolist()], n)
+        found = eliminate_rows(
+            decimal_rows(chain), [{0: Decimal(rate)} for rate in chain.rate.tolist()], n
+        )
         if found is None:
             return unproved(np.zeros(n), "elimination")
         longest = int(np.diff(chain.choice_outcomes).max())
@@ -249,6 +247,14 @@ def exact_rows(given: Decisions) -> list[Row]:
     return rows
 
 
+def decimal_rows(given: Decisions) -> list[Row]:
+    """The same in decimals."""
+    return [
+        {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
+        for row in exact_rows(given)
+    ]
+
+
 def reading_error(given: Decisions) -> float:
     """How far probabilities that were rounded when rows were read, and scaled then, may be off;
     exact rows are scaled exactly.
@@ -288,10 +294,7 @@ def decimal_optimum(
     - e `weight` is looked at, for a tiny e: where L <= r + P L for every row, no policy costs less.
     """
     with long_decimals():
-        rows = [
-            {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
-            for row in exact_rows(given)
-        ]
+        rows = decimal_rows(given)
         rate = [Decimal(r.numerator) / r.denominator for r in rates]
         policy, value = _improved(given, rows, rate, chosen, SAME)
         if value is None or not np.isfinite(weight).all():

@@ -1,11 +1,11 @@
 """The least of w + U(w) / alpha over real budgets w, where the greatest over nature makes U neither
 convex nor concave between whole ones.
 
-With the probabilities that nature hands out at one budget, kept at the same places of all
+With the probabilities that nature hands out at one budget, held fixed after the same
 histories, the least over policies is *concave* in w from one whole budget k to the next, and lies
 below U. So its values at two budgets there make a line below U between them. U also falls, by no
 more than a slope of 1: two more lines. Where the highest of the lines lets w + U / alpha be less
-than the best found, U is computed at the place where it would be least, with nature's lines from
+than the best found, U is computed at the budget where it would be least, with nature's lines from
 there, until the bounds meet. Where a policy is fixed this is the search by tangents, and exact; a
 whole budget that is best is mostly proved so by two sweeps.
 

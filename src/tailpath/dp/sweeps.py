@@ -1,11 +1,11 @@
 """Value iteration in the order in which news travels: one strong component after the other, and
 inside each from the end outwards.
 
-Sweeps run over *folded* rows: states stand in the order in which they are swept, the end is left
-out, and the chance of staying is divided out of every row by the sum of its other probabilities,
-never by 1 - p. A round chooses anew in every state and then follows the choices a few times; each
-value takes the place of the last one at once (Gauss and Seidel). States near the end settle first,
-and are left out until a last look at all.
+Sweeps run over rows *without self-loops*: states stand in the order in which they are swept, the
+end is left out, and the chance of staying is divided out of every row by the sum of its other
+probabilities, never by 1 - p. A round chooses anew in every state and then follows the choices a
+few times; each value takes the place of the last one at once (Gauss and Seidel). States near the
+end settle first, and are left out until a last look at all.
 
 Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
 direction: once two sweeps move values along the same direction, by a share q of each other, the
@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.across import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_row, row_value
+from tailpath.graph import grouped, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
@@ -62,8 +63,8 @@ class Pace(NamedTuple):
 
 @kernel
 def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
-    """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never
-    leave their state are left out.
+    """Rows in the given order without self-loops; returns how many rows and outcomes are left.
+    Rows that never leave their state are left out.
     """
     n = len(order)
     state_choices, choice_outcomes, target, probability, rate, _ = given
@@ -342,74 +343,24 @@ def likeliest_order(
         done += one
 
 
-@kernel
 def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
 
     An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it
-    costs to wait for it. Of several from a state to another the shortest counts.
+    costs to wait for it.
     """
-    n = len(given.state_choices) - 1
-    into_start = np.empty(n + 2, dtype=np.int64)
-    last = np.empty(n + 1, dtype=np.int32)  # the state that led there last
-    into_start[n + 1] = 0
-    for to in range(n + 1):
-        into_start[to], last[to] = 0, n
-    for state in range(n):
-        for outcome in range(
-            given.choice_outcomes[given.state_choices[state]],
-            given.choice_outcomes[given.state_choices[state + 1]],
-        ):
-            to = given.target[outcome]
-            if last[to] != state:
-                last[to] = state
-                into_start[to + 1] += 1
-    for to in range(n + 1):
-        into_start[to + 1] += into_start[to]
-    source, length = np.empty(into_start[n + 1], dtype=np.int32), np.empty(into_start[n + 1])
-    position = into_start.copy()
-    for state in range(n):
-        for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            rate = given.rate[row] + extra
-            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
-                to, p = given.target[outcome], given.probability[outcome]
-                # A rare outcome of a dear row may be longer than any float.
-                long = rate / p if rate < LONGEST * p else LONGEST
-                here = position[to]
-                if here > into_start[to] and source[here - 1] == state:
-                    length[here - 1] = min(length[here - 1], long)
-                else:
-                    source[here], length[here] = state, long
-                    position[to] = here + 1
-    return into_start, source, length
-
-
-@kernel
-def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
-    """Nodes by strong components, those after others that they lead to, and inside them in the
-    order given; and where each component begins.
-    """
-    component = np.empty(len(order), dtype=np.int32)
-    count = strong_components(row_start, target, component)
-    part_start, position = np.empty(count + 1, dtype=np.int64), np.empty(count, dtype=np.int64)
-    ordered = np.empty(len(order), dtype=np.int64)
-    for part in range(count + 1):
-        part_start[part] = 0
-    for node in order:
-        part_start[component[node] + 1] += 1
-    for part in range(count):
-        part_start[part + 1] += part_start[part]
-        position[part] = part_start[part]
-    for node in order:
-        ordered[position[component[node]]] = node
-        position[component[node]] += 1
-    return ordered, part_start
+    outcome, into_start = grouped(given.target, len(given.state_choices))
+    source = owners(given.choice_outcomes[given.state_choices], np.int32)
+    rate = np.repeat(given.rate + extra, np.diff(given.choice_outcomes))
+    with np.errstate(all="ignore"):  # a rare outcome of a dear row may be longer than any float
+        length = np.fmin(rate / given.probability, LONGEST)
+    return into_start, source[outcome], length[outcome]
 
 
 def room_for(given: Decisions) -> Decisions:
-    """Room for folded rows. Indices have no sign: the compiler need not ask whether they count from
-    the end.
+    """Room for rows without self-loops. Indices have no sign: the compiler need not ask whether
+    they count from the end.
     """
     rows, outcomes = len(given.rate), len(given.target)
     position = np.uint32 if outcomes < 2**32 else np.uint64
@@ -432,7 +383,10 @@ class Sweeps:
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
-        return cls(*by_component(*frozen(row_start, target, order)))
+        component = np.empty(len(order), dtype=np.int32)
+        count = strong_components(*frozen(row_start, target), component)
+        ordered = order[np.argsort(component[order], kind="stable")]
+        return cls(ordered, offsets_of(component, count))
 
     @classmethod
     def of_chain(

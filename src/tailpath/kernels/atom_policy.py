@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import SAME_MASS, AtomModel, Scratch, merge_node
+from tailpath.kernels.segments import SAME_MASS, AtomModel, AtomWork, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
@@ -55,7 +55,7 @@ def beats(area: float, best: float, floor: float) -> bool:
 @kernel
 def choose(
     model: AtomModel,
-    slope: Array,
+    work: AtomWork,
     first: int,
     last: int,
     scratch: Scratch,
@@ -67,7 +67,7 @@ def choose(
     """
     best = scratch.best
     for node in range(first, last):
-        merge_node(model, slope, node, scratch)
+        merge_node(model, work, node, 0, np.inf, scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
@@ -209,7 +209,7 @@ def _meets(
 @kernel
 def find_detours(
     model: AtomModel,
-    slope: Array,
+    work: AtomWork,
     nearest: Nearest,
     arrives: Array,
     rule: int,
@@ -227,7 +227,7 @@ def find_detours(
             missing += 0 if arrives[node, atom] else 1
         if missing == 0:
             continue
-        merge_node(model, slope, node, scratch)
+        merge_node(model, work, node, 0, np.inf, scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
@@ -238,7 +238,7 @@ def find_detours(
                 best[atom] = min(best[atom], value)
                 if arrives[node, atom] or value >= out_regret[node, atom]:
                     continue
-                factors(model, slope, choice, y, scratch.var[row, atom], rule, xi)
+                factors(model, work.slope, choice, y, scratch.var[row, atom], rule, xi)
                 if _meets(model, nearest, choice, y, xi, arrives):
                     out_regret[node, atom] = value
                     out_choice[node, atom] = choice

@@ -103,35 +103,21 @@ def _sift_up(key: Array, item: Array, size: int, new_key: float, new_item: int) 
 
 @kernel
 def cheapest_levels(
-    row_start: Array,
-    target: Array,
-    level: Array,
-    most: int,
-    out_least: Array,
-    out_falling: Array,
-    out_position: Array,
-) -> int:
-    """As `cheapest_way` to the last node, for integer costs below `most`: edges wait in lists by
+    row_start: Array, target: Array, level: Array, longest: int, out_least: Array
+) -> None:
+    """As `cheapest_way` to the last node, for integer costs up to `longest`: edges wait in lists by
     the cost of the way they begin.
 
-    The last entries of `out_falling` become the nodes that get there, by falling cost and, where
-    costs are not far apart, in the order of their numbers; the last of all is the last node itself.
-    `out_position` says where each of these stands among them, and has -1 for others. Returns where
-    they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A
-    node is left once, so an edge waits once at most.
+    `out_least` comes in infinite. Targets beyond the last node are taken for it. A node is left
+    once, so an edge waits once at most.
     """
     goal = len(out_least) - 1
     into_end, reached = np.empty(goal + 2, dtype=np.int64), np.empty(goal + 1, dtype=np.int64)
     into_end[goal + 1] = 0
     for node in range(goal + 1):
-        out_least[node], out_position[node] = np.inf, -1
         into_end[node], reached[node] = 0, LARGEST
-    longest = 0
     for edge in range(len(target)):
         into_end[min(target[edge], goal) + 1] += 1
-        longest = max(longest, level[edge])
-    if longest >= most:
-        return -1
     for node in range(goal + 1):
         into_end[node + 1] += into_end[node]
     into = np.empty(len(target), dtype=np.int64)  # where an edge comes from, and what it costs
@@ -144,10 +130,9 @@ def cheapest_levels(
     after, first = np.empty(len(target), dtype=np.int32), np.empty(longest + 1, dtype=np.int32)
     for slot in range(longest + 1):
         first[slot] = -1
-    reached[goal], out_falling[goal] = 0, goal
+    reached[goal] = 0
     node, cost = goal, 0
     turn, waiting = 0, 0
-    begin = goal
     while True:
         # A node that edges leave now cannot be reached for less than its way costs now.
         out_least[node] = cost
@@ -174,24 +159,6 @@ def cheapest_levels(
                 edge = -1
         if edge < 0:
             break
-        begin -= 1
-        out_falling[begin] = node
-    if cost <= 4 * goal:
-        first = np.empty(cost + 2, dtype=np.int32)
-        for below in range(cost + 2):
-            first[below] = begin
-        for node in out_falling[begin:goal]:
-            first[cost - int(out_least[node]) + 1] += 1
-        for below in range(cost + 1):
-            first[below + 1] += first[below] - begin
-        for node in range(goal):
-            if out_least[node] <= cost:
-                below = cost - int(out_least[node])
-                out_falling[first[below]] = node
-                first[below] += 1
-    for i in range(begin, goal + 1):
-        out_position[out_falling[i]] = i - begin
-    return begin
 
 
 @kernel

@@ -27,8 +27,7 @@ FOLDERS = ("dp", "kernels")
 KERNELS: list[Kernel] = []
 _LOCK = threading.RLock()
 _notes: list[Callable[[], None]] = []
-_timer: Any = None
-_warned = False
+_warned: list[Exception] = []
 
 
 class Kernel:
@@ -37,7 +36,7 @@ class Kernel:
     def __init__(self, function: FunctionType, inline: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.plain = function
-        self._inline = {"forceinline": True} if inline else {}
+        self._inline = inline
         self._compiled: Any = None
         self._inner: Any = None
         KERNELS.append(self)
@@ -47,7 +46,7 @@ class Kernel:
         try:
             return compiled(*arguments)
         except Exception as error:
-            numba = _numba()
+            numba = _compiler()[0]
             if numba.config.DISABLE_JIT or isinstance(error, numba.core.errors.NumbaError):
                 raise
             ready = tuple(map(numba.typeof, arguments)) in compiled.signatures
@@ -61,7 +60,7 @@ class Kernel:
         """What stands for this kernel in others, whose machine code on disk includes it."""
         with _LOCK:
             if self._inner is None:
-                self._inner = self._njit(no_cpython_wrapper=True, **self._inline)
+                self._inner = self._njit(no_cpython_wrapper=True, forceinline=self._inline)
             return self._inner
 
     def _compile(self, cache: bool) -> Any:
@@ -75,9 +74,8 @@ class Kernel:
 
     def _njit(self, **options: bool) -> Any:
         """Numba's function, which calls numba's functions where this one names kernels."""
-        numba, function = _numba(), self.plain
-        code = self.plain.__code__
-        names = dict(function.__globals__)
+        numba, function = _compiler()[0], self.plain
+        code, names = function.__code__, dict(function.__globals__)
         for name in code.co_names:
             if isinstance(names.get(name), Kernel):
                 names[name] = names[name].inner()
@@ -117,7 +115,8 @@ def when_compiling(note: Callable[[], None]) -> None:
 
 def compiling_seconds() -> float:
     """How long this process has compiled; 0 where everything came from the cache."""
-    return float(_timer.duration) if _timer is not None and _timer.done else 0.0
+    timer = _compiler()[1] if compiler_loaded() else None
+    return float(timer.duration) if timer is not None and timer.done else 0.0
 
 
 def compiler_loaded() -> bool:
@@ -125,24 +124,22 @@ def compiler_loaded() -> bool:
     return "numba" in sys.modules
 
 
-def _numba() -> Any:
-    """Import numba, and from the first time on listen to when it compiles."""
-    global _timer
+@functools.cache
+def _compiler() -> tuple[Any, Any]:
+    """Numba, and what listens to it from now on: how long it compiles."""
     import numba
 
     events: Any = numba.core.event
-    with _LOCK:
-        if _timer is None:
 
-            class Listener(events.TimingListener):  # type: ignore[misc]
-                def on_start(self, event: Any) -> None:
-                    if _notes:
-                        _notes.pop()()
-                    super().on_start(event)
+    class Listener(events.TimingListener):  # type: ignore[misc]
+        def on_start(self, event: Any) -> None:
+            if _notes:
+                _notes.pop()()
+            super().on_start(event)
 
-            _timer = Listener()
-            events.register("numba:compile", _timer)
-    return numba
+    timer = Listener()
+    events.register("numba:compile", timer)
+    return numba, timer
 
 
 @functools.cache
@@ -156,10 +153,11 @@ def _digest() -> str:
 
 def _warn(error: Exception) -> None:
     """Warn once that machine code cannot be stored, and name the remedy."""
-    global _warned
     if not _warned:
-        _warned = True
-        text = "compiled code cannot be stored, so every run compiles again"
-        remedy = "set NUMBA_CACHE_DIR to a folder that can be written"
-        why = f"{type(error).__name__}: {error}"
-        warnings.warn(f"{text} ({why}): {remedy}", TailpathWarning, stacklevel=4)
+        _warned.append(error)
+        text = (
+            "compiled code cannot be stored, so every run compiles again"
+            f" ({type(error).__name__}: {error}): set NUMBA_CACHE_DIR to a folder that can be"
+            " written"
+        )
+        warnings.warn(text, TailpathWarning, stacklevel=4)

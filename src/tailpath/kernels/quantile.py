@@ -16,33 +16,30 @@ choices are passed over.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import AtomModel, Scratch, add_run, along_segments, merge_runs
+from tailpath.kernels.segments import (
+    CROSSED,
+    DRIFT,
+    PART,
+    SEEN,
+    STAMP,
+    STAMP_BEFORE,
+    TRAVEL,
+    TRAVEL_BEFORE,
+    AtomModel,
+    AtomWork,
+    Scratch,
+    merge_node,
+)
 
 Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
 HALF, ROUNDING = 0.499, 1e-12
-#: Columns of `Work.memory`: when a node last moved noticeably, how far it has moved in all, the
-#: same as they were before the sweep, when it was last backed up, moves too small to be noticed,
-#: its part in this sweep, and whether it was seen from another part.
-STAMP, TRAVEL, STAMP_BEFORE, TRAVEL_BEFORE, SEEN, DRIFT, PART, CROSSED = range(8)
-
-
-class AtomWork(NamedTuple):
-    """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered
-    of a node, in a line of the cache; `margin`.
-    """
-
-    value: Array
-    slope: Array
-    before: Array
-    memory: Array
-    margin: Array
 
 
 @kernel
@@ -105,44 +102,16 @@ def _best(
     model: AtomModel, work: AtomWork, node: int, part: int, travelled: float, scratch: Scratch
 ) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
-    bundles, area = model.bundles, scratch.area
+    area, best = scratch.area, scratch.best
     margin, first = work.margin, model.node_choices[node]
-    best, n_atoms = scratch.best, len(scratch.best)
+    n_atoms = len(best)
+    merge_node(model, work, node, part, travelled, scratch)
     for atom in range(n_atoms):
         best[atom] = np.inf
-    for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
-        size = np.int64(0)
-        for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
-            if travelled < margin[choice]:
-                continue
-            if size == 0:
-                for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-                    target = bundles.run_target[run]
-                    if work.memory[target, PART] == part:
-                        add_run(
-                            work.slope,
-                            target,
-                            bundles.run_cost[run],
-                            model.gamma,
-                            size,
-                            scratch.slope,
-                        )
-                    else:
-                        add_run(
-                            work.before,
-                            target,
-                            bundles.run_cost[run],
-                            model.gamma,
-                            size,
-                            scratch.slope,
-                        )
-                    size += n_atoms
-                merge_runs(size, n_atoms, scratch)
-            row = choice - first
-            chances = bundles.choice_chances[choice]
-            along_segments(model.limits, bundles.chance, chances, size, row, scratch)
+    for choice in range(first, model.node_choices[node + 1]):
+        if travelled >= margin[choice]:
             for atom in range(n_atoms):
-                best[atom] = min(best[atom], area[row, atom])
+                best[atom] = min(best[atom], area[choice - first, atom])
     for choice in range(first, model.node_choices[node + 1]):
         if travelled >= margin[choice]:
             gap = np.inf

@@ -30,6 +30,10 @@ Array = NDArray[Any]
 #: Masses that differ by less than this, relatively, count as equal: well above the rounding of the
 #: sums, well below any atom's distance.
 SAME_MASS = 1e-12
+#: Columns of `AtomWork.memory`: when a node last moved noticeably, how far it has moved in all, the
+#: same as they were before the sweep, when it was last backed up, moves too small to be noticed,
+#: its part in this sweep, and whether it was seen from another part.
+STAMP, TRAVEL, STAMP_BEFORE, TRAVEL_BEFORE, SEEN, DRIFT, PART, CROSSED = range(8)
 
 
 class Bundles(NamedTuple):
@@ -77,6 +81,18 @@ class AtomModel(NamedTuple):
     own: Array
     alike: bool
     floor: float
+
+
+class AtomWork(NamedTuple):
+    """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered
+    of a node, in a line of the cache; `margin`.
+    """
+
+    value: Array
+    slope: Array
+    before: Array
+    memory: Array
+    margin: Array
 
 
 class Scratch(NamedTuple):
@@ -184,43 +200,31 @@ def _match(
 
 
 @kernel
-def share_out(
-    choice_outcomes: Array,
-    probability: Array,
-    position: Array,
-    choice_chances: Array,
-    out_chance: Array,
+def merge_node(
+    model: AtomModel, work: AtomWork, node: int, part: int, travelled: float, scratch: Scratch
 ) -> None:
-    """The probability of every run under each choice."""
-    for choice in range(len(choice_outcomes) - 1):
-        for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-            out_chance[choice_chances[choice] + position[outcome]] += probability[outcome]
-
-
-@kernel
-def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
-    and `scratch.var`.
+    and `scratch.var`; choices whose margin lies beyond `travelled` are passed over.
+
+    Nodes of other parts are seen as they were before the sweep.
     """
     bundles, n_atoms = model.bundles, len(model.atoms)
-    row = np.int64(0)
+    first = model.node_choices[node]
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
         size = np.int64(0)
-        for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-            add_run(
-                slope,
-                bundles.run_target[run],
-                bundles.run_cost[run],
-                model.gamma,
-                size,
-                scratch.slope,
-            )
-            size += n_atoms
-        merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
+            if travelled < work.margin[choice]:
+                continue
+            if size == 0:
+                for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
+                    target, cost = bundles.run_target[run], bundles.run_cost[run]
+                    here = work.memory[target, PART] == part
+                    slope = work.slope if here else work.before
+                    add_run(slope, target, cost, model.gamma, size, scratch.slope)
+                    size += n_atoms
+                merge_runs(size, n_atoms, scratch)
             chances = bundles.choice_chances[choice]
-            along_segments(model.limits, bundles.chance, chances, size, row, scratch)
-            row += 1
+            along_segments(model.limits, bundles.chance, chances, size, choice - first, scratch)
 
 
 @kernel

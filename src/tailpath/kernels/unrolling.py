@@ -172,12 +172,10 @@ def follow_budget(
 
     A pair without a choice ends it, too: returned first is its state, otherwise -1.
     """
-    n, count = len(model.is_goal), 0
+    n, count = len(model.is_goal), np.int64(0)
     done = 0
-    first = np.empty(1, dtype=np.int64)
-    first[0] = steps.budget * n + start
-    table, key = longer(first, 0, 1)
-    count = entered(table, key, 0, first[0])
+    table, key = longer(np.empty(0, dtype=np.int64), count, count)
+    count = entered(table, key, count, steps.budget * n + start)
     while done < count <= most:
         remaining, state = key[done] // n, key[done] % n
         done += 1

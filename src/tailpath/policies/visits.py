@@ -117,9 +117,9 @@ class Visits:
             if simple.any():
                 first_entries(
                     self.rows,
-                    *frozen(number, self.visits),
-                    factors or NO_FACTORS,
-                    *frozen(own, groups[simple], bounds, position),
+                    *frozen(self.visits),
+                    (*frozen(number, own), factors or NO_FACTORS),
+                    tuple(frozen(groups[simple], bounds, position)),
                     scratch,
                     entry,
                 )

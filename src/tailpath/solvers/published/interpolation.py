@@ -157,7 +157,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var, runs = np.zeros(choice.shape), [np.empty(0)]
     for node in range(augmented.n):
-        merge_node(model, augmented.work.slope, node, scratch)
+        merge_node(model, augmented.settled, node, 0, np.inf, scratch)
         own, choices = model.own[model.grid[node]], members(model.node_choices, node)
         areas, factors = [], []
         for k in choices:

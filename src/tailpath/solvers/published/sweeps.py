@@ -44,22 +44,18 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
-from tailpath.kernels.quantile import (
+from tailpath.kernels.quantile import end_sweep, sweep_atoms
+from tailpath.kernels.segments import (
     PART,
+    SAME_MASS,
     SEEN,
     STAMP,
     STAMP_BEFORE,
-    AtomWork,
-    end_sweep,
-    sweep_atoms,
-)
-from tailpath.kernels.segments import (
-    SAME_MASS,
     AtomModel,
+    AtomWork,
     Bundles,
     make_bundles,
     new_scratch,
-    share_out,
 )
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -122,6 +118,11 @@ class Augmented:
     def segments(self) -> int:
         """What one full sweep merges."""
         return len(self.model.target) * len(self.model.atoms)
+
+    @property
+    def settled(self) -> AtomWork:
+        """What was found by sweeps, as all parts see it."""
+        return self.work._replace(before=self.work.slope)
 
     @property
     def parts(self) -> int:
@@ -266,8 +267,8 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
     bundle_runs = bundles.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
     choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    chance = np.zeros(choice_chances[-1])
-    share_out(rows.row_start, rows.probability, bundles.position, choice_chances, chance)
+    run = choice_chances[rows.source] + bundles.position
+    chance = np.bincount(run, rows.probability, int(choice_chances[-1]))
     return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,

@@ -58,12 +58,12 @@ class Tables:
 
 def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
     """The greedy choices and their factors by the closed form."""
-    model, slope = augmented.model, augmented.work.slope
+    model, work = augmented.model, augmented.settled
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
 
     def choose_some(first: int, last: int, part: int) -> None:
-        choose(model, slope, first, last, new_scratch(model), choice, var)
+        choose(model, work, first, last, new_scratch(model), choice, var)
 
     augmented.share(pool, choose_some)
     offset, total = run_offsets(augmented, choice)
@@ -71,7 +71,7 @@ def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
 
     def factors_of_some(first: int, last: int, part: int) -> None:
         some = (table[first:last] for table in (choice, var, offset))
-        all_factors(model, slope, *some, rule, xi)
+        all_factors(model, work.slope, *some, rule, xi)
 
     augmented.share(pool, factors_of_some)
     return Tables(choice, var, offset, xi)
@@ -87,7 +87,7 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
 
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
-    model, slope = augmented.model, augmented.work.slope
+    model, work = augmented.model, augmented.settled
     nearest = Nearest(*frozen(*borders_of(model.atoms, model.own)))
     # Nobody gets to atoms that a state does not have.
     arrives = ~model.own[model.grid[: augmented.n]]
@@ -97,7 +97,7 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     ):
         regret = np.full(arrives.shape, np.inf)
         found = Detours(tables.choice.copy(), tables.var.copy(), regret)
-        find_detours(model, slope, nearest, arrives, rule, new_scratch(model), found)
+        find_detours(model, work, nearest, arrives, rule, new_scratch(model), found)
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), found.choice, found.var, rule)
         tables.detours += int(taken.sum())
