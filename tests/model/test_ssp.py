@@ -257,7 +257,7 @@ def test_a_float_is_read_as_the_decimal_that_prints_it():
 def test_rows_nearly_one_are_scaled_with_a_warning():
     rows = [("a", "go", "b", 0.5, 1), ("a", "go", "goal", 0.5 + 1e-9, 1), ("b", "go", "goal", 1, 1)]
     message = (
-        r"the probabilities of 1 choices were scaled to sum to 1; the first is state 'a', action"
+        r"the probabilities of 1 choice were scaled to sum to 1; the first is state 'a', action"
         r" 'go', off by 1e-09"
     )
     with pytest.warns(TailpathWarning, match=message):

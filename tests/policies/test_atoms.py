@@ -34,7 +34,7 @@ def test_a_single_atom_is_1():
     ("call", "message"),
     [
         (lambda: log_atoms(0, 5), "alpha0 must lie in (0, 1], not 0"),
-        (lambda: log_atoms(1.5, 5), "alpha0 must lie in (0, 1], not 1.5"),
+        (lambda: log_atoms(1.5, 5), "alpha0 must lie in (0, 1], not 1.5; 1.5 % is 0.015"),
         (lambda: log_atoms(math.nan, 5), "alpha0 must lie in (0, 1], not nan"),
         (
             lambda: log_atoms(0.1, 0),

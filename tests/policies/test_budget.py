@@ -205,7 +205,7 @@ def test_on_another_model_with_the_same_numbers():
     assert tp.evaluate(dearer, moved, 0.05).cvar(0.05) == pytest.approx(
         2 * tp.evaluate(ssp, policy, 0.05).cvar(0.05), rel=1e-12
     )
-    with pytest.raises(tp.TailpathError, match="first must be"):
+    with pytest.raises(tp.TailpathError, match="first must have the shape"):
         policy.on(tp.read("river:6x4"))
 
 

@@ -26,13 +26,19 @@ WRONG_BUDGET = {
     ),
     "steps beyond the last": ({"first": np.array([0, 3, 3, 3, 3])}, "first must rise from 0 to 2"),
     "steps that go back": ({"first": np.array([0, 2, 1, 2, 2])}, "first must rise from 0 to 2"),
-    "steps of too few states": ({"first": np.array([0, 2, 2, 2])}, "first must be 5, not 4"),
-    "no steps of any state": ({"first": np.array([], dtype=np.int64)}, "first must be 5, not 0"),
+    "steps of too few states": (
+        {"first": np.array([0, 2, 2, 2])},
+        "first must have the shape 5, not 4",
+    ),
+    "no steps of any state": (
+        {"first": np.array([], dtype=np.int64)},
+        "first must have the shape 5, not 0",
+    ),
     "ends that are no whole numbers": (
         {"first": np.array([0, 1.5, 2, 2, 2])},
         "first must hold whole numbers, not float64",
     ),
-    "too few budgets": ({"from_budget": np.array([2])}, "from_budget must be 2, not 1"),
+    "too few budgets": ({"from_budget": np.array([2])}, "from_budget must have the shape 2, not 1"),
     "budgets that fall": (
         {"from_budget": np.array([3, 2])},
         "from_budget must rise within each state",
@@ -75,7 +81,7 @@ WRONG_BUDGET = {
     ),
     "a table of choices": (
         {"choice": np.zeros((2, 5), dtype=np.int8)},
-        "choice must be any, not 2 x 5",
+        "choice must have the shape any, not 2 x 5",
     ),
     "choices that are floats": ({"choice": np.zeros(2)}, "choice must hold whole numbers"),
     "a neutral choice of another state": (
@@ -88,9 +94,12 @@ WRONG_BUDGET = {
     ),
     "too few neutral choices": (
         {"risk_neutral": np.array([1, 2, 3])},
-        "risk_neutral must be 4, not 3",
+        "risk_neutral must have the shape 4, not 3",
     ),
-    "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level must be 7, not 3"),
+    "too few levels": (
+        {"level": np.zeros(3, dtype=np.int64)},
+        "level must have the shape 7, not 3",
+    ),
     "a negative level": ({"level": np.array([3, 3, 0, 4, 4, 1, -1])}, "level must not be negative"),
     "a level that would overflow": (
         {"level": np.array([3, 3, 0, 4, 4, 1, 2**62])},
@@ -192,7 +201,7 @@ def test_an_atom_policy_checks_its_tables(case):
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ([0, 2, 3], "choices must be 4, not 3"),
+        ([0, 2, 3], "choices must have the shape 4, not 3"),
         ([0, 2, 99, -1], "a choice that state 2"),
         ([2, 2, 3, -1], "a choice that state 0"),
     ],

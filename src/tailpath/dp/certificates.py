@@ -55,8 +55,8 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     rate = given.rate[: len(surplus)]
     if not (np.all(rate > 0.0) and np.all(error < np.inf)):
         return np.inf, np.inf
-    above, room = (surplus + error)[chosen], (rate - surplus - error)[chosen]
     with np.errstate(all="ignore"):
+        above, room = (surplus + error)[chosen], (rate - surplus - error)[chosen]
         low = np.max((error - surplus) / rate, initial=0.0)
         shares = np.where(room > 0.0, above / room, np.inf)
     high = np.max(shares, where=above > 0.0, initial=0.0)
@@ -68,7 +68,8 @@ def lower_defect(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> 
     that arrives costs less.
     """
     surplus, error = surpluses(given, value, fine)
-    return float(np.max(error - surplus, initial=-np.inf))
+    with np.errstate(invalid="ignore"):  # what is no number proves nothing
+        return float(np.max(error - surplus, initial=-np.inf))
 
 
 def tied_rows(
@@ -119,7 +120,8 @@ def proved(
     # What the total of weights loses in a step.
     no_rate = chain._replace(rate=next(frozen(np.zeros(len(chain.rate)))))
     rise, unsure = surpluses(no_rate, across.padded(total), NOTHING_MORE)
-    drift = -rise - unsure
+    with np.errstate(invalid="ignore"):
+        drift = -rise - unsure
 
     def certify(fine: FloatArray) -> tuple[float, FloatArray]:
         """The least e with |V - value - fine| <= e total, infinite if the proof fails; and the

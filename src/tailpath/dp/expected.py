@@ -259,8 +259,9 @@ def by_factorisation(chain: Decisions) -> Total:
         factors = linalg.splu((eye_array(n, format="csr") - matrix).tocsc())
     except (RuntimeError, MemoryError):
         return failed
-    value = factors.solve(chain.rate)
-    value += factors.solve(chain.rate - value + matrix @ value)
+    with np.errstate(invalid="ignore", over="ignore"):  # sums beyond the floats are no values
+        value = factors.solve(chain.rate)
+        value += factors.solve(chain.rate - value + matrix @ value)
     if not (np.all(np.isfinite(value)) and value.min() >= 0):
         return failed
     return _bounded(

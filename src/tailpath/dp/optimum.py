@@ -323,7 +323,9 @@ def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
     size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
     # the cheaper problem's values lie.
-    slope = np.where(np.isfinite(policy.upper), policy.upper - value, 0.0)
+    slope = np.subtract(
+        policy.upper, value, where=np.isfinite(policy.upper), out=np.zeros(len(value))
+    )
     for attempt in range(CHEAPER):
         cheaper = given._replace(rate=next(frozen(given.rate - discount)))
         first = value - 4 * MORE**attempt * slope

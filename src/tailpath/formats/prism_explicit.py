@@ -125,7 +125,9 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
+    """The name behind each number that the header declares."""
     names: dict[str, str] = {}
+    seen: set[str] = set()
     position = 0
     while position < len(file.header):
         match = _LABEL.match(file.header, position)
@@ -135,9 +137,10 @@ def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
                 f" {shorten(file.header[position:])!r}"
             )
         number = str(file.integer(match[1]))
-        if number in names or match[2] in names.values():
+        if number in names or match[2] in seen:
             raise file.fail(f"the label {shorten(match[0].strip())} is declared twice")
         names[number] = match[2]
+        seen.add(match[2])
         position = match.end()
     return names
 

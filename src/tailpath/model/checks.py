@@ -15,6 +15,7 @@ import numpy as np
 from tailpath.errors import ModelError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, first_of
 from tailpath.model.cost_units import MOST_UNITS, as_multiples
+from tailpath.texts import count
 
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
@@ -169,7 +170,7 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     if rough.size:
         first = int(rough[0])
         warnings.warn(
-            f"the probabilities of {rough.size} choices were scaled to sum to 1;"
+            f"the probabilities of {count(rough.size, 'choice')} were scaled to sum to 1;"
             f" the first is {where_choice(ssp, first)}, off by {gap[first]:.3g}",
             TailpathWarning,
             stacklevel=4,

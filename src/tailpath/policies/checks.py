@@ -184,7 +184,8 @@ def _check_shape(array: Array, what: str, shape: tuple[int, ...]) -> None:
     ):
         wanted = " x ".join("any" if size < 0 else str(size) for size in shape)
         raise PolicyError(
-            f"{what} must be {wanted}, not {' x '.join(map(str, array.shape)) or 'a single number'}"
+            f"{what} must have the shape {wanted}, not"
+            f" {' x '.join(map(str, array.shape)) or 'that of a single number'}"
         )
 
 
