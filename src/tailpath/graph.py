@@ -287,12 +287,8 @@ class Transitions:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
             cheapest_way(into.row_start, into.target, into.cost, n, least)
         arriving = np.flatnonzero(np.isfinite(least))
-        nearer = least[arriving].max() - least[arriving]
-        if longest < LONGEST and nearer[-1] <= 4 * n:  # the last one is outside, the nearest
-            order = grouped(nearer.astype(np.int64), int(nearer[-1]) + 1)[0]
-        else:
-            order = np.argsort(nearer, kind="stable")
-        falling, position = arriving[order], np.full(n + 1, -1, dtype=np.int64)
+        falling = arriving[np.argsort(-least[arriving], kind="stable")]
+        position = np.full(n + 1, -1, dtype=np.int64)
         position[falling] = np.arange(len(falling))
         return Distances(*frozen(least, falling, position))
 

@@ -201,6 +201,8 @@ def loose_core_of(ssp: SSP) -> Core:
 
 def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool_]:
     """The choices that only walk inside their own zero-cost component at no cost."""
+    if zero_cost.max(initial=-1) < 0:
+        return np.zeros(ssp.n_choices, dtype=np.bool_)
     home = zero_cost[ssp.choice_state][ssp.outcome_choice]
     stays = (home >= 0) & (zero_cost[ssp.outcome_target] == home) & (ssp.outcome_cost == 0)
     return all_outcomes(ssp, stays)

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from tailpath.dp.across import ONE_PROCESS, OneProcess
 from tailpath.dp.backup import NOTHING_MORE, Decisions, first_least, surpluses
-from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FEW, SURPLUS_FINE, UNIT, VANISHED
+from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.rounding import FEW, UNIT, VANISHED
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -50,17 +50,43 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
     bound also proves that the policy arrives.
     """
-    chosen = chosen[: len(given.state_choices) - 1]
     surplus, error = surpluses(given, value, NOTHING_MORE)
-    rate = given.rate[: len(surplus)]
-    if not (np.all(rate > 0.0) and np.all(error < np.inf)):
-        return np.inf, np.inf
-    with np.errstate(all="ignore"):
-        above, room = (surplus + error)[chosen], (rate - surplus - error)[chosen]
-        low = np.max((error - surplus) / rate, initial=0.0)
-        shares = np.where(room > 0.0, above / room, np.inf)
-    high = np.max(shares, where=above > 0.0, initial=0.0)
-    return float(low * (1 + FEW)), float(high * (1 + FEW))
+    (chosen,) = frozen(chosen[: len(given.state_choices) - 1])
+    shares: tuple[float, float] = shares_of_rates(surplus, error, given.rate, chosen)
+    return shares
+
+
+@kernel
+def shares_of_rates(
+    surplus: Array, error: Array, rate: Array, chosen: Array
+) -> tuple[float, float]:
+    """The shares of `relative_bounds`; what is no number proves nothing."""
+    low, high = 0.0, 0.0
+    for row in range(len(surplus)):
+        if not (rate[row] > 0.0 and error[row] < np.inf):
+            return np.inf, np.inf
+        low = max(low, (error[row] - surplus[row]) / rate[row])
+    for row in chosen:
+        above = surplus[row] + error[row]
+        if above > 0.0:
+            room = rate[row] - above
+            high = max(high, above / room if room > 0.0 else np.inf)
+    return low * (1 + FEW), high * (1 + FEW)
+
+
+@kernel
+def share_of_drift(gain: Array, error: Array, rise: Array, unsure: Array) -> float:
+    """The least e with |gain| + error <= e (-rise - unsure) everywhere; infinite if there is
+    none.
+    """
+    e = 0.0
+    for row in range(len(gain)):
+        drift, defect = -rise[row] - unsure[row], abs(gain[row]) + error[row]
+        if not (drift > 0.0 and defect < np.inf):
+            return np.inf
+        if defect > 0.0:
+            e = max(e, (defect + VANISHED) / drift)
+    return e * (1 + FEW)
 
 
 def lower_defect(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> float:
@@ -120,19 +146,13 @@ def proved(
     # What the total of weights loses in a step.
     no_rate = chain._replace(rate=next(frozen(np.zeros(len(chain.rate)))))
     rise, unsure = surpluses(no_rate, across.padded(total), NOTHING_MORE)
-    with np.errstate(invalid="ignore"):
-        drift = -rise - unsure
 
     def certify(fine: FloatArray) -> tuple[float, FloatArray]:
         """The least e with |V - value - fine| <= e total, infinite if the proof fails; and the
         surplus of value + fine.
         """
         gain, error = surpluses(chain, value, across.padded(fine))
-        defect = np.abs(gain) + error
-        with np.errstate(all="ignore"):
-            shares = np.where(drift > 0.0, (defect + VANISHED) / drift, np.inf)
-        shares[(defect == 0.0) & (drift > 0.0)] = 0.0
-        return across.most(float(np.max(shares, initial=0.0)) * (1 + FEW)), gain
+        return across.most(share_of_drift(gain, error, rise, unsure)), gain
 
     e, gain = certify(fine)
     for _ in range(REFINEMENTS if np.isfinite(e) else 0):
@@ -152,17 +172,6 @@ def weights(given: Decisions, value: FloatArray, across: OneProcess = ONE_PROCES
     every step.
     """
     here = np.repeat(value[: len(given.state_choices) - 1], np.diff(given.state_choices))
-    weight = _rounding_weights(given, value, here)
+    weight = surpluses(given, value, NOTHING_MORE)[1] / UNIT
     mean = across.mean(weight) or 1.0
     return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
-
-
-def _rounding_weights(given: Decisions, value: FloatArray, here: FloatArray) -> FloatArray:
-    """By row what rounding may make of a surplus, in units of it; `here` (rows,) are the values of
-    their states.
-    """
-    first, count = given.choice_outcomes[:-1], np.diff(given.choice_outcomes)
-    ahead = np.abs(value[given.target] - np.repeat(here, count))
-    size = np.abs(given.rate) + np.add.reduceat(given.probability * ahead, first)
-    off = np.abs(np.add.reduceat(given.probability, first) - 1.0) + given.error
-    return np.asarray(size * (3 * count + SURPLUS_FINE + off / UNIT))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
@@ -248,12 +249,16 @@ class CostChain(Record, Transitions):
         """The expected total of a price per edge, from the nodes inside until they are left;
         `outside` for all others.
         """
-        part = self.replaced(cost=price)
-        if not inside.all():
-            part = part.restrict(inside).renumber(positions(inside))
-        inner = expected_total(
-            part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error
-        )
+
+        def total(part: Transitions, price: FloatArray) -> Bounds:
+            rows = part.row_start, part.target, part.probability
+            rate = row_means(part.row_start, part.probability, price)
+            return expected_total(*rows, rate, self.ssp.probability_error)
+
+        if inside.all():
+            return total(self, price)
+        part = self.replaced(cost=price).restrict(inside).renumber(positions(inside))
+        inner = total(part, part.cost)
         ends = np.full((3, self.n), outside)
         ends[:, inside] = inner.value, inner.lower, inner.upper
         value, lower, upper = ends
