@@ -4,6 +4,7 @@ import io
 import json
 import os
 import zipfile
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -363,3 +364,13 @@ def test_a_unit_that_contradicts_a_cost_is_refused(cost, tmp_path):
         ),
     ):
         tp.read(path)
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "umb"])
+def test_kinds_of_cells_keep_all_their_characters(suffix, tmp_path):
+    """Also a last character 0, which arrays of texts do not have."""
+    river = tp.domains.river(rows=3, columns=3)
+    kinds = ("bank\0", *river.geometry.kind[1:])
+    ssp = replace(river, geometry=replace(river.geometry, kind=kinds))
+    tp.write(ssp, tmp_path / f"m.{suffix}")
+    assert tp.read(tmp_path / f"m.{suffix}").geometry.kind == kinds

@@ -133,9 +133,11 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
         ends = (model.low, model.high, model.estimate)
         members.update({name: end for name, end in zip(_INTERVALS, ends) if end is not None})
     if geometry is not None:
-        kinds, number = np.unique(geometry["kind"], return_inverse=True)
+        # Not by arrays of texts, which have no last character 0.
+        kinds = {kind: number for number, kind in enumerate(sorted(set(geometry["kind"])))}
+        number = [kinds[kind] for kind in geometry["kind"]]
         size = {side: geometry[side] for side in ("rows", "columns")}
-        header["geometry"] = {**size, "kinds": kinds.tolist()}
+        header["geometry"] = {**size, "kinds": list(kinds)}
         cells = (geometry["row"], geometry["column"], number)
         members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_CELLS, cells)})
     write_archive(path, {"header": json.dumps(header), **members})
