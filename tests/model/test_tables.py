@@ -3,6 +3,8 @@ holds it.
 """
 
 import math
+import re
+import shlex
 from decimal import Decimal
 from fractions import Fraction
 
@@ -392,3 +394,18 @@ def test_a_table_of_trips_is_understood_and_others_are_told_how():
     with pytest.raises(ModelError, match=r"\(columns=\{'cost': 'toll'\}, --column cost=toll\)$"):
         SSP.from_table(trips)
     assert SSP.from_table(trips, columns={"cost": "toll"}).outcome_cost.tolist() == [12]
+
+
+def test_the_advice_about_columns_leads_to_the_model(tmp_path):
+    """A table whose places have names of its own: each refusal says how to go on."""
+    path = tmp_path / "roads.csv"
+    path.write_text("place,road,next place,p,minutes\nhome,bus,work,0.5,10\nhome,bus,home,0.5,10\n")
+    asked: dict[str, str] = {}
+    for _ in range(2):
+        with pytest.raises(FormatError) as refused:
+            tp.read(path, start="home", goals=["work"], columns=asked)
+        column, name = re.search(r"columns=\{'(\w+)': '([^']+)'\}", str(refused.value)).groups()
+        assert f"--column {shlex.quote(f'{column}={name}')})" in str(refused.value)
+        asked[column] = name
+    assert asked == {"state": "place", "next_state": "next place"}
+    assert tp.read(path, start="home", goals=["work"], columns=asked).n_outcomes == 2

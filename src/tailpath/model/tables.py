@@ -18,6 +18,7 @@ and graphs with costs on their edges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -131,8 +132,9 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
 
 def _how(column: str, unused: Sequence[Any]) -> str:
     """How to say which column is meant, in Python and on the command line, by an example."""
-    name = unused[-1] if unused else "NAME"  # costs mostly come last
-    return f"(columns={{{column!r}: {name!r}}}, --column {column}={name})"
+    # Rows mostly begin with the state and end with the cost.
+    name = unused[0 if column in ("state", "action") else -1] if unused else "NAME"
+    return f"(columns={{{column!r}: {name!r}}}, --column {quote(f'{column}={name}')})"
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
