@@ -179,6 +179,25 @@ def test_the_bounds_of_a_single_policy_hold_it_and_what_a_mixture_could_do(
     assert high == pytest.approx(single, rel=1e-9) and low == pytest.approx(mixed, rel=1e-9)
 
 
+@pytest.mark.parametrize("mix", [True, False])
+@pytest.mark.parametrize("scale", [1, 0.1, 1e-13])
+def test_of_policies_with_the_same_mean_one_that_keeps_the_limit_is_taken(scale, mix):
+    """Both cost 8.95 on average; the worst 0.3 cost 82 / 3 by `a` and 20 by `b`."""
+    rows = [("a", 0.15, 2), ("a", 0.2, 40), ("a", 0.65, 1)]
+    rows += [("b", 0.4, 20), ("b", 0.25, 1), ("b", 0.35, 2)]
+    outcomes = [("s", action, "g", p, cost * scale) for action, p, cost in rows]
+    ssp, risk = tp.SSP.from_outcomes(outcomes, "s", ["g"]), tp.CVaR(0.3)
+    found = tp.solve(ssp, tp.Mean(), [risk <= 25 * scale], mix=mix)
+    assert found.value == pytest.approx(8.95 * scale, rel=1e-12)
+    corners = list(tp.frontier(ssp, risk))
+    assert len(corners) == 1 and corners[0].risk == pytest.approx(20 * scale, rel=1e-12)
+    for policy in (found.policy, corners[0].policy):
+        assert isinstance(policy, tp.BudgetPolicy)
+        costs = tp.evaluate(ssp, policy, 0.3)
+        assert costs.mean == pytest.approx(8.95 * scale, rel=1e-12)
+        assert costs.cvar(0.3) == pytest.approx(20 * scale, rel=1e-12)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_limits_that_rounding_of_one_another_would_refuse_are_kept(turned):
     """One policy keeps both, with nothing to spare; 5e-17 of one limit are 1e-9 of the other."""

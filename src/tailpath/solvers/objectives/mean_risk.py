@@ -65,6 +65,16 @@ class MeanRisk:
             self._hidden = float(np.max(values[:, 0] / least - 1, where=least > 0, initial=0.0))
         return values[:, 0], values[:, 1]
 
+    def risk_neutral(self) -> tuple[FloatArray, FloatArray]:
+        """The risk and the mean of the policy with the least mean, and the least risk among those,
+        for every budget from 0 to the limit. Ties count as for the safest.
+        """
+        self.tables += 1
+        mean, risk = self._fill(0.0, self.limit).values.T
+        if mean[0] > 0:  # V*, since nothing is decided by a budget of 0
+            self._hidden = max(self._hidden, float(np.max(mean / mean[0] - 1)))
+        return risk, mean
+
     def curves(
         self, prices: Sequence[float], limit: int | None = None
     ) -> tuple[FloatArray, FloatArray]:
@@ -116,22 +126,23 @@ class MeanRisk:
 
     def policy(self, price: float, budget: int) -> BudgetPolicy:
         """The best policy for a price and a budget."""
-        if price == 0 or budget == 0:
+        if budget == 0:
             return always_risk_neutral(self.ssp, self.expected.choices)
         table, deadline = self._fill(price, budget), bool(self.risk[SLOPE] == 0)
         return budget_policy(self.ssp, table, budget, self.expected.choices, deadline)
 
     def _fill(self, price: float, limit: int) -> BudgetTable:
         """The table of one price: what is minimised, then mean and risk; of an infinite price risk
-        and then mean.
+        and then mean, of none mean and then risk.
         """
-        safest = math.isinf(price)
-        criteria = np.stack(
-            [self.risk, MEAN] if safest else [MEAN + price * self.risk, MEAN, self.risk]
-        )
-        objective = self.layout.objective(
-            criteria, limit=float(limit), tie=SAME_VALUE if safest else 0.0
-        )
+        if price == 0:
+            criteria = [MEAN, self.risk]
+        elif math.isinf(price):
+            criteria = [self.risk, MEAN]
+        else:
+            criteria = [MEAN + price * self.risk, MEAN, self.risk]
+        tie = SAME_VALUE if len(criteria) == 2 else 0.0
+        objective = self.layout.objective(np.stack(criteria), limit=float(limit), tie=tie)
         table = fill_table(self.layout, objective)
         self._per_level = max(self._per_level, table.error)
         return table

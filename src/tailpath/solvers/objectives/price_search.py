@@ -95,7 +95,7 @@ class _Search:
         if at is not None:  # one risk needs the next prices only
             self.most = tables.at_once
         safest = self._points(*tables.safest())
-        risk_neutral = self._points(*(each[0] for each in tables.curves([0.0])))
+        risk_neutral = self._points(*tables.risk_neutral())
         low, high = float(safest[0].min()), float(risk_neutral[0].min())
         self.least_mean = float(risk_neutral[1].min())
         share, slack = tables.error()

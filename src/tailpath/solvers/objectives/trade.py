@@ -158,8 +158,10 @@ class Trade:
     def _on_chord(self, chord: int, risk: float) -> Point:
         """A point on a chord as a mixture of its ends, or the end that it is."""
         a, b = self._ends(chord)
-        if risk <= a.risk * (1 + SAME) or risk >= b.risk * (1 - SAME):
-            return a if risk <= a.risk * (1 + SAME) else b
+        if risk <= a.risk * (1 + SAME) or a.parts == b.parts:
+            return a
+        if risk >= b.risk * (1 - SAME):
+            return b
         share = (risk - a.risk) / (b.risk - a.risk)
         parts = ((1 - share, *a.parts[0][1:]), (share, *b.parts[0][1:]))
         return Point(risk, a.mean + share * (b.mean - a.mean), parts)
