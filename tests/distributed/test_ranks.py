@@ -50,7 +50,7 @@ def launch(ranks, *arguments, module="tests.distributed.program"):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
         cwd=ROOT,
     )
 

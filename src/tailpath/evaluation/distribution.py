@@ -174,7 +174,7 @@ class CostDistribution(Record):
     def _excesses(
         self, tail_excess: float, error_bound: float = 0.0, dropped: float = 0.0
     ) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, with masses that are larger by a doubt but for
+        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound but for
         a part of the tail.
         """
         steps = np.append(
@@ -275,7 +275,7 @@ class CostDistribution(Record):
         -----
         Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w
         gives an upper bound. Lower: the minimum of the same with rounding charged downwards over 0
-        and the head. Beyond the head it cannot fall by more than the doubt about the tail mass
+        and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
         times its own size, which the last factor takes off. Neither lies below the mean.
 
         Examples

@@ -1,4 +1,4 @@
-"""What rounding, and the doubt about V*, may have done to the values of a table.
+"""What rounding, and the error of V*, may have done to the values of a table.
 
 All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units
 for a choice with k outcomes and cost groups, per step; a budget of w is spent within w steps (times
