@@ -178,10 +178,9 @@ def kept(
     assert limit >= least * (1 - OFF), (str(measure), bound, float(least * of_risk))
     easier, harder = at(max(limit * (1 + OFF), least)), at(max(limit * (1 - OFF), least))
     yield inside("a limit", found.bounds, easier * of_mean, harder * of_mean)
-    if not mix:
-        risk = tp.evaluate(ssp, found.policy, 1e-9).bounds(measure)[0]
-        assert risk <= bound * (1 + float(OFF)), (str(measure), bound, risk)
-        yield "a single policy keeps its limit"
+    risk = tp.evaluate(ssp, found.policy, 1e-9).bounds(measure)[0]
+    assert risk <= bound * (1 + float(OFF)), (str(measure), bound, risk)
+    yield "a mixture keeps its limit" if mix else "a single policy keeps its limit"
 
 
 def walk(draw: random.Random, number: int) -> Iterator[str]:
