@@ -166,3 +166,10 @@ def test_the_command_line_reads_them(tmp_path, capsys):
     path = written(tmp_path / "m.parquet", COLUMNS)
     result = run(capsys, "info", path, "--start", "stop")
     assert result.code == 0 and "states without rows are the goals" in result.err
+
+
+def test_texts_that_are_no_texts_are_refused(tmp_path):
+    path = written(tmp_path / "m.parquet", COLUMNS, compression="none")
+    path.write_bytes(path.read_bytes().replace(b"stop", b"st\xe9p"))
+    with pytest.raises(tp.TailpathError, match=r"m\.parquet: .*Invalid UTF8"):
+        tp.read(path, start="home", goals=["work"])

@@ -172,7 +172,9 @@ def read_parquet(path: str) -> Any:
         if size > budget(len(data)):
             deserved = f"more than its {len(data)} bytes justify"
             raise FormatError(f"{path}: unpacks to {size} bytes, {deserved}")
-        return file.read(use_threads=False)
+        table = file.read(use_threads=False)
+        table.validate(full=True)  # texts in UTF-8, and indices that lie inside
+        return table
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"{path}: this is not a Parquet file: {shorten(str(error))}") from None
 
