@@ -279,15 +279,15 @@ class Transitions:
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         n, least = self.n, np.full(self.n + 1, np.inf)
+        order = np.full(n + 1, -1, dtype=np.int32)
         longest = np.inf if self.level is None else self.level.max(initial=0)
         if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            cheapest_levels(*rows, int(longest), least)
+            cheapest_levels(*rows, int(longest), least, order)
         else:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            cheapest_way(into.row_start, into.target, into.cost, n, least)
-        arriving = np.flatnonzero(np.isfinite(least))
-        falling = arriving[np.argsort(-least[arriving], kind="stable")]
+            order = cheapest_way(into.row_start, into.target, into.cost, n, least)
+        falling = order[: np.count_nonzero(order >= 0)][::-1].astype(np.int64)
         position = np.full(n + 1, -1, dtype=np.int64)
         position[falling] = np.arange(len(falling))
         return Distances(*frozen(least, falling, position))

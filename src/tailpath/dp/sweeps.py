@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.across import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.graph import grouped, offsets_of, owners
+from tailpath.graph import grouped, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
@@ -385,8 +385,8 @@ class Sweeps:
         """Components after those they lead to, and inside them in the order given."""
         component = np.empty(len(order), dtype=np.int32)
         count = strong_components(*frozen(row_start, target), component)
-        ordered = order[np.argsort(component[order], kind="stable")]
-        return cls(ordered, offsets_of(component, count))
+        ordered, part_start = grouped(component[order], count)
+        return cls(order[ordered], part_start)
 
     @classmethod
     def of_chain(

@@ -103,13 +103,13 @@ def _sift_up(key: Array, item: Array, size: int, new_key: float, new_item: int) 
 
 @kernel
 def cheapest_levels(
-    row_start: Array, target: Array, level: Array, longest: int, out_least: Array
+    row_start: Array, target: Array, level: Array, longest: int, out_least: Array, out_order: Array
 ) -> None:
     """As `cheapest_way` to the last node, for integer costs up to `longest`: edges wait in lists by
     the cost of the way they begin.
 
-    `out_least` comes in infinite. Targets beyond the last node are taken for it. A node is left
-    once, so an edge waits once at most.
+    `out_least` comes in infinite, `out_order` with -1. Targets beyond the last node are taken for
+    it. A node is left once, so an edge waits once at most.
     """
     goal = len(out_least) - 1
     into_end, reached = np.empty(goal + 2, dtype=np.int64), np.empty(goal + 1, dtype=np.int64)
@@ -133,9 +133,11 @@ def cheapest_levels(
     reached[goal] = 0
     node, cost = goal, 0
     turn, waiting = 0, 0
+    settled = 0
     while True:
         # A node that edges leave now cannot be reached for less than its way costs now.
-        out_least[node] = cost
+        out_least[node], out_order[settled] = cost, node
+        settled += 1
         for edge in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
             source, price = into[edge] >> 32, into[edge] & 0xFFFFFFFF
             if cost + price < reached[source]:
