@@ -86,7 +86,7 @@ class MeanRisk:
         found = []
         for first in range(0, len(prices), self.at_once):
             few = np.array(prices[first : first + self.at_once])
-            if len(few) > 1:
+            if self.at_once > 1:
                 criteria = np.stack([MEAN, self.risk])
                 objective = self.layout.objective(criteria, prices=few, limit=float(limit))
                 found.append(fill_table(self.layout, objective).values.transpose(2, 1, 0))
