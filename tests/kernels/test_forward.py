@@ -20,7 +20,8 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     n = len(start) - 1
     level = np.array([draw.choice((0, 0, 1, 2, 7, 100)) for _ in target], dtype=np.int64)
     by_lists, by_heap = np.full((2, n + 1), np.inf)
-    cheapest_levels(start, target, level, 100, by_lists)
+    settled = np.full(n + 1, -1, dtype=np.int32)
+    cheapest_levels(start, target, level, 100, by_lists, settled)
     into, into_start = grouped(target, n + 1)
     cheapest_way(
         into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap
@@ -32,8 +33,7 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     falling, position = found.falling, found.position
     assert sorted(falling.tolist()) == np.flatnonzero(np.isfinite(by_heap)).tolist()
     assert falling[-1] == n and (np.diff(by_heap[falling]) <= 0).all()
-    same = np.diff(by_heap[falling]) == 0
-    assert (np.diff(falling)[same] > 0).all()
+    assert falling.tolist() == settled[: len(falling)][::-1].tolist()
     assert position[falling].tolist() == list(range(len(falling)))
     assert (position[np.isinf(by_heap)] == -1).all()
 

@@ -151,9 +151,9 @@ class Core:
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)
         choices[ssp.choice_state[leaving]] = leaving
-        left = np.zeros(self.zero_cost.max(initial=-1) + 2, dtype=np.bool_)
-        left[self.zero_cost[ssp.choice_state[leaving]]] = True
-        pending = left[self.zero_cost] & (self.zero_cost >= 0) & (choices < 0)
+        has_exit = np.zeros(self.zero_cost.max(initial=-1) + 2, dtype=np.bool_)
+        has_exit[self.zero_cost[ssp.choice_state[leaving]]] = True
+        pending = has_exit[self.zero_cost] & (self.zero_cost >= 0) & (choices < 0)
         if not pending.any():
             return choices
         internal = _internal_choices(ssp, self.zero_cost)

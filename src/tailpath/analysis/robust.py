@@ -212,10 +212,12 @@ class Robust:
         and above where V is 0, in units.
         """
         layout, node, _ = self._laid_out
-        left = (layout.nodes.value - layout.nodes.certain_cost)[1:]
-        off, positive = [side[node[1:]] for side in self._off], left > 0
+        beyond = (layout.nodes.value - layout.nodes.certain_cost)[1:]
+        off, positive = [side[node[1:]] for side in self._off], beyond > 0
         with np.errstate(invalid="ignore", divide="ignore"):
-            below, above = (float(np.max(side / left, where=positive, initial=0.0)) for side in off)
+            below, above = (
+                float(np.max(side / beyond, where=positive, initial=0.0)) for side in off
+            )
         zero = float(np.max(off[1], where=~positive, initial=0.0))
         return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), zero
 

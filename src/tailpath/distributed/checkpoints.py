@@ -92,7 +92,7 @@ class PassCheckpoints:
         filling = self.filling
         arrays = {name: getattr(filling.work, name) for name in CHANGING}
         columns = [np.concatenate(column) for column in zip(*filling.changes)]
-        state = [filling.w, filling.best, filling.error, filling.gain_left]
+        state = [filling.w, filling.best, filling.error, filling.residual]
         arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
         arrays |= {"values": np.stack(filling.values), "state": np.array(state, dtype=np.float64)}
         mine = self._file(self.turn, self.comm.rank)
@@ -120,7 +120,7 @@ class PassCheckpoints:
                 if "changes_0" in found:
                     filling.changes[:] = [Changes(*(found[f"changes_{i}"] for i in range(3)))]
                 filling.values[:] = list(found["values"])
-                w, filling.best, filling.error, filling.gain_left = found["state"].tolist()
+                w, filling.best, filling.error, filling.residual = found["state"].tolist()
         except (OSError, KeyError, ValueError) as error:
             raise FormatError(f"{mine}: {error}; remove the folder to begin anew") from None
         filling.w = int(w)

@@ -58,7 +58,7 @@ class Filling:
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
         self.w, self.error = 1, 0.0
-        self.gain_left = 0.0
+        self.residual = 0.0
 
     @property
     def more(self) -> bool:
@@ -89,8 +89,8 @@ class Filling:
         now, pending = store[:, first : first + len(value)], None
         for stage, model, its in part.staged(self.model, work):
             levels = self.w, last, 0
-            _, at, _, error, left = sweep(model, fixed, loss, levels, np.inf, its, self.out, value)
-            self.error, self.gain_left = max(self.error, error), max(self.gain_left, left)
+            _, at, _, error, gain = sweep(model, fixed, loss, levels, np.inf, its, self.out, value)
+            self.error, self.residual = max(self.error, error), max(self.residual, gain)
             if at:
                 self.changes.append(Changes(*(each[:at].copy() for each in self.out)))
             pending = halo.begin(now) if stage.send else pending
@@ -114,8 +114,8 @@ class Filling:
     def result(self) -> Filled:
         """What was found; changes are those of the own nodes, by their positions here."""
         comm, part = self.part.halo.comm, self.part
-        error, left = (largest(comm, each) for each in (self.error, self.gain_left))
-        per_level = part.per_level(error, left)
+        error, residual = (largest(comm, each) for each in (self.error, self.residual))
+        per_level = part.per_level(error, residual)
         nothing = Changes(*(np.zeros(0, dtype=kind) for kind in KINDS))
         columns = zip(nothing, *self.changes)
         changes = Changes(*(np.concatenate(column) for column in columns))

@@ -49,12 +49,12 @@ def _outcomes(graph: PartGraph, row: IntArray, drawn: FloatArray) -> IntArray:
     """The outcome of each row that a number in [0, 1) stands for."""
     given = graph.decisions
     outcome = given.choice_outcomes[row].astype(np.int64)
-    last, left = given.choice_outcomes[row + 1] - 1, drawn.copy()
+    last, draw = given.choice_outcomes[row + 1] - 1, drawn.copy()
     going = np.arange(len(row))
     while len(going):
         chance = given.probability[outcome[going]]
-        on = (left[going] >= chance) & (outcome[going] < last[going])
-        left[going] -= np.where(on, chance, 0.0)
+        on = (draw[going] >= chance) & (outcome[going] < last[going])
+        draw[going] -= np.where(on, chance, 0.0)
         going = going[on]
         outcome[going] += 1
     return outcome

@@ -486,9 +486,9 @@ def cutoff_of(objective: Objective, best: float) -> float:
 
 
 @kernel(inline=True)
-def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> int:
+def look_around(nodes: Nodes, block: int, w: int, slack: float, work: Work) -> int:
     """Bring the list of active nodes of a plain block up to date at budget w: the start can reach
-    them for `room` or less.
+    them for `slack` or less.
 
     Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `entered[b]` have
     begun. Returns where they end.
@@ -498,11 +498,11 @@ def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> in
     begin = nodes.begin
     end, node = first, work.entered[block]
     for k in range(first, first + work.n_active[block]):
-        if least[active[k]] <= room:
+        if least[active[k]] <= slack:
             active[end] = active[k]
             end += 1
     while node < last and begin[node] <= w:
-        if least[node] <= room:
+        if least[node] <= slack:
             active[end] = node
             end += 1
         node += 1
@@ -543,7 +543,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, gain_left = 0.0, 0.0
+        error, residual = 0.0, 0.0
         w, start = first, objective.start
         if first == 0:
             begin_levels(model, criteria, count, work)
@@ -553,7 +553,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     out_value[0, i * count + price] = spent
             best, w = min(best, objective.price * out_value[0, 0]), 1
         while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
-            room = cutoff_of(objective, best) - w
+            slack = cutoff_of(objective, best) - w
             if (w - work.origin[0]) * n >= size:
                 move_window(n * count, len(criteria), work)
             base = (w - work.origin[0]) * n
@@ -561,7 +561,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
             for block in range(len(nodes.block_joint)):
                 begin, end = nodes.block_start[block], nodes.block_start[block + 1]
                 if joints and nodes.block_joint[block]:
-                    end = end if nodes.least[begin] <= room else begin
+                    end = end if nodes.least[begin] <= slack else begin
                     before = work.choice[begin:end].copy()
                     for node in range(begin, end):
                         work.active[node] = node
@@ -569,7 +569,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                         due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                     if end > begin:
                         found = settle_jointly(model, objective, block, level, work)
-                        error, gain_left = max(error, found[0]), max(gain_left, found[1])
+                        error, residual = max(error, found[0]), max(residual, found[1])
                     for node in range(begin, end):
                         if work.choice[node] != before[node - begin]:
                             out.node[at], out.budget[at] = node, w
@@ -577,7 +577,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                             at += 1
                     continue
                 entered = work.entered[block]
-                end = look_around(nodes, block, w, room, work)
+                end = look_around(nodes, block, w, slack, work)
                 if due[block] <= w or work.entered[block] > entered:
                     due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                 if nature != CERTAIN:
@@ -598,7 +598,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
             w += 1
-        return w, at, best, error, gain_left
+        return w, at, best, error, residual
 
     return kernel(sweep)
 

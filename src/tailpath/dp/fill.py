@@ -62,7 +62,7 @@ def fill(
     # each.
     level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
     best, error = math.inf, 0.0
-    gain_left, w = 0.0, 0
+    residual, w = 0.0, 0
     at, more = 0, True
     while more:
         last = w + rows - 1
@@ -72,12 +72,12 @@ def fill(
             )
         check(size + sum(each.nbytes for each in found) + level * last, max(w, 1), best)
         value = np.empty((rows, columns))
-        end, at, best, worst, left = sweep(
+        end, at, best, worst, gain = sweep(
             model, objective, loss, (w, last, at), best, work, found, value
         )
         values.append(value[: end - w])
         more = (end > last and end <= objective.limit) or at + n > len(found.node)
-        error, gain_left = max(error, worst), max(gain_left, left)
+        error, residual = max(error, worst), max(residual, gain)
         w = end
         progress(w - 1, best)
     table = np.concatenate(values)
@@ -85,6 +85,6 @@ def fill(
     return Filled(
         table,
         Changes(*(each[:at] for each in found)),
-        layout.per_level(error, gain_left),
+        layout.per_level(error, residual),
         best,
     )

@@ -100,11 +100,11 @@ def joint_optimum(
     most `MARGIN` if all went well.
     """
     offset = node_choices[first]
-    error, left = 0.0, 0.0
+    error, residual = 0.0, 0.0
     for _ in range(MOST_POLICIES):
         error = joint_values(joint, node_choices, first, last, out_policy, gain, out_value)
         moved = False
-        left = 0.0
+        residual = 0.0
         for i in range(last - first):
             value = out_value[i]
             best, best_choice = value, -1
@@ -114,13 +114,13 @@ def joint_optimum(
                     if total < best:
                         best, best_choice = total, choice
             if best_choice >= 0:
-                left = max(left, (value - best) / abs(value))
+                residual = max(residual, (value - best) / abs(value))
                 if value - best > MARGIN * abs(value):
                     out_policy[first + i] = best_choice
                     moved = True
         if not moved:
             break
-    return error, left
+    return error, residual
 
 
 @kernel

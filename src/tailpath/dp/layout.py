@@ -153,22 +153,22 @@ class Layout:
             np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie
         )
 
-    def per_block(self, error: float, gain_left: float) -> float:
+    def per_block(self, error: float, residual: float) -> float:
         """The relative error that a block adds, given the worst elimination of a joint block and
         the most it left to gain. Where nature hands out shares, `error` is the largest factor by
         which an outcome served last exceeds its row.
         """
         if self.nature != CERTAIN:
             return self.rounding * (1 + error)
-        return self.rounding + self._jointly(error, gain_left)
+        return self.rounding + self._jointly(error, residual)
 
-    def per_level(self, error: float, gain_left: float) -> float:
+    def per_level(self, error: float, residual: float) -> float:
         """The relative error that a level adds, of as many blocks as a path can visit at it."""
         if self.nature != CERTAIN:
-            return self.depth * self.per_block(error, gain_left)
-        return self.depth * self.rounding + self.joints * self._jointly(error, gain_left)
+            return self.depth * self.per_block(error, residual)
+        return self.depth * self.rounding + self.joints * self._jointly(error, residual)
 
-    def _jointly(self, error: float, gain_left: float) -> float:
+    def _jointly(self, error: float, residual: float) -> float:
         """What a joint block adds beside the rounding of what leaves it: the error of its
         elimination; what its probabilities are off; and what choices left to gain.
 
@@ -176,13 +176,14 @@ class Layout:
         probabilities, so that probabilities that are off by a share move it by 2 m + 2 of these.
         At every visit to a node its choice may have left something to gain, and the two sums that
         were compared are rounded, each by less than a quarter of `rounding`. Visits count summed
-        over the nodes: if x are the values of a policy and N its expected visits, what comes of a
-        share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is at least
-        x_j times the probability of getting from i to j.
+        over the nodes: if x are the least values and N the expected visits of a policy that has
+        them, what comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i,
+        since x_i is at least x_j times the probability of getting from i to j. (The shares are
+        those of the values found, not of x: a second-order effect, for which `visits` has room.)
         """
         if not self.visits:
             return 0.0
-        at_a_visit = gain_left + 0.5 * self.rounding
+        at_a_visit = residual + 0.5 * self.rounding
         return error + (2 * self.largest + 2) * self.rounding + at_a_visit * self.visits
 
     @cached_property
@@ -192,20 +193,16 @@ class Layout:
 
     def up_to(self, limit: float) -> Model:
         """What the kernel needs for budgets up to a limit."""
-        if (
-            self.nature != CERTAIN
-        ):  # what lies beyond every budget is served in its turn, like all others
-            rows, spread = (
-                self.everything.rows,
-                self.spread._replace(width=self.spread.width.copy()),
-            )  # which the kernel sorts
+        if self.nature != CERTAIN:
+            # What lies beyond every budget is served in its turn, like all others. The kernel sorts
+            # the outcomes of a row, so it gets copies.
+            rows, spread = self.everything.rows, self.spread
             rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
+            spread = spread._replace(width=spread.width.copy())
             return self.everything._replace(rows=rows, spread=spread, nature=self.nature)
-        return (
-            self.everything
-            if self.longest < limit
-            else self._split(self.arrives | (self.level >= limit))
-        )
+        if self.longest < limit:
+            return self.everything
+        return self._split(self.arrives | (self.level >= limit))
 
     def beyond(self, limit: float) -> Layout:
         """A layout against nature in which outcomes that cost the limit or more lead, for 1, to
@@ -245,10 +242,8 @@ class Layout:
         """The outcomes that have a row in the table, and those that end at a goal or beyond every
         budget.
         """
-        near, far = (
-            ~ends,
-            np.flatnonzero(ends),
-        )  # of large models arrays by outcome are what takes memory
+        # Arrays by outcome are what takes memory on large models.
+        near, far = ~ends, np.flatnonzero(ends)
         offset = self.level[near]
         if len(offset) >= 2**31 or (int(offset.max(initial=0)) + 1) * self.n >= 2**31:
             raise ModelError(

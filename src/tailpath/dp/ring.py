@@ -135,20 +135,20 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
         first, last = U(row_start[row]), U(row_start[row + ONE])
         here = int(height[row]) if by_height else 0
         for edge in range(first, last):
-            jump, place = level[edge], lost
+            jump, entered = level[edge], lost
             to = U(target[edge])
             if jump > 0:
                 shortest = min(shortest, jump)
             if position[to] < 0:
                 jump = 0
             else:
-                place = U(position[to])
+                entered = U(position[to])
                 if by_height:
                     jump += int(height[to]) - here
             longest = max(longest, jump)
             least = min(least, given.probability[edge])
-            into[place] += 1
-            cell[size], probability[size] = U(jump) * stride + place, given.probability[edge]
+            into[entered] += 1
+            cell[size], probability[size] = U(jump) * stride + entered, given.probability[edge]
             size += ONE
         most_out = max(most_out, row_start[row + ONE] - row_start[row])
         start[i + ONE] = size

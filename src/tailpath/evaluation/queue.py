@@ -286,18 +286,20 @@ class QueueSearch:
         else:
             ahead = np.array(paid, dtype=np.float64) - last
             ahead_error = cost_error * (last + max(paid, default=0.0))
-        left = OpenMass(
+        opened_mass = OpenMass(
             np.array([node.x for node in nodes], dtype=np.int64)
             if numbered
             else np.arange(len(nodes)),
             ahead,
             np.array([node.probability for node in nodes], dtype=np.float64),
         )
-        left, truncated = unscaled(left.part(slice(opened)), left.part(slice(opened, None)))
+        opened_mass, truncated = unscaled(
+            opened_mass.part(slice(opened)), opened_mass.part(slice(opened, None))
+        )
         return SearchResult(
             costs=costs,
             probabilities=probabilities * 2.0**-SCALE,
-            open=left,
+            open=opened_mass,
             truncated=truncated,
             lost=self.lost * 2.0**-SCALE,
             relative_error=self.relative_error() * (1 + cycle_error / UNIT),

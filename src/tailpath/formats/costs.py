@@ -106,8 +106,6 @@ def exact_sum(*parts: FloatArray | None) -> FloatArray:
 def _sum(left: float, right: float) -> float:
     try:
         return float(as_fraction(left) + as_fraction(right))
-    except (
-        ValueError,
-        OverflowError,
-    ):  # infinities and sums beyond the floats, which the model will refuse
+    except (ValueError, OverflowError):
+        # Infinities and sums beyond the floats, which the model will refuse.
         return math.inf

@@ -39,9 +39,8 @@ def read_bytes(path: str) -> bytes:
     """The whole of a file, or a `FormatError`."""
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
-            raise FormatError(
-                f"{path}: this is a pipe, not a file"
-            )  # opening it would wait for ever
+            # Opening it would wait for ever.
+            raise FormatError(f"{path}: this is a pipe, not a file")
         with open(path, "rb") as stream:
             kind = os.fstat(stream.fileno()).st_mode
             if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):

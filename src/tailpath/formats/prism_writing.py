@@ -106,9 +106,8 @@ def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterato
 
 def _heads(ssp: SSP, choice: Array) -> Texts:
     """How lines begin: the state of each choice, (n,), and its number there."""
-    new = np.append(True, np.diff(choice) != 0)[
-        : len(choice)
-    ]  # the outcomes of a choice stand together
+    # The outcomes of a choice stand together.
+    new = np.append(True, np.diff(choice) != 0)[: len(choice)]
     state = ssp.choice_state[choice[new]]
     numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
     heads = text_column(f"{state} {number} " for state, number in numbers)

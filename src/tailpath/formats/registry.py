@@ -161,9 +161,8 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
         and domain.from_text is not None
         and (os.path.exists(text) or "." in text or os.sep in text)
     ):
-        ssp = domain.from_text(
-            read_text(text)
-        )  # for what looks like a path, in our own words where there is no such file
+        # It looks like a path: where there is no such file, `read_text` says so in our own words.
+        ssp = domain.from_text(read_text(text))
     if ssp is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
     return ssp

@@ -131,9 +131,8 @@ def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
         chosen.set_build_all_reward_models()
         chosen.set_build_choice_labels()
         chosen.set_build_state_valuations()
-        chosen.set_scale_and_lift_transition_rewards(
-            False
-        )  # never average a reward over destinations
+        # Never average a reward over destinations.
+        chosen.set_scale_and_lift_transition_rewards(False)
         return chosen
 
     checked = options()

@@ -142,58 +142,60 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
     outside) are passed over.
 
     Components are numbered so that every edge leads to the same or a *lower* number: solving them
-    in order 0, 1, 2, ... always finds the successors done. Returns how many there are.
+    in order 0, 1, 2, ... always finds the successors done. Returns how many there are. Unsigned
+    indices are quicker.
     """
-    n = len(row_start) - 1
+    n, one = len(row_start) - 1, np.uint64(1)
+    node: Any
     unseen, finished = -1, n
     index, low = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     for node in range(n):
         index[node] = low[node] = unseen
-    next_edge = np.empty(n, dtype=np.int64)
-    path = np.empty(n, dtype=np.int32)
-    pending = np.empty(n, dtype=np.int32)
+    path, next_edge = np.empty(n, dtype=np.uint32), np.empty(n, dtype=np.int64)
+    pending, n_pending = np.empty(n, dtype=np.uint32), np.uint64(0)
     order, n_components = 0, 0
-    n_pending = 0
-    for root in range(n):
+    for root in range(np.uint64(n)):
         if index[root] != unseen:
             continue
-        depth = 1
-        path[0] = root
-        index[root] = low[root] = order
-        next_edge[root] = row_start[root]
-        pending[n_pending] = root
+        node, depth = root, np.uint64(0)
+        edge, last = np.uint64(row_start[node]), np.uint64(row_start[node + one])
+        index[node] = low[node] = order
+        pending[n_pending] = node
         order += 1
-        n_pending += 1
-        while depth > 0:
-            node = path[depth - 1]
-            if next_edge[node] < row_start[node + 1]:
-                to = target[next_edge[node]]
-                next_edge[node] += 1
+        n_pending += one
+        while True:
+            if edge < last:
+                to = np.uint64(target[edge])
+                edge += one
                 if to >= n:
                     continue
                 if index[to] == unseen:
-                    path[depth] = to
-                    depth += 1
-                    index[to] = low[to] = order
-                    next_edge[to] = row_start[to]
-                    pending[n_pending] = to
+                    path[depth], next_edge[node] = node, edge
+                    depth += one
+                    node = to
+                    edge, last = np.uint64(row_start[node]), np.uint64(row_start[node + one])
+                    index[node] = low[node] = order
+                    pending[n_pending] = node
                     order += 1
-                    n_pending += 1
+                    n_pending += one
                 elif low[to] != finished and index[to] < low[node]:
                     low[node] = index[to]
                 continue
-            depth -= 1
-            if depth > 0 and low[node] < low[path[depth - 1]]:
-                low[path[depth - 1]] = low[node]
             if low[node] == index[node]:
-                while True:
-                    n_pending -= 1
-                    member = pending[n_pending]
+                member = np.uint64(n)
+                while member != node:
+                    n_pending -= one
+                    member = np.uint64(pending[n_pending])
                     out_component[member] = n_components
                     low[member] = finished
-                    if member == node:
-                        break
                 n_components += 1
+            if depth == 0:
+                break
+            depth -= one
+            before = np.uint64(path[depth])
+            low[before] = min(low[before], low[node])
+            node = before
+            edge, last = np.uint64(next_edge[node]), np.uint64(row_start[node + one])
     return n_components
 
 

@@ -38,7 +38,7 @@ class Factors(NamedTuple):
 @kernel
 def inverse_diagonal(
     factors: Factors,
-    place: Array,
+    member: Array,
     total: Array,
     out_across: Array,
     out_down: Array,
@@ -46,7 +46,7 @@ def inverse_diagonal(
 ) -> None:
     """Fill Z[j, below[e]] into `out_across[e]`, Z[right[e], j] into `out_down[e]`, and Z[j, j].
 
-    `place` and `total` are scratch, shape (n,); `place` holds zeros.
+    `member` and `total` are scratch, shape (n,); `member` holds zeros.
     """
     below_start, below, lower, right_start, right, upper, pivot = factors
     for j in range(len(pivot) - 1, -1, -1):
@@ -54,21 +54,21 @@ def inverse_diagonal(
         begin, end = right_start[j], right_start[j + 1]
         # Z[j, i] = - sum U[j, k] Z[k, i] for i in the column of L.
         for e in range(first, last):
-            place[below[e]] = 1
+            member[below[e]] = 1
             total[below[e]] = 0.0
         for f in range(begin, end):
             k = right[f]
-            if place[k] == 1:
+            if member[k] == 1:
                 total[k] -= upper[f] * out_diagonal[k]
             for e in range(below_start[k], below_start[k + 1]):
-                if place[below[e]] == 1:
+                if member[below[e]] == 1:
                     total[below[e]] -= upper[f] * out_across[e]
         for f in range(begin, end):
-            place[right[f]] += 2
+            member[right[f]] += 2
         for e in range(first, last):
             i = below[e]
             for f in range(right_start[i], right_start[i + 1]):
-                if place[right[f]] >= 2:
+                if member[right[f]] >= 2:
                     total[i] -= _entry(begin, end, right, upper, right[f]) * out_down[f]
             out_across[e] = total[i]
         # Z[i, j] = - sum Z[i, k] L[k, j] for i in the row of U.
@@ -76,24 +76,24 @@ def inverse_diagonal(
             total[right[f]] = 0.0
         for e in range(first, last):
             k = below[e]
-            if place[k] >= 2:
+            if member[k] >= 2:
                 total[k] -= lower[e] * out_diagonal[k]
             for f in range(right_start[k], right_start[k + 1]):
-                if place[right[f]] >= 2:
+                if member[right[f]] >= 2:
                     total[right[f]] -= lower[e] * out_down[f]
         own = 1.0 / pivot[j]
         for f in range(begin, end):
             i = right[f]
             for e in range(below_start[i], below_start[i + 1]):
-                if place[below[e]] == 1 or place[below[e]] == 3:
+                if member[below[e]] == 1 or member[below[e]] == 3:
                     total[i] -= _entry(first, last, below, lower, below[e]) * out_across[e]
             out_down[f] = total[i]
             own -= upper[f] * total[i]
         out_diagonal[j] = own
         for e in range(first, last):
-            place[below[e]] = 0
+            member[below[e]] = 0
         for f in range(begin, end):
-            place[right[f]] = 0
+            member[right[f]] = 0
 
 
 @kernel(inline=True)

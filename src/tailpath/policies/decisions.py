@@ -106,9 +106,10 @@ class Actions:
             and answer.size > 1
         ):
             return self.understood(state, self.row(state, answer))
+        # -1 may be an action.
         if _is_nothing(answer) and (
             answer is np.ma.masked or self.ssp.choice_index(state, answer) < 0
-        ):  # -1 may be an action
+        ):
             return None
         return self.name(state, answer)
 

@@ -115,9 +115,8 @@ class WatchedExecutor(Executor):
     def _watch(self) -> None:
         while not self.finished.wait(MONITOR_SECONDS):
             if self.gone():
-                self.inner.shutdown(
-                    wait=False
-                )  # or to leave it would wait for workers that never come
+                # To leave it would otherwise wait for workers that never come.
+                self.inner.shutdown(wait=False)
                 for future in list(self._open):
                     with suppress(InvalidStateError):  # finished at the last moment
                         future.set_exception(BrokenExecutor("the cluster is gone"))

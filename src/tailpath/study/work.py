@@ -193,9 +193,8 @@ def _simulation(job: WorkItem) -> Computed:
     samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
     rows = []
     for repetition in range(job.repetitions):
-        seed = (
-            crc32(str(task).encode()) + repetition
-        )  # the same on every machine, another for every task
+        # The same on every machine, another for every task.
+        seed = crc32(str(task).encode()) + repetition
         began = thread_time()
         costs = simulate(ssp, policy, samples, seed, threads=1)
         seconds = thread_time() - began - set_up

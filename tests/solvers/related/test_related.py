@@ -169,7 +169,7 @@ def test_free_steps_and_odd_costs_are_refused():
         [("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"]
     )
     for solve in (solve_by_pareto_sets, solve_nested_cvar):
-        with pytest.raises(ModelError, match="is free and does not arrive"):
+        with pytest.raises(ModelError, match="costs nothing and does not arrive"):
             solve(free, 0.5)
         with pytest.raises(ModelError, match="no common unit"):
             solve(odd, 0.5)
@@ -210,7 +210,7 @@ def test_what_refuses_a_model_is_left_out(capsys):
     )
     assert result.code == 0
     assert "tailpath: note: pareto is left out: an outcome of state" in result.err
-    assert "is free and does not arrive" in refusal(
+    assert "costs nothing and does not arrive" in refusal(
         capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "pareto"
     )
 

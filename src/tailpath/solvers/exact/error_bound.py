@@ -72,11 +72,11 @@ def error_bound_by(
     value, unit = bounds.value, float(cost_unit)
     positive = (value > 0) & np.isfinite(value)
     rounded = np.where(np.asarray(certain_cost) > 0, TAKEN_OFF * value, 0.0)
-    rest = value - np.asarray(certain_cost) * unit
+    beyond = value - np.asarray(certain_cost) * unit
     with np.errstate(invalid="ignore", divide="ignore"):
         low, high = value - bounds.lower + rounded, bounds.upper - value + rounded
         below, above = (
-            most(float(np.max(side / rest, where=positive, initial=0.0))) for side in (low, high)
+            most(float(np.max(side / beyond, where=positive, initial=0.0))) for side in (low, high)
         )
     at_zero = most(float(np.max(bounds.upper, where=value == 0, initial=0.0)) / unit)
     at_all = most(

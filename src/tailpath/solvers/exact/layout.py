@@ -209,10 +209,10 @@ def _ordered(
     """
     reached = np.isfinite(least)
     depth, group = np.zeros(rows.n, dtype=np.int64), np.full(rows.n, -1)
-    free = np.asarray(rows.level == 0)
-    if free.any():
-        free &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
-        depth, group = zero_cost_blocks(rows.only(free))
+    zero_cost = np.asarray(rows.level == 0)
+    if zero_cost.any():
+        zero_cost &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
+        depth, group = zero_cost_blocks(rows.only(zero_cost))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
     begin = _begin(rows, least, certain_cost)

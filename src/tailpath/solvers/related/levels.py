@@ -27,15 +27,16 @@ def unit_of(ssp: SSP, who: str) -> float:
 
 def rising_core_of(ssp: SSP, who: str) -> Core:
     """The core of a model, which has a node for every state from which one can surely arrive, since
-    outcomes that are free and do not arrive are refused.
+    zero-cost outcomes that do not arrive are refused.
     """
     unit_of(ssp, who)
     core, (_, safe) = core_of(ssp), almost_sure_states(ssp)
-    free = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
-    for outcome in first_of(free & safe[ssp.outcome_choice]):
+    zero_cost = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    for outcome in first_of(zero_cost & safe[ssp.outcome_choice]):
         state = ssp.states[ssp.choice_state[ssp.outcome_choice[outcome]]]
         raise ModelError(
-            f"an outcome of state {state!r} is free and does not arrive; {who} needs costs above 0"
+            f"an outcome of state {state!r} costs nothing and does not arrive;"
+            f" {who} needs costs above 0"
         )
     return core
 
