@@ -70,7 +70,7 @@ def cheapest_trees(
     """
     key = np.empty(len(into_source) + len(begin))
     item = np.empty(len(into_source) + len(begin), dtype=np.int32)
-    size, settled = 0, 0
+    size, settled = np.int64(0), 0
     for root in begin:
         _sift_up(key, item, size, out_least[root], root)
         size += 1
