@@ -159,6 +159,8 @@ def test_what_makes_no_sense_is_refused_in_words(ask):
 def test_a_percentage_without_its_sign_is_answered_by_a_hint(capsys):
     with pytest.raises(OptionError, match=r"alpha must lie in \(0, 1\], not 5; 5 % is 0.05$"):
         tp.CVaR(5)
+    with pytest.raises(OptionError, match=r"not 95; for 95 % confidence say 0.05$"):
+        tp.CVaR(95)
     with pytest.raises(OptionError, match=r"not 120$"):
         tp.CVaR(120)
     found = run(capsys, "solve", "river:5x4", "--alpha", "5")

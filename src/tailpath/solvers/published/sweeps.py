@@ -352,7 +352,7 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
             f"no convergence within {progression.sweeps} sweeps: the last one still moved a value"
             f" by {progression.residual:.3g}, the tolerance is {tolerance:g}",
             TailpathWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -173,7 +173,7 @@ def warn_of_excess(sums: FloatArray) -> None:
             f" {over} of {len(sums)} pairs of state and atom: sum P xi is up to"
             f" {sums.max():.3g}, and the policy believes in larger tails than it has",
             TailpathWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
 
 
