@@ -18,6 +18,7 @@ ROWS = [
     ("home", "road", "work", 0.05, 60.0),
 ]
 SSP = tp.SSP.from_outcomes(ROWS, "home", ["work"])
+RIVER = tp.domains.river(rows=5, columns=4)
 
 
 @pytest.mark.parametrize("made", [0.05, 1 - 0.95, np.float32(0.05)])
@@ -69,6 +70,20 @@ def test_confidence_is_told_from_tail_mass_in_python():
         with pytest.warns(TailpathWarning, match=note) as found:
             verb()
         assert [one.filename for one in found] == [__file__]  # once, and at the user's line
+
+
+@pytest.mark.parametrize(
+    ("verb", "match"),
+    [
+        (lambda: tp.solve_cvar_quantile(RIVER, factors="printed"), "hand out more than the whole"),
+        (lambda: tp.solve_cvar_quantile(RIVER, max_sweeps=2), "no convergence within 2 sweeps"),
+        (lambda: tp.solve_cvar_exact(RIVER, 0.05, delta=1), "more than the least cost of a step"),
+    ],
+)
+def test_warnings_are_given_at_the_line_of_the_user(verb, match):
+    with pytest.warns(TailpathWarning, match=match) as found:
+        verb()
+    assert {one.filename for one in found} == {__file__}
 
 
 def test_confidence_is_answered_by_a_sentence():

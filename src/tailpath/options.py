@@ -86,6 +86,14 @@ def warn_of_confidence(alpha: float) -> None:
         warnings.warn(note, TailpathWarning, stacklevel=depth + 1)
 
 
+def warn_caller(text: str) -> None:
+    """Warn at the line of whoever called the package, however deep inside it this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "tailpath":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TailpathWarning, stacklevel=level)
+
+
 def _module(depth: int) -> str:
     """The module of a function that called this one's caller, so many calls ago."""
     return str(sys._getframe(depth + 1).f_globals.get("__name__"))
