@@ -139,7 +139,7 @@ def test_graphs():
             lambda: SSP.from_table({"from": "home", "to": "work", "cost": 1}),
             r"^the column 'from' must be a list with an entry per row, not 'home'$",
         ),
-        (lambda: tp.read({"fro": ["a"], "too": ["b"]}), r"^no column is the state; .* fro, too,"),
+        (lambda: tp.read({"von": ["a"], "nach": ["b"]}), r"^no column is the state; .* von, nach,"),
         (lambda: tp.read({"a": 1}), r"^no column is the state"),
         (
             lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}),
