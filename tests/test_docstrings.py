@@ -9,6 +9,7 @@ import inspect
 import pathlib
 import re
 import runpy
+from itertools import product
 
 import numpy as np
 import pytest
@@ -167,6 +168,21 @@ def test_whatever_takes_an_alpha_answers_confidence():
                 with pytest.raises(OptionError, match="instead of confidence="):
                     thing(None, confidence=0.95)
     assert asked > 40
+
+
+def test_whatever_takes_a_model_says_how_to_read_one():
+    asked = [
+        thing
+        for thing in PUBLIC.values()
+        if inspect.isfunction(thing) and [*inspect.signature(thing).parameters][:1] == ["ssp"]
+    ]
+    assert len(asked) > 20
+    for verb, given in product(asked, ({"from": ["home"]}, "roads.csv", [("home", "road")])):
+        told = f"^{verb.__name__} takes a model, not a {type(given).__name__}; tailpath.read makes"
+        with pytest.raises(OptionError, match=told):
+            verb(given)
+        with pytest.raises(OptionError, match=told):
+            verb(ssp=given)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ ROWS = [
     ("home", "road", "work", 0.05, 60.0),
 ]
 SSP = tp.SSP.from_outcomes(ROWS, "home", ["work"])
+RIVER = tp.domains.river(rows=5, columns=4)
 
 
 @pytest.mark.parametrize("made", [0.05, 1 - 0.95, np.float32(0.05)])
@@ -69,6 +70,20 @@ def test_confidence_is_told_from_tail_mass_in_python():
         with pytest.warns(TailpathWarning, match=note) as found:
             verb()
         assert [one.filename for one in found] == [__file__]  # once, and at the user's line
+
+
+@pytest.mark.parametrize(
+    ("verb", "match"),
+    [
+        (lambda: tp.solve_cvar_quantile(RIVER, factors="printed"), "hand out more than the whole"),
+        (lambda: tp.solve_cvar_quantile(RIVER, max_sweeps=2), "no convergence within 2 sweeps"),
+        (lambda: tp.solve_cvar_exact(RIVER, 0.05, delta=1), "more than the least cost of a step"),
+    ],
+)
+def test_warnings_are_given_at_the_line_of_the_user(verb, match):
+    with pytest.warns(TailpathWarning, match=match) as found:
+        verb()
+    assert {one.filename for one in found} == {__file__}
 
 
 def test_confidence_is_answered_by_a_sentence():
@@ -159,6 +174,8 @@ def test_what_makes_no_sense_is_refused_in_words(ask):
 def test_a_percentage_without_its_sign_is_answered_by_a_hint(capsys):
     with pytest.raises(OptionError, match=r"alpha must lie in \(0, 1\], not 5; 5 % is 0.05$"):
         tp.CVaR(5)
+    with pytest.raises(OptionError, match=r"not 95; for 95 % confidence say 0.05$"):
+        tp.CVaR(95)
     with pytest.raises(OptionError, match=r"not 120$"):
         tp.CVaR(120)
     found = run(capsys, "solve", "river:5x4", "--alpha", "5")

@@ -42,7 +42,11 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
 
 
 def percent_hint(value: float) -> str:
-    """What to say to somebody who may have given a percentage without its sign."""
+    """What to say to somebody who may have given a percentage without its sign, or a level of
+    confidence.
+    """
+    if 100 * CONFIDENT <= value < 100:
+        return f"; for {value:g} % confidence say {1 - value / 100:.6g}"
     return f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
 
 
@@ -80,6 +84,14 @@ def warn_of_confidence(alpha: float) -> None:
         depth += 1
     if not _module(depth).startswith("tailpath."):
         warnings.warn(note, TailpathWarning, stacklevel=depth + 1)
+
+
+def warn_caller(text: str) -> None:
+    """Warn at the line of whoever called the package, however deep inside it this is."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "tailpath":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, TailpathWarning, stacklevel=level)
 
 
 def _module(depth: int) -> str:
@@ -132,6 +144,26 @@ def takes_alpha(verb: Method) -> Method:
         return verb(*args, **named)
 
     return answers_confidence(cast(Method, checked))
+
+
+def takes_model(verb: Method) -> Method:
+    """Let a verb that is given a table or a file name in the place of its model say how to read it.
+
+    Outermost, so that the others see the verb.
+    """
+
+    @functools.wraps(verb)
+    def checked(*args: Any, **named: Any) -> Any:
+        given = args[0] if args else named.get("ssp")
+        table = isinstance(given, (Mapping, list, tuple, np.ndarray)) or hasattr(given, "columns")
+        if table or isinstance(given, (str, os.PathLike)):
+            raise OptionError(
+                f"{verb.__name__} takes a model, not a {type(given).__name__}; tailpath.read makes"
+                " one of files, names and tables, SSP.from_outcomes of rows"
+            )
+        return verb(*args, **named)
+
+    return cast(Method, checked)
 
 
 def each(method: Method) -> Method:

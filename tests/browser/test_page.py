@@ -200,6 +200,8 @@ def test_a_long_road_shows_its_goal_at_every_width(browser, tmp_path, width):
                 && each.bottom <= box.bottom + 1)"""
     found = browser.execute_script(inside)
     assert len(found) >= 14 and all(found)
+    label = browser.find_element("css selector", "#scene text")
+    assert label.value_of_css_property("paint-order").startswith("stroke"), "lines end around names"
     assert "13" in browser.execute_script(
         "return [...document.querySelectorAll('#scene text')].map(each =>"
         " each.textContent).join(' ')"

@@ -108,6 +108,7 @@ def test_fractions_keep_the_unit(table):
     ("text", "message"),
     [
         ("", "the file is empty"),
+        ("from;to;time\na;b;1\n", ":1: the columns are separated by ';', not by commas"),
         (
             "idstatefrom,idaction\n",
             ":1: no column is the next_state; expected one of next_state, to, target",

@@ -44,6 +44,7 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
         ("model.xyz", r"unknown format; known suffixes are \.json"),
         ("model", "known schemes are gym:"),
         ("strange:model", "unknown format"),
+        ("river", r"unknown format; did you mean 'river:'\?$"),
         ("gridwrld:8x9", r"unknown format; did you mean 'gridworld:'\?$"),
         ("model.jsn", r"unknown format; did you mean '\.json'\?$"),
         ("", "unknown format"),

@@ -80,6 +80,8 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
 def test_names_are_unique_and_unknown_ones_are_refused():
     with pytest.raises(OptionError, match="the method quantile is there already"):
         register(replace(toy.TOY, name="quantile"))
+    with pytest.raises(OptionError, match=r"no method 'optimal'; did you mean 'optimum'\?$"):
+        find_method("optimal")
     with pytest.raises(OptionError, match="there is no method 'magic'; there are exact, "):
         find_method("magic")
     assert find_method("optimum") is find_method("exact")

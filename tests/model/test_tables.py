@@ -132,6 +132,16 @@ def test_graphs():
         ),
         (lambda: SSP.from_table({"from": [], "to": [], "cost": []}), r"^the table has no rows$"),
         (
+            lambda: SSP.from_table({"from": [1], "to": [2, 3], "cost": [1]}),
+            r"^the columns differ in length: from 1, to 2, cost 1$",
+        ),
+        (
+            lambda: SSP.from_table({"from": "home", "to": "work", "cost": 1}),
+            r"^the column 'from' must be a list with an entry per row, not 'home'$",
+        ),
+        (lambda: tp.read({"von": ["a"], "nach": ["b"]}), r"^no column is the state; .* von, nach,"),
+        (lambda: tp.read({"a": 1}), r"^no column is the state"),
+        (
             lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}),
             r"^no goal: every state has rows",
         ),

@@ -176,6 +176,8 @@ def test_the_frontier():
     marked = axes.lines[-1]
     assert set(marked.get_xdata()) <= set(frontier.risk.tolist())
     assert [text.get_text() for text in axes.texts] == ["safest", "least mean"]
+    alone = tp.frontier(tp.domains.river(rows=10, columns=3), "late(6)")
+    assert [text.get_text() for text in alone.plot().texts] == ["safest, and least mean"]
 
 
 def test_two_distributions_on_one_axes_do_not_cut_each_other_off():

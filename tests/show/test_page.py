@@ -152,6 +152,10 @@ def test_the_command(capsys, tmp_path):
         ["average-best", "mine", "quantile", "optimal"],
         "steps",
     )
+    assert told["name"] == "river:5x4"
+    tp.write(tp.read("river:5x4"), tmp_path / "river.json")
+    run(capsys, "page", tmp_path / "river.json", "--out", out, "--alpha", 0.1)
+    assert data_of(out.read_text(encoding="utf-8"))["name"] == "river.json", "not where it lies"
     assert "no method 'quntile'" in refusal(
         capsys, "page", "river:5x4", "--out", out, "--method", "quntile"
     )

@@ -1,6 +1,7 @@
 """The report is made from stored rows alone, repeats byte for byte, and shows what is there."""
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -36,7 +37,12 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) == 2 * len(drawn)
     assert all((tmp_path / link).is_file() for link in links)
-    assert "are estimated" in text
+    assert "are estimated" in text and "Without linear programs" not in text
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
+    numbered = re.findall(r"^\| Figure (\d),[^\n]*? \| `(\w+)`", page, re.MULTILINE)
+    assert [number for number, _ in numbered] == [*"1234567"]
+    for number, name in numbered:
+        assert f"As the paper's Figure {number}. Variant: improved.](figures/{name}.png)" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert (
         len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1
@@ -58,6 +64,12 @@ def test_a_small_study_has_the_figures_it_can(tmp_path):
     names = {path.stem for path in written if path.suffix == ".png"}
     assert names == {"values", "box_atoms", "box_alpha0", "beyond_optimum"}
     assert "Gridworld" in (tmp_path / "study.md").read_text(encoding="utf-8")
+
+
+def test_values_without_linear_programs_say_so(tmp_path):
+    chosen = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1], lp="none")
+    text = write_report(store_of(tmp_path, chosen))[0].read_text(encoding="utf-8")
+    assert "Without linear programs, in 1 of the runs, CVaRVILI's values" in text
 
 
 def test_other_editions_are_left_out_and_said_so(tmp_path):

@@ -332,7 +332,13 @@ def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Poli
     `expected` for the least expected cost.
     """
     methods = tailpath.methods
-    if policy in methods.method_names() and not methods.find_method(policy).risk:
+    words = [word for word in methods.method_names() if not methods.find_method(word).risk]
+    if policy in words:
         return methods.find_method(policy).make(ssp, None, {}).policy(1.0)
+    if not os.path.splitext(policy)[1] and ":" not in policy:
+        raise OptionError(
+            f"{policy}: policies are saved as .json or .npz, by `tailpath solve --output`; the word"
+            f" for one without a file is {' or '.join(words)}"
+        )
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)

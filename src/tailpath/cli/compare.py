@@ -19,9 +19,8 @@ from tailpath.cli.common import LOOSE, flags, out_file, policy_argument
 from tailpath.cli.intervals import compare_plans
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
-from tailpath.cli.planning import complete_method
+from tailpath.cli.planning import complete_method, load_methods
 from tailpath.errors import OptionError
-from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
@@ -44,9 +43,6 @@ from tailpath.pictures.progress import progress_line
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
 #: curves that cost nothing.
 FEW, MANY = 49, 193
-#: A problem and settings so small that solving it is nothing but loading what a method needs.
-TINY, TINY_ALPHA = "textbook:geometric", 0.5
-TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
 #: Policies of the user beside others.
 POLICIES = Flag(
     "files",
@@ -197,20 +193,6 @@ def own_policies(
     names = [row.name for row in found] + [method.label for method in chosen]
     for name in [name for position, name in enumerate(names) if name in names[:position]][:1]:
         raise OptionError(f"two rows of the table would be called {name!r}: rename the file")
-    return found
-
-
-def load_methods(methods: Sequence[Method]) -> dict[str, float]:
-    """Load, or on the first run compile, what the methods need; the seconds of compiling, for the
-    method that first needed it.
-    """
-    tiny, found = tailpath.read(TINY), {}
-    for method in methods:
-        before = compiling_seconds()
-        tailpath.evaluate(
-            tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA
-        )
-        found[method.label] = compiling_seconds() - before
     return found
 
 

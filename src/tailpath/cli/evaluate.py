@@ -20,7 +20,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
-from tailpath.texts import name, number, pairs
+from tailpath.texts import count, name, number, pairs
 
 
 @click.command(cls=ManyAlphas)
@@ -174,7 +174,7 @@ def costs_text(costs: tailpath.CostDistribution, alphas: Sequence[float]) -> str
         "mean": number(costs.mean, 10),
         "standard deviation": number(costs.std, 10),
         "never arrives": number(costs.unreached),
-        "engine": f"{costs.engine}, {costs.expanded} pairs of state and cost expanded",
+        "engine": f"{costs.engine}, {count(costs.expanded, 'pair')} of state and cost expanded",
     }
     headers = ["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"]
     return fitted_table(headers, rows, digits=10) + "\n\n" + pairs(facts.items())

@@ -109,6 +109,8 @@ def command(
         f"{count(len(found), 'corner')} in {seconds:.3g} s"
         + ("" if everything or len(found) <= MOST_ROWS else "; --all shows all")
     ]
+    if any(len(one.parts) > 1 for one in found):
+        notes.append("policies: how many of them a coin, tossed once at the start, chooses among")
     if options["delta"] is not None:
         notes.append(
             f"costs are rounded up to multiples of {options['delta']}; rounded down they give the"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from time import perf_counter
 from typing import Any
 
@@ -44,7 +45,9 @@ from tailpath.texts import number
     help="Also this planner: quantile is CVaRVIQ (repeatable).",
 )
 @flags(
-    Flag("title", str, None, "Title of the page.  [default: the model as typed]", "TEXT"),
+    Flag(
+        "title", str, None, "Title of the page.  [default: the model, without its folder]", "TEXT"
+    ),
     Flag("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
     LOOSE,
 )
@@ -67,8 +70,9 @@ def command(
     """
     begin = perf_counter()
     mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
+    title = title or (os.path.basename(source) if os.path.isfile(source) else source)
     with progress_line() as update:
-        made = tailpath.page(ssp, out, mine, title=title or source, progress=update, **options)
+        made = tailpath.page(ssp, out, mine, title=title, progress=update, **options)
     seconds = perf_counter() - begin
     size = len(made.html.encode())
     record = {"model": source, "file": out, "bytes": size, "seconds": seconds}

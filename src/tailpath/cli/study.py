@@ -176,9 +176,13 @@ def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
             return cluster(asked.address)
         return processes(asked.workers or processors())
 
-    with Store(asked.folder, create=True) as store, progress_line() as update:
-        store.entitle(title)
-        outcome = run_study(store, study, executor, _progress(update))
+    try:
+        with Store(asked.folder, create=True) as store, progress_line() as update:
+            store.entitle(title)
+            outcome = run_study(store, study, executor, _progress(update))
+    except KeyboardInterrupt:
+        print_message("note", "finished runs are stored, and the same command goes on from there")
+        raise
     if outcome.others:
         print_message(
             "note",
@@ -241,6 +245,7 @@ def _progress(update: Callable[[str], None]) -> Progress:
     def show_progress(done: int, share: float) -> None:
         passed = max(monotonic() - began, 1e-9)
         rest = f", about {passed * (1 / share - 1):.0f} s left" if share > 0 else ""
-        update(f"{done} runs done, {done / passed:.1f} per second, {share:.0%} of the work{rest}")
+        rate = f"{done / passed:.1f} per second"
+        update(f"{count(done, 'run')} done, {rate}, {share:.0%} of the work{rest}")
 
     return show_progress

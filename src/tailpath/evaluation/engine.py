@@ -58,7 +58,7 @@ class Tuning(NamedTuple):
 
 
 class SearchMonitor:
-    """The user's progress function, and Ctrl-C: `with watch:` around a search; `stop` ends it.
+    """The user's progress function, and Ctrl-C: `with monitor:` around a search; `stop` ends it.
 
     An interrupt at a random moment would leave a node half expanded and its probability counted in
     part. So while a long search runs, a first Ctrl-C is only noted, and the search stops at the
@@ -72,7 +72,7 @@ class SearchMonitor:
         self.stop = False
 
     def report(self, expanded: int, arrived: float) -> None:
-        """Tell the user how far the search has come; he may raise KeyboardInterrupt to stop it."""
+        """Call `progress` with how far the search has come; KeyboardInterrupt from it stops it."""
         if self._progress is not None:
             try:
                 self._progress(expanded, arrived)

@@ -49,7 +49,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha
+from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -92,6 +92,7 @@ def evaluate(
 ) -> CostBand: ...
 
 
+@takes_model
 @takes_alpha
 def evaluate(
     ssp: Any,

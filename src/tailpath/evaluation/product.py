@@ -20,8 +20,7 @@ def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArr
     assert chain.outcome is not None
     ssp = model.inside
     choice = ssp.outcome_choice[chain.outcome].astype(np.int64)
-    # Arrows of a node stand by choice; where there are several choices, each gets a node of its
-    # own.
+    # The transitions of a node stand by choice; of several choices each gets a node of its own.
     new = np.append(True, (np.diff(choice) != 0) | (np.diff(chain.source) != 0))[: len(choice)]
     group = np.cumsum(new) - 1
     owner = chain.source[new].astype(np.int64)

@@ -36,7 +36,7 @@ from tailpath.model.cost_units import in_costs
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.potential import shifted_costs
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_integer, processors
+from tailpath.options import check_integer, processors, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
@@ -66,6 +66,7 @@ class RunTuning(NamedTuple):
 MOST_RUNS = 10**11
 
 
+@takes_model
 def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
     """Draw runs of a policy and add up their costs.
 

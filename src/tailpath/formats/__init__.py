@@ -20,7 +20,7 @@ from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import WORDS, is_graph, is_table
-from tailpath.options import Progress
+from tailpath.options import Progress, takes_model
 
 __all__ = ["Format", "read", "register", "write"]
 
@@ -163,6 +163,7 @@ def _read(source: Any, reading: Reading) -> SSP:
         raise FormatError(f"{path_name}: nested too deeply") from None
 
 
+@takes_model
 def write(
     ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None
 ) -> None:
@@ -205,8 +206,21 @@ def _columns(column: Mapping[str, Any]) -> Mapping[str, Any]:
     return column
 
 
+def _has_columns(source: Any) -> bool:
+    """Whether a dictionary can only be one of columns, whatever they are called: that of an
+    environment has for each state a dictionary of actions, or a list of lists of outcomes.
+    """
+
+    def has_actions(value: Any) -> bool:
+        if isinstance(value, (list, tuple)):
+            return all(isinstance(outcomes, (list, tuple)) for outcomes in value)
+        return isinstance(value, Mapping)
+
+    return isinstance(source, Mapping) and not all(map(has_actions, source.values()))
+
+
 def _read_object(source: Any, reading: Reading) -> SSP:
-    if is_graph(source) or is_table(source, reading.table_columns()):
+    if is_graph(source) or is_table(source, reading.table_columns()) or _has_columns(source):
         return IN_MEMORY.read(source, reading)
     if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(

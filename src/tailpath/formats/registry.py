@@ -254,7 +254,7 @@ def by_suffix(path: str) -> Format:
     of_formats = (entry.scheme for entry in FORMATS if entry.scheme)
     known = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
     parts = (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
-    word = next((part for part in parts if len(part) < len(path)), "")
+    word = next((part for part in parts if len(part) < len(path) or part in known), "")
     every = f"; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}"
     raise OptionError(f"{path}: unknown format{did_you_mean(word, [*known, *suffixes]) or every}")
 

@@ -31,6 +31,7 @@ from tailpath.options import (
     check_named,
     same_alpha,
     takes_alpha,
+    takes_model,
 )
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
@@ -161,6 +162,7 @@ class Comparison(Shown):
         }
 
 
+@takes_model
 @takes_alpha
 def compare(
     ssp: SSP,

@@ -106,6 +106,6 @@ def find_method(name: str) -> Method:
     if method is None:
         every = f"; there are {', '.join(method_names())}"
         raise OptionError(
-            f"there is no method {name!r}{did_you_mean(name, method_names()) or every}"
+            f"there is no method {name!r}{did_you_mean(name, [*method_names(), *ALSO]) or every}"
         )
     return method

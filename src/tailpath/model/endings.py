@@ -28,6 +28,7 @@ from tailpath.model.cost_units import common_unit, refused_unless_number
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
+from tailpath.options import takes_model
 
 Model = TypeVar("Model", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
@@ -36,6 +37,7 @@ PAIR_BYTES, OUTCOME_BYTES = 100, 130
 MOST_BYTES = 2**32
 
 
+@takes_model
 def give_up(ssp: Model, cost: Any) -> Model:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
@@ -103,6 +105,7 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
     return made, np.minimum(order, ssp.n_outcomes)
 
 
+@takes_model
 def within(
     ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int | None = None
 ) -> Model:

@@ -91,6 +91,8 @@ def columns_called(
             )
         found[column] = present[0]
     unused = [name for name in names if name not in found.values()]
+    if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in str(names[0])]):
+        raise ModelError(f"the columns are separated by {marks[0]!r}, not by commas")
     for column in ("state", "next_state"):
         if column not in found:
             expected = f"expected one of {_listed(WORDS[column])} among {_listed(names)}"
@@ -176,6 +178,9 @@ def outcomes_of_table(
     called = columns_called(names, chosen, intervals)
     columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
+    if any(len(values) != count for values in columns.values()):
+        lengths = (f"{called[column]} {len(values)}" for column, values in columns.items())
+        raise ModelError(f"the columns differ in length: {_listed(lengths)}")
     if count == 0:
         raise ModelError("the table has no rows")
     counted = intervals and not {"low", "probability"} & columns.keys()
@@ -319,6 +324,10 @@ def _values(frame: Any, name: Any) -> list[Any]:
     for method in ("tolist", "to_list", "to_pylist"):
         if hasattr(column, method):
             return list(getattr(column, method)())
+    if isinstance(column, str) or not isinstance(column, Iterable):
+        raise ModelError(
+            f"the column {name!r} must be a list with an entry per row, not {column!r}"
+        )
     return list(column)
 
 

@@ -86,8 +86,10 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
         risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
     )
     offset = {"textcoords": "offset points"}
-    ax.annotate("safest", (risk[0], mean[0]), xytext=(8, 0), ha="left", **offset)
-    ax.annotate("least mean", (risk[-1], mean[-1]), xytext=(-2, -14), ha="right", **offset)
+    safest = "safest" if len(risk) > 1 else "safest, and least mean"
+    ax.annotate(safest, (risk[0], mean[0]), xytext=(8, 0), ha="left", **offset)
+    if len(risk) > 1:
+        ax.annotate("least mean", (risk[-1], mean[-1]), xytext=(-2, -14), ha="right", **offset)
     ax.set(xlabel=str(frontier.measure), ylabel="expected cost")
     ax.margins(0.08)
     return ax

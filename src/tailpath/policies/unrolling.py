@@ -27,6 +27,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
+from tailpath.options import takes_model
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import borders_of
 from tailpath.policies.budget import BudgetPolicy
@@ -41,6 +42,7 @@ NO_MEMORIES, NO_LEVELS = Memories(1), np.empty(0, dtype=np.int64)
 MOST_PAIRS = 5_000_000
 
 
+@takes_model
 def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
     """The chain of a policy on a model: the pairs (state, memory) that it reaches.
 

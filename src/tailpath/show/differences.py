@@ -22,7 +22,7 @@ from tailpath.graph import IntArray, Transitions, grouped, members
 from tailpath.model.records import Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.options import check_invertible_alpha, takes_alpha
+from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
@@ -180,6 +180,7 @@ class _Side:
         return mean.tolist(), [None if np.isnan(each) else each for each in cvar.tolist()]
 
 
+@takes_model
 @takes_alpha
 def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) -> Differences:
     """Find where two policies first decide differently.

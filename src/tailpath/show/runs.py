@@ -22,7 +22,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import members
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
-from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
+from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
@@ -44,6 +44,7 @@ MOST_STORED = 1_000_000
 FEW = 1e-3
 
 
+@takes_model
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     """Draw one run of a policy at random.
 
@@ -106,6 +107,7 @@ def _total(ssp: SSP, outcomes: list[int]) -> float:
     return float(int(ssp.outcome_level[outcomes].sum()) * ssp.cost_unit) if outcomes else 0.0
 
 
+@takes_model
 @takes_alpha
 def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     """Find the most probable runs of a policy that cost more than its VaR, and what is to blame.

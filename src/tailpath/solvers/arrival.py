@@ -46,6 +46,7 @@ from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
+from tailpath.options import takes_model
 from tailpath.solvers.by_state import ByState
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
@@ -93,6 +94,7 @@ class Arrival(ByState):
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
 
 
+@takes_model
 @found_once
 def solve_arrival(ssp: SSP) -> Arrival:
     """Find the largest probability of arriving, over all policies, from every state.
@@ -162,6 +164,7 @@ def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
     )
 
 
+@takes_model
 def given_arrival(ssp: SSP) -> SSP:
     """The model of the runs that arrive, for policies that arrive as surely as possible.
 

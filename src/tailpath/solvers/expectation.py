@@ -28,7 +28,7 @@ from tailpath.model.endings import ended_by_chance
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
-from tailpath.options import check_gamma
+from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.solvers.by_state import LeastCosts
 from tailpath.solvers.part_expectation import PartExpectedSolution, solve_expected_part
@@ -102,6 +102,7 @@ def solve_expected(
 def solve_expected(ssp: Part, *, comm: Any = None) -> PartExpectedSolution: ...
 
 
+@takes_model
 def solve_expected(
     ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
 ) -> ExpectedSolution | RobustExpected | PartExpectedSolution:

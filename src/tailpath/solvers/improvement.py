@@ -24,7 +24,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
-from tailpath.options import check_alpha, takes_alpha
+from tailpath.options import check_alpha, takes_alpha, takes_model
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.grid import on_costs_of
@@ -54,6 +54,7 @@ class Improvement:
     history: tuple[float, ...]
 
 
+@takes_model
 @takes_alpha
 def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     """Improve a policy's CVaR until neither its budget nor its decisions can be bettered alone.

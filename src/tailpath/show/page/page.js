@@ -97,8 +97,8 @@ function drawScene() {
       scene.labels.push(label);
       arrows.append(arrow, label);
     } else {
-      const label = svg("text", { x: place.x, y: place.y - 0.4, "font-size": 0.28, "text-anchor": "middle" }, short(place.name));
-      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", style: "fill:#0072b2" });
+      const label = svg("text", { x: place.x, y: place.y - 0.4, "font-size": 0.28, "text-anchor": "middle", class: "over" }, short(place.name));
+      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", class: "over", style: "fill:#0072b2" });
       scene.labels.push(action);
       arrows.append(label, action);
     }

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -25,11 +24,12 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import components_of
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError
 from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.options import warn_caller
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
@@ -72,12 +72,10 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
     least = min(
         as_fraction(cost) for cost in np.unique(ssp.outcome_cost[ssp.outcome_cost > 0]).tolist()
     )
-    warnings.warn(
+    warn_caller(
         f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up,"
         f" steps cost several times as much, and the bounds are wide; a delta of {float(least):g}"
-        " or less gives a closer bracket",
-        TailpathWarning,
-        stacklevel=3,
+        " or less gives a closer bracket"
     )
     if joined <= FEW_JOINED:
         return below

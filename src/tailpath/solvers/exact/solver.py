@@ -53,7 +53,13 @@ from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_amount, check_invertible_alpha, takes_alpha
+from tailpath.options import (
+    Progress,
+    check_amount,
+    check_invertible_alpha,
+    takes_alpha,
+    takes_model,
+)
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
@@ -162,6 +168,7 @@ def solve_cvar_exact(
 ) -> PartSolution: ...
 
 
+@takes_model
 @takes_alpha
 def solve_cvar_exact(
     ssp: Any,

@@ -28,7 +28,7 @@ from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import straighten, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.quantile import MERGING, Operator, solve_by_sweeps
 from tailpath.solvers.published.solution import AtomSolution
@@ -36,6 +36,7 @@ from tailpath.solvers.published.sweeps import Augmented, Settings, Sweep
 from tailpath.solvers.published.tables import Tables, run_offsets
 
 
+@takes_model
 def solve_cvar_interpolation(
     ssp: SSP,
     atoms: Atoms | None = None,

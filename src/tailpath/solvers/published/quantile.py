@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
+from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
@@ -41,6 +41,7 @@ from tailpath.solvers.published.sweeps import (
 from tailpath.solvers.published.tables import Tables, greedy_tables, make_arrive, solution_of
 
 
+@takes_model
 def solve_cvar_quantile(
     ssp: SSP,
     atoms: Atoms | None = None,

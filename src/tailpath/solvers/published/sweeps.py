@@ -30,7 +30,6 @@ no bound on the error: that takes the time still to go into account.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -41,7 +40,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.core import Core, core_of, loose_core_of
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.quantile import end_sweep, sweep_atoms
@@ -59,7 +58,7 @@ from tailpath.kernels.segments import (
 )
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_gamma, processors
+from tailpath.options import Progress, check_gamma, processors, warn_caller
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 
@@ -348,11 +347,9 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
     if not progression.converged:
-        warnings.warn(
+        warn_caller(
             f"no convergence within {progression.sweeps} sweeps: the last one still moved a value"
-            f" by {progression.residual:.3g}, the tolerance is {tolerance:g}",
-            TailpathWarning,
-            stacklevel=4,
+            f" by {progression.residual:.3g}, the tolerance is {tolerance:g}"
         )
 
 

@@ -14,13 +14,11 @@ Two things need care.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import TailpathWarning
 from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.atom_policy import (
     Detours,
@@ -33,6 +31,7 @@ from tailpath.kernels.atom_policy import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.segments import new_scratch
+from tailpath.options import warn_caller
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import Augmented, Pool, Progression, Settings
@@ -168,12 +167,10 @@ def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
 def warn_of_excess(sums: FloatArray) -> None:
     over = int(np.sum(sums > 1 + SAME_SUM))
     if over:
-        warnings.warn(
+        warn_caller(
             "the factors F(VaR) / y, to the letter, hand out more than the whole tail at"
             f" {over} of {len(sums)} pairs of state and atom: sum P xi is up to"
-            f" {sums.max():.3g}, and the policy believes in larger tails than it has",
-            TailpathWarning,
-            stacklevel=4,
+            f" {sums.max():.3g}, and the policy believes in larger tails than it has"
         )
 
 

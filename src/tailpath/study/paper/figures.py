@@ -55,6 +55,8 @@ def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
             if figure is not None:
                 label = name if first else f"{name}_{variant}"
                 save(figure, folder / label)
+                if name in IN_PAPER:
+                    caption += f" As the paper's Figure {IN_PAPER.index(name) + 1}."
                 many = len(results.variants) > 1 and name not in ACROSS
                 drawn[label] = f"{caption} Variant: {variant}." if many else caption
     return drawn
@@ -299,6 +301,16 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
         ),
     ),
 }
+#: The paper's, in its order.
+IN_PAPER = (
+    "values",
+    "planning_time",
+    "varying_atoms",
+    "box_atoms",
+    "varying_alpha0",
+    "box_alpha0",
+    "evaluation_time",
+)
 #: Those that are drawn for every variant but those for contrast, and those that show all variants
 #: at once.
 OF_VARIANTS = (

@@ -124,6 +124,12 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
             " were timed on whole sweeps and scaled by the number of sweeps; the values of these"
             " runs come from the closed form of the same inner problem."
         )
+    if closed := sum(run.task.inner == "greedy" for run in runs):
+        lines.append(
+            f"Without linear programs, in {closed} of the runs, CVaRVILI's values come from the"
+            " closed form of the same inner problem, and say little about how far the planners"
+            " agree."
+        )
     if others:
         lines.append(
             f"{others} stored runs of other versions of the program or of other models are not"
