@@ -99,14 +99,14 @@ def _module(depth: int) -> str:
     return str(sys._getframe(depth + 1).f_globals.get("__name__"))
 
 
-def answers_confidence(verb: Verb) -> Verb:
+def rejects_confidence(verb: Verb) -> Verb:
     """Let a verb, or all methods of a class that take an alpha, answer `confidence=` with a
     sentence.
     """
     if isinstance(verb, type):
         for name, method in list(vars(verb).items()):
             if isinstance(method, FunctionType) and _alpha_of(method) is not None:
-                setattr(verb, name, answers_confidence(method))
+                setattr(verb, name, rejects_confidence(method))
         return verb
     word = _alpha_of(verb)
     instead = "an alpha in the measure" if word is None else f"{word}="
@@ -143,7 +143,7 @@ def takes_alpha(verb: Method) -> Method:
                 warn_of_confidence(alpha)
         return verb(*args, **named)
 
-    return answers_confidence(cast(Method, checked))
+    return rejects_confidence(cast(Method, checked))
 
 
 def takes_model(verb: Method) -> Method:

@@ -11,7 +11,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.engine import Request, Tuning
-from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.evaluation.evaluate import evaluate_request
 from tailpath.verify.distribution import check_distribution
 
 
@@ -134,7 +134,9 @@ def test_missing_the_goal_with_a_probability_below_every_double():
 def test_a_memory_that_does_not_end_is_followed_lazily(engine):
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
-    found = evaluate_as(Request(ssp, counting, engine, 0.2, limit=10**6, tuning=Tuning(pairs=50)))
+    found = evaluate_request(
+        Request(ssp, counting, engine, 0.2, limit=10**6, tuning=Tuning(pairs=50))
+    )
     assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
     assert found.bounds(0.2)[0] <= 4.25
 

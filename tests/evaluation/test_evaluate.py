@@ -16,7 +16,7 @@ import tailpath as tp
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation import lattice
 from tailpath.evaluation.engine import Request, Tuning
-from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.evaluation.evaluate import evaluate_request
 from tests import reference, strategies
 
 ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", "zero")]
@@ -336,7 +336,9 @@ def test_where_long_jumps_wait_changes_nothing(
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
-    found = evaluate_as(Request(ssp, policy, "lattice", 1e-4, tuning=Tuning(ring_cells=ring_cells)))
+    found = evaluate_request(
+        Request(ssp, policy, "lattice", 1e-4, tuning=Tuning(ring_cells=ring_cells))
+    )
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 import tailpath as tp
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.estimation import LEAST_TAIL
-from tailpath.evaluation.simulation import RunTuning, simulate_as
+from tailpath.evaluation.simulation import RunTuning, simulate_request
 
 TEXTBOOK = tp.domains.textbook
 GRID = tp.domains.gridworld("8x9")
@@ -109,9 +109,9 @@ def test_runs_do_not_depend_on_threads_blocks_or_pauses(name):
     alone = tp.simulate(ssp, policy, 20_000, 5, threads=1)
     assert np.array_equal(tp.simulate(ssp, policy, 20_000, 5, threads=3), alone)
     assert np.array_equal(tp.simulate(ssp, policy, 137, 5), alone[:137])
-    assert np.array_equal(simulate_as(ssp, policy, 500, 5, 1, RunTuning(pause=7)), alone[:500])
+    assert np.array_equal(simulate_request(ssp, policy, 500, 5, 1, RunTuning(pause=7)), alone[:500])
     assert np.array_equal(
-        simulate_as(ssp, policy, 5_000, 5, 2, RunTuning(block=100)), alone[:5_000]
+        simulate_request(ssp, policy, 5_000, 5, 2, RunTuning(block=100)), alone[:5_000]
     )
     assert not np.array_equal(tp.simulate(ssp, policy, 20_000, 6), alone)
 
@@ -267,12 +267,12 @@ def test_lost_runs_cost_infinity():
 def test_a_history_that_goes_nowhere_is_noticed():
     ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1), ("s", "b", "s", 1, 1)], "s", ["g"])
     with pytest.raises(PolicyError, match="after 50 steps; it is in state 's'"):
-        simulate_as(ssp, tp.HistoryPolicy(lambda h: "b"), 1, 0, 1, RunTuning(steps=50))
+        simulate_request(ssp, tp.HistoryPolicy(lambda h: "b"), 1, 0, 1, RunTuning(steps=50))
 
 
 def test_a_memory_that_does_not_end_is_walked_step_by_step():
     counting = tp.MemoryPolicy(0, lambda s, m: "ab"[m % 2], lambda m, *step: m + 1)
-    costs = simulate_as(RETRY, counting, 10_000, 1, 1, RunTuning(pairs=50))
+    costs = simulate_request(RETRY, counting, 10_000, 1, 1, RunTuning(pairs=50))
     assert p_value(RETRY, CASES["history"][1], costs) > 1e-3
 
 

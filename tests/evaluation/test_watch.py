@@ -10,7 +10,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
 from tailpath.evaluation.engine import Request, SearchMonitor, Tuning
-from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.evaluation.evaluate import evaluate_request
 
 GRID = tp.domains.gridworld("8x9")
 EXPECTED = tp.solve_expected(GRID).policy
@@ -30,7 +30,7 @@ def watched(name, alpha, progress=None):
     """A search that looks at its user after every expansion."""
     ssp, policy, engine, gamma = SEARCHES[name]
     tuning = Tuning(lattice_pause=1, queue_pause=1)
-    return evaluate_as(
+    return evaluate_request(
         Request(
             ssp, policy, engine, alpha, gamma=gamma, monitor=SearchMonitor(progress), tuning=tuning
         )

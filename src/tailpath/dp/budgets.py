@@ -78,7 +78,7 @@ class Rows(NamedTuple):
 
 class Ends(NamedTuple):
     """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of
-    `choice[e]`, and `ahead` is V* behind each. The choices of node s that have any are
+    `choice[e]`, and `cost_to_go` is V* behind each. The choices of node s that have any are
     `of_node[s] : of_node[s + 1]`.
     """
 
@@ -87,7 +87,7 @@ class Ends(NamedTuple):
     start: Array
     cost: Array
     probability: Array
-    ahead: Array
+    cost_to_go: Array
 
 
 class Nodes(NamedTuple):
@@ -184,21 +184,21 @@ class Changes(NamedTuple):
 
 
 @kernel
-def begin_levels(model: Model, criteria: Array, lanes: int, work: Work) -> None:
+def begin_levels(model: Model, criteria: Array, n_prices: int, work: Work) -> None:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
     choice.
     """
     nodes, rows = model.nodes, model.rows
     reach, n = work.reach, len(model.nodes.least)
-    size = len(work.value) // (len(criteria) * lanes)
+    size = len(work.value) // (len(criteria) * n_prices)
     for i in range(len(criteria)):
         base, slope = criteria[i, BASE], criteria[i, SLOPE]
         to_go = criteria[i, TO_GO]
         for row in range(reach):
             for node in range(n):
                 worth = base - slope * (row + 1 - reach) + to_go * nodes.value[node]
-                for lane in range(lanes):
-                    work.value[(i * size + row * n + node) * lanes + lane] = worth
+                for lane in range(n_prices):
+                    work.value[(i * size + row * n + node) * n_prices + lane] = worth
         for choice in range(len(rows.cost)):
             work.constant[i, choice] = criteria[i, PER_STEP] * rows.cost[choice]
     work.origin[0] = 1 - reach
@@ -215,12 +215,12 @@ def set_constants(
     """What the choices of active nodes are worth at budget w without the outcomes that have a row,
     where that is due; returns when it is due next.
     """
-    of_node, of_choice, start, cost, probability, ahead = model.ends
+    of_node, of_choice, start, cost, probability, cost_to_go = model.ends
     own, constant = model.rows.cost, work.constant
     active, due = work.active, work.due
-    moving, soonest = len(loss) > 0, NEVER
+    changes_every_level, next_update = len(loss) > 0, NEVER
     for i in range(len(criteria)):
-        moving |= criteria[i, SLOPE] != 0.0
+        changes_every_level |= criteria[i, SLOPE] != 0.0
     for position in range(span[0], span[1]):
         node = active[position]
         if due[node] <= w:
@@ -234,19 +234,20 @@ def set_constants(
                     for k in range(start[e], start[e + 1]):
                         remaining = w - cost[k]
                         if remaining <= 0:
-                            total += probability[k] * (base - slope * remaining + to_go * ahead[k])
-                            then = min(then, w + 1 if moving else cost[k] + 1)
+                            behind = base - slope * remaining + to_go * cost_to_go[k]
+                            total += probability[k] * behind
+                            then = min(then, w + 1 if changes_every_level else cost[k] + 1)
                         elif len(loss) > 0:
                             total += probability[k] * loss[remaining, i]
                             then = w + 1
                     constant[i, choice] = total
             due[node] = then
-        soonest = min(soonest, due[node])
-    return soonest
+        next_update = min(next_update, due[node])
+    return next_update
 
 
 @kernel
-def settle_least(
+def backup_least(
     rows: Rows,
     nodes: Nodes,
     objective: Objective,
@@ -312,7 +313,7 @@ def settle_least(
 
 
 @kernel
-def settle_extreme(
+def backup_robust(
     model: Model,
     objective: Objective,
     nature: int,
@@ -345,16 +346,16 @@ def settle_extreme(
         for i in range(1, count):
             value[i * size + base + node] = np.inf
         for choice in range(node_choices[node], node_choices[node + 1]):
-            ahead, marginal = extreme_value(
+            successors, marginal = extreme_value(
                 outcome_start, offset, probability, model.spread, nature, choice, base, value
             )
-            total = constant[0, choice] + ahead
+            total = constant[0, choice] + successors
             if marginal > worst * total and total > TINY:
                 worst = marginal / total
             picked = np.int64(choice) if total < least else picked
             least = min(least, total)
             for i in range(1, count):
-                ahead, marginal, _ = served_value(
+                successors, marginal, _ = served_value(
                     outcome_start,
                     offset,
                     probability,
@@ -364,7 +365,7 @@ def settle_extreme(
                     i * size + base,
                     value,
                 )
-                total = constant[i, choice] + ahead
+                total = constant[i, choice] + successors
                 if marginal > worst * total and total > TINY:
                     worst = marginal / total
                 value[i * size + base + node] = min(
@@ -381,7 +382,7 @@ def settle_extreme(
 
 
 @kernel
-def settle_priced(
+def backup_priced(
     model: Model,
     objective: Objective,
     span: tuple[int, int],
@@ -439,7 +440,7 @@ def settle_priced(
 
 
 @kernel
-def settle_jointly(
+def backup_jointly(
     model: Model, objective: Objective, block: int, level: tuple[int, int, int], work: Work
 ) -> tuple[float, float]:
     """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
@@ -486,7 +487,7 @@ def cutoff_of(objective: Objective, best: float) -> float:
 
 
 @kernel(inline=True)
-def look_around(nodes: Nodes, block: int, w: int, slack: float, work: Work) -> int:
+def update_active(nodes: Nodes, block: int, w: int, slack: float, work: Work) -> int:
     """Bring the list of active nodes of a plain block up to date at budget w: the start can reach
     them for `slack` or less.
 
@@ -568,7 +569,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     if due[block] <= w:
                         due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                     if end > begin:
-                        found = settle_jointly(model, objective, block, level, work)
+                        found = backup_jointly(model, objective, block, level, work)
                         error, residual = max(error, found[0]), max(residual, found[1])
                     for node in range(begin, end):
                         if work.choice[node] != before[node - begin]:
@@ -577,18 +578,18 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                             at += 1
                     continue
                 entered = work.entered[block]
-                end = look_around(nodes, block, w, slack, work)
+                end = update_active(nodes, block, w, slack, work)
                 if due[block] <= w or work.entered[block] > entered:
                     due[block] = set_constants(model, criteria, loss, w, (begin, end), work)
                 if nature != CERTAIN:
-                    at, worst = settle_extreme(
+                    at, worst = backup_robust(
                         model, objective, nature, (begin, end, at), level, work, out
                     )
                     error = max(error, worst)
                 elif priced:
-                    settle_priced(model, objective, (begin, end), level, work)
+                    backup_priced(model, objective, (begin, end), level, work)
                 else:
-                    at = settle_least(
+                    at = backup_least(
                         model.rows, nodes, objective, (begin, end, at), level, work, out
                     )
             for i in range(len(criteria)):
@@ -622,7 +623,7 @@ def sweep(
     Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w -
     first]` gets the values at the start, by criterion and price. Returns the first level not done,
     how many changes there are, the best value found, and the worst error bound and relative gain
-    left of joint blocks; where probabilities are intervals, the worst factor of `settle_extreme` in
+    left of joint blocks; where probabilities are intervals, the worst factor of `backup_robust` in
     place of the error bound.
     """
     joints = len(model.joint.inner_target) > 0

@@ -264,7 +264,7 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
 
 @kernel
 def open_sums(
-    node: Array, ahead: Array, mass: Array, value: Array, lower: Array, upper: Array
+    node: Array, overshoot: Array, mass: Array, value: Array, lower: Array, upper: Array
 ) -> tuple[float, ...]:
     """Over what is open: the sums of mass, of mass * (ahead + V)+ for the three V, and of
     mass * (|ahead| + upper) as far as it is finite.
@@ -282,7 +282,7 @@ def open_sums(
             part[k] = 0.0
         for i in range(begin, min(begin + 16, len(node))):
             x, p = node[i], mass[i]
-            paid = ahead[i]
+            paid = overshoot[i]
             inside = x < len(value)
             high = upper[x] if inside else 0.0
             part[0] += p

@@ -292,12 +292,12 @@ class Layout:
         about as many as stay near the processor.
         """
         n, count = self.n, len(objective.criteria)
-        lanes = max(len(objective.prices), 1)
-        reach, row = self.reach(objective.limit), 8 * n * lanes * count
+        n_prices = max(len(objective.prices), 1)
+        reach, row = self.reach(objective.limit), 8 * n * n_prices * count
         if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
             rows = int(max(min(max(WINDOW // row, 2 * reach, reach + FEW_ROWS), most) - reach, 1))
-        return work_on(self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * lanes)
+        return work_on(self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * n_prices)
 
 
 def value_behind(nodes: Nodes, target: Array) -> FloatArray:
@@ -310,13 +310,13 @@ def ends_of(
     choice: IntArray,
     cost: IntArray,
     probability: FloatArray,
-    ahead: FloatArray,
+    cost_to_go: FloatArray,
 ) -> Ends:
     """Outcomes that need no row, given the choice of each, rising."""
     distinct, of_end = np.unique(choice, return_inverse=True)
     of_node = np.searchsorted(distinct, node_choices)
     start = offsets_of(of_end, len(distinct))
-    return Ends(*frozen(of_node, distinct, start, cost, probability, ahead))
+    return Ends(*frozen(of_node, distinct, start, cost, probability, cost_to_go))
 
 
 class Choices(NamedTuple):

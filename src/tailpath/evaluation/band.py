@@ -33,7 +33,7 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import answers_confidence, check_alpha, check_invertible_alpha, each
+from tailpath.options import check_alpha, check_invertible_alpha, each, rejects_confidence
 from tailpath.pictures.style import own_axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -47,10 +47,10 @@ TOLERANCE = 1e-9
 SHORT, LONGEST = 64, 10**7
 #: A lateness that a deadline twice as late does not lower by more, relatively, is what never
 #: arrives, as far as doubles tell.
-NO_BETTER = 1e-15
+CONVERGED = 1e-15
 
 
-@answers_confidence
+@rejects_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class CostBand(Record):
     """What nature can make of the total cost of a policy on a model with intervals.
@@ -331,7 +331,7 @@ class CostBand(Record):
             if (
                 not self._almost_sure[0 if nature == COOPERATIVE else 1]
                 and units > longest
-                and float(late[-1]) >= before * (1 - NO_BETTER)
+                and float(late[-1]) >= before * (1 - CONVERGED)
             ):
                 return math.inf
             units, before = 2 * units, float(late[-1])

@@ -23,12 +23,12 @@ from tailpath.dp.ring import Given
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
+    Moments,
     OpenMass,
     Request,
     SearchResult,
-    Totals,
-    charged,
     summarise,
+    truncation_bound,
 )
 from tailpath.evaluation.lattice import NO_HEIGHT, Lattice, LatticeSearch
 from tailpath.evaluation.variance import node_variance
@@ -61,7 +61,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         return "the policy was made for another model, and is followed by names"
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return "the policy counts its budget in other costs than the model's own"
-    states, choices = _used(ssp, policy)
+    states, choices = _reachable(ssp, policy)
     taken = choices[ssp.outcome_choice]
     ordered = zero_cost_order(ssp, policy.level, taken)
     if ordered is None:
@@ -70,14 +70,14 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         risk_neutral = chain_of_choices(ssp, np.where(states, policy.risk_neutral, -1))
     except PolicyError:
         return "a state has no action for a budget that is spent"
-    hopeless = np.zeros(ssp.n_states, dtype=np.bool_)
+    cannot_arrive = np.zeros(ssp.n_states, dtype=np.bool_)
     if not risk_neutral.all_arrive:
         # Mass where nothing leads to a goal that the policy may ever do would go round until the
         # budget is spent, however large it is.
         number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-        hopeless = ssp.by_state.only(taken).renumber(number).steps() < 0
+        cannot_arrive = ssp.by_state.only(taken).renumber(number).steps() < 0
     inner = states & ~ssp.is_goal
-    lattice = _lay_out(ssp, policy, (inner, choices, hopeless), ordered, risk_neutral)
+    lattice = _lay_out(ssp, policy, (inner, choices, cannot_arrive), ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
     end = search.run()
     if search.state["no_action"] >= 0:
@@ -86,7 +86,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if found.truncated.mass.size and not risk_neutral.all_arrive:
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
-    found = _with_dearest_end(found, cost_to_go, policy.budget + search.facts.longest, ssp)
+    found = _with_worst_cost_to_go(found, cost_to_go, policy.budget + search.facts.longest, ssp)
     spent = search.bucket >= policy.budget
     if not spent:
         # With budget left nobody knows what is still to pay.
@@ -94,7 +94,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         cost_to_go = Bounds(
             cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
         )
-    totals = _missed(ssp, risk_neutral, found, lattice, spent)
+    totals = _moments_if_missed(ssp, risk_neutral, found, lattice, spent)
     if totals is None:
         totals = _totals(ssp, risk_neutral, found, cost_to_go)
     return summarise(request, found, cost_to_go, totals, end)
@@ -112,7 +112,7 @@ def zero_cost_order(
     return ssp.by_state.only(zero).acyclic_order()
 
 
-def _used(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """What a policy can do from the start on, whatever its budget: the states it gets to, goals
     included, and the choices it may take there.
     """
@@ -134,7 +134,7 @@ def _lay_out(
     """Every state inside is a node, and a row is a choice; where the risk-neutral policy never
     arrives, what is left with no budget is lost.
     """
-    (inner, choices, hopeless), (rank, depth) = used, ordered
+    (inner, choices, cannot_arrive), (rank, depth) = used, ordered
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
     order = np.argsort(-rank, kind="stable") if depth else np.arange(ssp.n_states)
     order = order[inner[order]]
@@ -150,7 +150,7 @@ def _lay_out(
         np.append(order, ssp.n_states),
         int(position[ssp.start_index]),
         depth,
-        _steps(policy, choice, order, trap[order], hopeless[order]),
+        _steps(policy, choice, order, trap[order], cannot_arrive[order]),
         policy.budget,
         lost_row=not risk_neutral.all_arrive,
     )
@@ -161,7 +161,7 @@ def _steps(
     choice: NDArray[np.int64],
     order: NDArray[np.int64],
     trap: NDArray[np.bool_],
-    hopeless: NDArray[np.bool_],
+    cannot_arrive: NDArray[np.bool_],
 ) -> RowSteps:
     """The steps of these states, in this order, as rows of these choices: first the risk-neutral
     one.
@@ -179,7 +179,7 @@ def _steps(
     rows[risk_neutral] = row[policy.risk_neutral[order]]
     own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
     from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
-    later = np.repeat(hopeless, np.diff(start))
+    later = np.repeat(cannot_arrive, np.diff(start))
     later[start[:-1]] = False
     from_budget[later] = NEVER
     return RowSteps(start[1:] - 1, from_budget, rows)
@@ -199,7 +199,9 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
     return found.each(spread)
 
 
-def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP) -> SearchResult:
+def _with_worst_cost_to_go(
+    found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP
+) -> SearchResult:
     """What was truncated may have had budget left: it pays until that is spent, `most` units, and
     then as much as anywhere.
     """
@@ -211,11 +213,12 @@ def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, most: int, ssp: S
     then = float(np.max(cost_to_go.upper, where=np.isfinite(cost_to_go.upper), initial=0.0))
     goal = np.full(len(truncated.mass), ssp.n_states + 1)  # nothing is added to that
     return replace(
-        found, truncated=OpenMass(goal, np.maximum(truncated.ahead, spent) + then, truncated.mass)
+        found,
+        truncated=OpenMass(goal, np.maximum(truncated.overshoot, spent) + then, truncated.mass),
     )
 
 
-def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Totals:
+def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Moments:
     """Mean and deviation from the head and the open nodes, where all of them arrive: sums of
     non-negative terms.
     """
@@ -224,20 +227,21 @@ def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: 
         found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
     )
     mean = found.mean(cost_to_go.value)
-    variance = np.zeros(ssp.n_states + 1)
-    variance[risk_neutral.state] = node_variance(risk_neutral)
-    whole = found.last + opened.ahead + cost_to_go.value[opened.node]
-    ahead = (whole - mean) ** 2 + variance[opened.node]
-    spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(opened.mass * ahead)
-    more = charged(found.truncated, found.last + found.truncated.ahead)
+    variance_to_go = np.zeros(ssp.n_states + 1)
+    variance_to_go[risk_neutral.state] = node_variance(risk_neutral)
+    whole = found.last + opened.overshoot + cost_to_go.value[opened.node]
+    squared = (whole - mean) ** 2 + variance_to_go[opened.node]
+    variance = np.sum(found.probabilities * (found.costs - mean) ** 2)
+    variance += np.sum(opened.mass * squared)
+    more = truncation_bound(found.truncated, found.last + found.truncated.overshoot)
     low = found.mean(cost_to_go.lower) * (1 - slack)
     high = found.mean(cost_to_go.upper) * (1 + slack) + more
-    return Totals((mean + more, low, high), float(np.sqrt(spread)))
+    return Moments((mean + more, low, high), float(np.sqrt(variance)))
 
 
-def _missed(
+def _moments_if_missed(
     ssp: SSP, risk_neutral: CostChain, found: SearchResult, lattice: Lattice, spent: bool
-) -> Totals | None:
+) -> Moments | None:
     """What is known of the whole where the goal may be missed; None where all arrive. With budget
     left nobody knows whether what is open does.
     """
@@ -249,20 +253,20 @@ def _missed(
         missed, least, most = (
             values[found.open.node] for values in (may_miss.value, may_miss.lower, may_miss.upper)
         )
-    unreached = found.lost + float(np.sum(mass * missed))
+    unreached = found.dead_end_mass + float(np.sum(mass * missed))
     if unreached == 0 and missed.any():
         unreached = float(np.nextafter(0.0, 1.0))
     if unreached == 0:
         return None
     error_bound = found.relative_error + (len(mass) + 8) * UNIT
     bounds = (
-        (found.lost + float(np.sum(mass * least))) * (1 - error_bound),
-        (found.lost + float(np.sum(mass * most))) * (1 + error_bound)
-        + charged(found.truncated, 1.0)
+        (found.dead_end_mass + float(np.sum(mass * least))) * (1 - error_bound),
+        (found.dead_end_mass + float(np.sum(mass * most))) * (1 + error_bound)
+        + truncation_bound(found.truncated, 1.0)
         + len(mass) * 1e-320,  # products that fall below what floats hold with all digits
     )
     stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
-    return Totals((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
+    return Moments((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
 
 
 def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice) -> str:
@@ -270,9 +274,9 @@ def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], latti
     one that was entered, or ahead of those open.
     """
     steps = lattice.steps
-    lost = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.given.row)]
-    if lost.size == 0:
+    dead = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.given.row)]
+    if dead.size == 0:
         start = int(np.flatnonzero(risk_neutral.state == may_miss[0])[0])
-        ahead = risk_neutral.reachable(start)
-        lost = risk_neutral.state[ahead & ~risk_neutral.arrives]
-    return f"state {ssp.states[int(lost[0])]!r} with memory 0"
+        reached = risk_neutral.reachable(start)
+        dead = risk_neutral.state[reached & ~risk_neutral.arrives]
+    return f"state {ssp.states[int(dead[0])]!r} with memory 0"

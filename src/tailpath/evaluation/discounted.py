@@ -13,8 +13,8 @@ from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Request, Totals, summarise
-from tailpath.evaluation.queue import ChainWalk, QueueSearch
+from tailpath.evaluation.engine import Moments, Request, summarise
+from tailpath.evaluation.queue import ChainGraph, QueueSearch
 from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
@@ -31,14 +31,14 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
             f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
             " discounted costs never end"
         )
-    search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
+    search = QueueSearch(ChainGraph(chain, request.heuristic, gamma), request)
     end = search.run()
     total = _discounted_total(chain, chain.cost, gamma).each(lambda v: np.append(v, 0.0))
-    listed = search.listed()
-    weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
-    node = np.array([node.x for node in listed], dtype=np.int64)
+    remaining = search.remaining()
+    weight = np.array([gamma**node.stage for node in remaining], dtype=np.float64)
+    node = np.array([node.x for node in remaining], dtype=np.int64)
     mean = total.each(lambda v: v[chain.start])
-    totals = Totals(
+    totals = Moments(
         (float(mean.value), float(mean.lower), float(mean.upper)),
         _deviation(chain, total.value, gamma),
     )

@@ -41,7 +41,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import alpha_from, answers_confidence, each
+from tailpath.options import alpha_from, each, rejects_confidence
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -57,7 +57,7 @@ SHOWN, IN_TAIL = 10, 50
 MOST_DRAWN = 2_000_000
 
 
-@answers_confidence
+@rejects_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class CostDistribution(Record):
     """The distribution of the total cost Z of a policy, as `evaluate` found it.
@@ -183,7 +183,7 @@ class CostDistribution(Record):
         )
         return np.cumsum(steps[::-1])[::-1]
 
-    def _position(self, alpha: float) -> tuple[float, int]:
+    def _var_index(self, alpha: float) -> tuple[float, int]:
         """The alpha that is meant, and where its VaR stands in the head; -1 if it is infinite."""
         a = alpha_from(alpha, self.alpha)
         if a is None:
@@ -216,7 +216,7 @@ class CostDistribution(Record):
         >>> costs.var(0.1), costs.var(0.05)
         (20.0, 60.0)
         """
-        _, position = self._position(alpha)
+        _, position = self._var_index(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
     @each
@@ -243,7 +243,7 @@ class CostDistribution(Record):
         >>> costs.cvar([0.1, 0.5, 1])
         array([60., 28., 24.])
         """
-        alpha, position = self._position(alpha)
+        alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
         value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
@@ -287,7 +287,7 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
-        alpha, position = self._position(alpha)
+        alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
         # Of the masses, which the excess of the tail has charged itself, and of the sums.

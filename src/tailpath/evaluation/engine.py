@@ -34,7 +34,7 @@ MOST_BYTES = 4 * 2**30
 MOST_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
 
 
-class End(Enum):
+class StopReason(Enum):
     """How a search ended."""
 
     FINISHED = "finished"
@@ -68,7 +68,7 @@ class SearchMonitor:
 
     def __init__(self, progress: Progress | None = None) -> None:
         self._progress = progress
-        self._before: Any = None
+        self._previous_handler: Any = None
         self.stop = False
 
     def report(self, expanded: int, arrived: float) -> None:
@@ -79,7 +79,7 @@ class SearchMonitor:
             except KeyboardInterrupt:
                 self.stop = True
 
-    def _note(self, *_: Any) -> None:
+    def _on_sigint(self, *_: Any) -> None:
         if self.stop:
             raise KeyboardInterrupt
         self.stop = True
@@ -89,13 +89,13 @@ class SearchMonitor:
         # ours.
         plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if plain and threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
+            self._previous_handler = signal.signal(signal.SIGINT, self._on_sigint)
         return self
 
     def __exit__(self, *_: Any) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-            self._before = None
+        if self._previous_handler is not None:
+            signal.signal(signal.SIGINT, self._previous_handler)
+            self._previous_handler = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ SCALE = 1000
 SMALL = 2.0 ** (SCALE - 1020)
 
 
-def negligible(alpha: float, least_probability: float) -> float:
+def truncation_threshold(alpha: float, least_probability: float) -> float:
     """A probability that no engine follows further, in units of 2^-SCALE: far below anything that
     could move a result.
 
@@ -151,13 +151,13 @@ class OpenMass(NamedTuple):
     """
 
     node: NDArray[Any]
-    ahead: FloatArray
+    overshoot: FloatArray
     mass: FloatArray
 
-    def part(self, some: Any) -> OpenMass:
-        return OpenMass(self.node[some], self.ahead[some], self.mass[some])
+    def selected(self, some: Any) -> OpenMass:
+        return OpenMass(self.node[some], self.overshoot[some], self.mass[some])
 
-    def with_more(self, other: OpenMass) -> OpenMass:
+    def joined(self, other: OpenMass) -> OpenMass:
         return (
             OpenMass(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
         )
@@ -171,20 +171,21 @@ class SearchResult:
     """A stopped search: the head, and what has not arrived.
 
     All `open` nodes are certain to cost more than the last cost of the head. `truncated` is what
-    was too small to be followed; its masses count in units of 2^-SCALE, and `ahead` is the most
-    that was paid on the way. `lost` has entered states from which the goal is out of reach.
-    `relative_error` bounds that of every other probability, `cost_error` that of every cost, and
-    `ahead_error` is what any `ahead` is off by at most, beyond two roundings of its own.
+    was too small to be followed; its masses count in units of 2^-SCALE, and `overshoot` is the most
+    that was paid on the way. `dead_end_mass` has entered states from which the goal is out of
+    reach. `relative_error` bounds that of every other probability, `cost_error` that of every cost,
+    and `overshoot_error` is what any `overshoot` is off by at most, beyond two roundings of its
+    own.
     """
 
     costs: FloatArray
     probabilities: FloatArray
     open: OpenMass
     truncated: OpenMass
-    lost: float
+    dead_end_mass: float
     relative_error: float
     cost_error: float
-    ahead_error: float
+    overshoot_error: float
     expanded: int
 
     @property
@@ -197,7 +198,7 @@ class SearchResult:
         opened = self.open
         return float(
             np.sum(self.probabilities * self.costs)
-            + np.sum(opened.mass * (self.last + opened.ahead + cost_to_go[opened.node]))
+            + np.sum(opened.mass * (self.last + opened.overshoot + cost_to_go[opened.node]))
         )
 
 
@@ -207,8 +208,8 @@ def unscaled(opened: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]
     """
     if opened.mass.min(initial=np.inf) < SMALL:
         small = opened.mass < SMALL
-        truncated, opened = truncated.with_more(opened.part(small)), opened.part(~small)
-    return OpenMass(opened.node, opened.ahead, opened.mass * 2.0**-SCALE), truncated
+        truncated, opened = truncated.joined(opened.selected(small)), opened.selected(~small)
+    return OpenMass(opened.node, opened.overshoot, opened.mass * 2.0**-SCALE), truncated
 
 
 def nothing_found() -> SearchResult:
@@ -217,7 +218,7 @@ def nothing_found() -> SearchResult:
     return SearchResult(nothing, nothing, NOTHING_OPEN, NOTHING_OPEN, 1.0, 0.0, 0.0, 0.0, 0)
 
 
-def charged(truncated: OpenMass, price: FloatArray | float) -> float:
+def truncation_bound(truncated: OpenMass, price: FloatArray | float) -> float:
     """The sum of mass times price of what was truncated, rounded up; prices are never negative."""
     if truncated.mass.size == 0:
         return 0.0
@@ -226,7 +227,7 @@ def charged(truncated: OpenMass, price: FloatArray | float) -> float:
     return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
 
 
-class Totals(NamedTuple):
+class Moments(NamedTuple):
     """What is known of the whole: the mean as (value, low, high), the standard deviation or None
     where nobody asked for it, the probability of never arriving with proved bounds, and a place
     where that happens.
@@ -240,7 +241,7 @@ class Totals(NamedTuple):
 
 
 def summarise(
-    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals, end: End
+    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Moments, end: StopReason
 ) -> CostDistribution:
     """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum
     of non-negative terms over them.
@@ -251,23 +252,22 @@ def summarise(
     mass, value, low, high, parts = open_sums(*arrays)
     # The sums, one product per term, and the masses themselves.
     error_bound = 24 * UNIT + found.relative_error
-    # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may
-    # fall below what floats hold with all digits.
-    parts = parts * 4 * UNIT + mass * found.ahead_error + len(found.open.mass) * 2e-323
+    # overshoot + V may cancel: charge the rounding of its parts. Products of the smallest masses
+    # may fall below what floats hold with all digits.
+    parts = parts * 4 * UNIT + mass * found.overshoot_error + len(found.open.mass) * 2e-323
     if totals.unreached == 0:
         low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
     more = dropped = 0.0
     if found.truncated.mass.size:
         # Nothing is known of what was truncated but that it costs no more than this.
         upper = np.append(cost_to_go.upper, 0.0)[found.truncated.node]
-        more = charged(
-            found.truncated, np.maximum(found.truncated.ahead, 0.0) + upper + found.ahead_error
-        )
-        dropped = charged(found.truncated, 1.0)
+        paid = np.maximum(found.truncated.overshoot, 0.0) + found.overshoot_error
+        more = truncation_bound(found.truncated, paid + upper)
+        dropped = truncation_bound(found.truncated, 1.0)
     result = CostDistribution(
         costs=found.costs,
         probabilities=found.probabilities,
-        tail_mass=mass + found.lost + dropped,
+        tail_mass=mass + found.dead_end_mass + dropped,
         open_mass=mass,
         tail_excess=value + more if totals.unreached == 0 else float("inf"),
         tail_excess_bounds=(
@@ -291,13 +291,13 @@ def summarise(
         policy=request.policy,
         unreached_bounds=totals.unreached_bounds,
     )
-    if end is End.FINISHED and not request.monitor.stop:
+    if end is StopReason.FINISHED and not request.monitor.stop:
         return result
     raise _stopped_early(result, end, request)
 
 
 def _stopped_early(
-    result: CostDistribution, end: End, request: Request
+    result: CostDistribution, end: StopReason, request: Request
 ) -> EvaluationInterrupted | LimitExceededError:
     low, high = shifted_bounds(partial_bounds(result, request.alpha), request.shift)
     known = (
@@ -308,7 +308,7 @@ def _stopped_early(
         return EvaluationInterrupted(f"interrupted {known}", (low, high))
     what = (
         f"limit of {request.limit} nodes"
-        if end is End.NODES
+        if end is StopReason.NODES
         else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
     )
     return LimitExceededError(f"the {what} is reached {known}", (low, high))

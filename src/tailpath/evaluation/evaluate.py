@@ -30,12 +30,12 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MOST_BYTES,
     MOST_NODES,
-    End,
     Heuristic,
+    Moments,
     Request,
     SearchMonitor,
     SearchResult,
-    Totals,
+    StopReason,
     nothing_found,
     summarise,
 )
@@ -43,7 +43,7 @@ from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
-from tailpath.evaluation.queue import ChainWalk, QueueSearch
+from tailpath.evaluation.queue import ChainGraph, QueueSearch
 from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
@@ -204,7 +204,7 @@ def evaluate(
     chosen, reason = _engine(model, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
-    found = evaluate_as(Request(model, policy, chosen, *asked, reason=reason, shift=ssp.shift))
+    found = evaluate_request(Request(model, policy, chosen, *asked, reason=reason, shift=ssp.shift))
     return ShiftedDistribution.of(found, ssp) if ssp.signed else found
 
 
@@ -232,7 +232,7 @@ def evaluate_for(
         alpha = max(min(alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL)
 
 
-def evaluate_as(request: Request) -> CostDistribution:
+def evaluate_request(request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
     ssp, policy = request.ssp, request.policy
     if isinstance(policy, MixedPolicy):
@@ -240,7 +240,7 @@ def evaluate_as(request: Request) -> CostDistribution:
         return mixed_distribution(
             request,
             policy.weights,
-            lambda i, alpha: evaluate_as(
+            lambda i, alpha: evaluate_request(
                 replace(request, policy=members[i], alpha=alpha, deviation=True)
             ),
         )
@@ -315,33 +315,35 @@ def _engine(
     return ("queue" if reason else "lattice"), reason
 
 
-def _search(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
+def _search(
+    chain: CostChain, cycle_error: float, request: Request
+) -> tuple[SearchResult, StopReason]:
     """What the engine finds before it stops, and why it did."""
     search: LatticeSearch | QueueSearch
     if request.engine == "queue":
-        search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
+        search = QueueSearch(ChainGraph(chain, request.heuristic, 1.0), request)
     else:
         lattice = lay_out(chain, request.heuristic)
         if lattice is None:
-            return nothing_found(), End.FINISHED
+            return nothing_found(), StopReason.FINISHED
         search = LatticeSearch(lattice, request)
     end = search.run()
     return search.result(cycle_error), end
 
 
-def _totals(chain: CostChain, request: Request) -> Totals:
+def _totals(chain: CostChain, request: Request) -> Moments:
     """What the chain itself tells of the whole."""
     mean, start = chain.expected_cost, chain.start
     if start == chain.n:
-        return Totals((0.0, 0.0, 0.0), 0.0)
+        return Moments((0.0, 0.0, 0.0), 0.0)
     low, value, high = (float(values[start]) for values in (mean.lower, mean.value, mean.upper))
     if not chain.all_arrive and chain.unreached.value[start] > 0:
         missed = chain.unreached
-        return Totals(
+        return Moments(
             (value, low, high),
             np.inf,
             float(missed.value[start]),
             (float(missed.lower[start]), float(missed.upper[start])),
             chain.label(int(np.flatnonzero(~chain.arrives)[0])),
         )
-    return Totals((value, low, high), standard_deviation(chain) if request.deviation else None)
+    return Moments((value, low, high), standard_deviation(chain) if request.deviation else None)

@@ -34,13 +34,13 @@ from tailpath.dp.ring import BLOCK, RECENT, Given, Overflow, Ring, lay_out_rows,
 from tailpath.evaluation.engine import (
     NOTHING_OPEN,
     SCALE,
-    End,
     Heuristic,
     OpenMass,
     Request,
     SearchResult,
+    StopReason,
     cost_error,
-    negligible,
+    truncation_threshold,
     unscaled,
 )
 from tailpath.kernels.jit import frozen
@@ -140,7 +140,7 @@ class LatticeSearch:
         self.found = Arrived(
             np.empty(1024, np.int64), np.empty(1024), np.zeros(n), np.zeros(n, np.int64)
         )
-        least_mass = negligible(request.alpha, self.facts.least)
+        least_mass = truncation_threshold(request.alpha, self.facts.least)
         self.limits = Limits(
             request.alpha * 2.0**SCALE,
             least_mass,
@@ -192,21 +192,21 @@ class LatticeSearch:
         """
         return HEAD_BYTES * len(self.found.level) + ENTRY_BYTES * len(self.overflow.after)
 
-    def run(self) -> End:
+    def run(self) -> StopReason:
         """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user
         stops it.
         """
         monitor = self.request.monitor
-        end = self._stretch()
+        end = self._run_until_pause()
         # Most searches end before anybody could press a key, and to listen takes longer than they
         # do.
         if end is None:
             with monitor:
                 while end is None:
-                    end = End.STOPPED if monitor.stop else self._stretch()
+                    end = StopReason.STOPPED if monitor.stop else self._run_until_pause()
         return end
 
-    def _stretch(self) -> End | None:
+    def _run_until_pause(self) -> StopReason | None:
         """Search up to a pause, or the end."""
         status = search(
             self.rows,
@@ -219,13 +219,13 @@ class LatticeSearch:
         )
         if status == NEED_ROOM:
             if 2 * self._bytes() > self.request.max_bytes:
-                return End.MEMORY
+                return StopReason.MEMORY
             self._grow()
         elif status == PAUSED:
             arrived = np.sum(self.found.mass[: self.state["n_found"]]) * 2.0**-SCALE
             self.request.monitor.report(int(self.state["expanded"]), float(arrived))
         else:
-            return End.NODES if status == AT_LIMIT else End.FINISHED
+            return StopReason.NODES if status == AT_LIMIT else StopReason.FINISHED
         return None
 
     def result(self, cycle_error: float = 0.0) -> SearchResult:
@@ -237,18 +237,20 @@ class LatticeSearch:
         levels = self.found.level[:count]
         last = int(levels[-1]) if count else 0
         by = self.lattice.node, self.lattice.given.height
-        node, ahead, mass = open_pairs(self.ring, self.overflow, self.bucket, last, *frozen(*by))
-        opened = OpenMass(node, in_costs(ahead, unit), mass)
+        node, overshoot, mass = open_pairs(
+            self.ring, self.overflow, self.bucket, last, *frozen(*by)
+        )
+        opened = OpenMass(node, in_costs(overshoot, unit), mass)
         opened, truncated = unscaled(opened, self._truncated(last, unit))
         return SearchResult(
             costs=in_costs(levels, unit),
             probabilities=self.found.mass[:count] * 2.0**-SCALE,
             open=opened,
             truncated=truncated,
-            lost=float(self.state["lost"]) * 2.0**-SCALE,
+            dead_end_mass=float(self.state["lost"]) * 2.0**-SCALE,
             relative_error=self._relative_error(cycle_error),
             cost_error=cost_error(last, unit),
-            ahead_error=0.0,
+            overshoot_error=0.0,
             expanded=int(self.state["expanded"]),
         )
 

@@ -10,12 +10,12 @@ The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all d
 alpha. Here the open nodes are handed over instead, and the tail is summed over them. For the same
 reason P(Z > X) is the sum of the open probabilities, taken anew whenever it matters.
 
-A walk hands out integer costs and knows nothing of the search. Costs without a common unit that is
+A graph hands out integer costs and knows nothing of the search. Costs without a common unit that is
 worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
 all sums are exact, and so is what they decide. With a discount costs are floats.
 
-    ChainWalk   a finite chain
-    LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history;
+    ChainGraph  a finite chain
+    LazyGraph   pairs (state, memory) of a policy whose memory need not end, such as a history;
                 expanded as they are met
 """
 
@@ -33,13 +33,13 @@ import numpy as np
 
 from tailpath.evaluation.engine import (
     SCALE,
-    End,
     Heuristic,
     OpenMass,
     Request,
     SearchResult,
+    StopReason,
     cost_error,
-    negligible,
+    truncation_threshold,
     unscaled,
 )
 from tailpath.evaluation.heuristics import ROUNDING, check_consistent
@@ -54,13 +54,13 @@ from tailpath.policies.unrolling import successors
 GOAL = "goal"
 
 
-class Walk:
-    """Where a search can go: successors with cost and probability (`step`), and a lower bound on
-    the cost to go (`least`). Costs count in units, or are floats where `unit` is None.
+class SearchGraph:
+    """Where a search can go: successors with cost and probability, and a lower bound on the cost
+    to go, the heuristic. Costs count in units, or are floats where `unit` is None.
 
-    `ways` are the transitions whose cheapest way outside is V_min; with a discount that is no lower
-    bound, and 0 is. Traps stay infinite under any heuristic: what enters them is lost and need not
-    be followed.
+    `edges` are the transitions whose cheapest way outside is V_min; with a discount that is no
+    lower bound, and 0 is. Dead ends stay infinite under any heuristic: what enters them need not be
+    followed.
     """
 
     start: Any
@@ -70,7 +70,7 @@ class Walk:
 
     def __init__(
         self,
-        ways: Transitions,
+        edges: Transitions,
         level: IntArray | None,
         unit: Fraction | None,
         heuristic: Heuristic,
@@ -78,22 +78,22 @@ class Walk:
     ) -> None:
         costs: list[Any]
         self.unit: Fraction | None
-        costs, self.unit = integer_costs(ways.cost) if level is None else (level.tolist(), unit)
-        self._least = cheapest_integers(ways, costs)
+        costs, self.unit = integer_costs(edges.cost) if level is None else (level.tolist(), unit)
+        self._heuristic = least_costs_to_go(edges, costs)
         if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
-            self._least = [v if math.isinf(v) else 0 for v in self._least]
+            self._heuristic = [v if math.isinf(v) else 0 for v in self._heuristic]
         if gamma < 1:
-            costs, self.unit = ways.cost.tolist(), None
+            costs, self.unit = edges.cost.tolist(), None
         self._cost = costs
 
-    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
+    def successors(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
         raise NotImplementedError
 
-    def least(self, x: Any) -> Any:
-        return self._least[x]
+    def heuristic(self, x: Any) -> Any:
+        return self._heuristic[x]
 
 
-class ChainWalk(Walk):
+class ChainGraph(SearchGraph):
     """The transitions of a chain; the goal is node n."""
 
     def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
@@ -102,20 +102,22 @@ class ChainWalk(Walk):
         self.least_probability = float(chain.probability.min(initial=1.0))
         if gamma < 1:
             least = discounted_least_cost(chain, gamma)
-            self._least = (least if heuristic == "min" else np.zeros_like(least)).tolist()
+            self._heuristic = (least if heuristic == "min" else np.zeros_like(least)).tolist()
         elif not isinstance(heuristic, str):
             height, up = check_consistent(chain, heuristic).tolist(), 1 + Fraction(ROUNDING)
             assert self.unit is not None
             own = (math.floor(as_fraction(h) * up / self.unit) for h in height)
-            self._least = [v if math.isinf(v) else min(v, h) for v, h in zip(self._least, own)]
+            self._heuristic = [
+                v if math.isinf(v) else min(v, h) for v, h in zip(self._heuristic, own)
+            ]
         self._row_start = chain.row_start.tolist()
         self._transitions = list(zip(chain.target.tolist(), self._cost, chain.probability.tolist()))
 
-    def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
+    def successors(self, x: int) -> Iterable[tuple[int, Any, float]]:
         return self._transitions[self._row_start[x] : self._row_start[x + 1]]
 
 
-class LazyWalk(Walk):
+class LazyGraph(SearchGraph):
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
     policies of the model, hence admissible.
     """
@@ -123,9 +125,9 @@ class LazyWalk(Walk):
     remembers_all = True
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
-        ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+        edges = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
         unit = ssp.cost_unit
-        super().__init__(ways, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
+        super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
         # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
         self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
@@ -134,12 +136,12 @@ class LazyWalk(Walk):
             GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
         )
 
-    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
+    def successors(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
         for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
             yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
 
-    def least(self, x: Any) -> Any:
-        return 0 if x == GOAL else self._least[x[0]]
+    def heuristic(self, x: Any) -> Any:
+        return 0 if x == GOAL else self._heuristic[x[0]]
 
 
 @dataclass
@@ -158,18 +160,18 @@ class Node:
 class QueueSearch:
     """Algorithm 1 with insert-and-group, on a walk."""
 
-    def __init__(self, walk: Walk, request: Request) -> None:
-        self.walk, self.request = walk, request
+    def __init__(self, graph: SearchGraph, request: Request) -> None:
+        self.graph, self.request = graph, request
         self.gamma = request.gamma
         self.head: dict[Any, float] = {}
         self.head_roundings = self.longest = 0
-        self.lost = 0.0
+        self.dead_end_mass = 0.0
         self.expanded = 0
         self._open: dict[tuple[Hashable, Any, int], Node] = {}
         self._truncated: list[Node] = []
         self._heap: list[tuple[Any, Any, int, tuple[Hashable, Any, int]]] = []
         self._tick = itertools.count()
-        self._insert_and_group(walk.start, 0, 0, 2.0**SCALE, 0)
+        self._insert_and_group(graph.start, 0, 0, 2.0**SCALE, 0)
 
     def _insert_and_group(
         self, x: Any, cost: Any, stage: int, probability: float, roundings: int
@@ -181,15 +183,15 @@ class QueueSearch:
             node.roundings = max(node.roundings, roundings) + 1
             node.stage = max(node.stage, stage)
             return
-        least = self.walk.least(x)
+        least = self.graph.heuristic(x)
         if math.isinf(least):
-            self.lost += probability
+            self.dead_end_mass += probability
             return
         self._open[key] = Node(x, cost, stage, probability, roundings)
         order = (
             (cost + least, cost)
             if self.gamma == 1
-            else (_coarse(cost + self.gamma**stage * least), stage)
+            else (_quantised(cost + self.gamma**stage * least), stage)
         )
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
@@ -198,59 +200,59 @@ class QueueSearch:
             math.fsum(
                 node.probability for node in itertools.chain(self._open.values(), self._truncated)
             )
-            + self.lost
+            + self.dead_end_mass
         )
 
-    def run(self, until: float = 0.0) -> End:
+    def run(self, until: float = 0.0) -> StopReason:
         """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until`
         < alpha goes on to that open mass.
         """
         with self.request.monitor:
             return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
-    def _run(self, stop: float) -> End:
+    def _run(self, stop: float) -> StopReason:
         monitor, limit = self.request.monitor, self.request.limit
         pause = self.request.tuning.queue_pause
-        least_mass = negligible(self.request.alpha, self.walk.least_probability)
-        base, since = 2.0**SCALE, 0.0
+        least_mass = truncation_threshold(self.request.alpha, self.graph.least_probability)
+        base, arrived_since = 2.0**SCALE, 0.0
         highest: Any = -math.inf
         while self._heap:
             if monitor.stop:
-                return End.STOPPED
+                return StopReason.STOPPED
             # Look before each new priority: the head is complete up to the highest one so far.
             if self.head and self._heap[0][0] > highest:
-                tail = base - since
+                tail = base - arrived_since
                 if tail <= stop * (1 + 1e-9) or tail < 0.25 * base:
-                    base, since = self.open_mass(), 0.0
+                    base, arrived_since = self.open_mass(), 0.0
                     if base <= stop * (1 + SAME_MASS):
-                        return End.FINISHED
+                        return StopReason.FINISHED
                 if self.expanded > limit:
-                    return End.NODES
+                    return StopReason.NODES
             priority, _, _, key = heapq.heappop(self._heap)
             highest = max(highest, priority)
             node = self._open.pop(key)
-            if node.x == self.walk.goal:
+            if node.x == self.graph.goal:
                 self.head[node.cost] = self.head.get(node.cost, 0.0) + node.probability
                 self.head_roundings = max(self.head_roundings, node.roundings + 1)
                 self.longest = max(self.longest, node.stage)
-                since += node.probability
+                arrived_since += node.probability
                 continue
             if node.probability >= least_mass:
                 self._expand(node)
             else:
                 self._truncated.append(node)
             if self.expanded > 2 * limit + 1000:
-                return End.NODES
+                return StopReason.NODES
             if self.expanded % pause == 0:
                 if self._bytes(node.stage) > self.request.max_bytes:
-                    return End.MEMORY
+                    return StopReason.MEMORY
                 monitor.report(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
-        return End.FINISHED
+        return StopReason.FINISHED
 
     def _expand(self, node: Node) -> None:
         self.expanded += 1
         factor = self.gamma**node.stage if self.gamma < 1 else 1
-        successors = list(self.walk.step(node.x))
+        successors = list(self.graph.successors(node.x))
         roundings = node.roundings + ROW * len(successors) + FIXED + 2
         for x, cost, p in successors:
             self._insert_and_group(
@@ -261,10 +263,10 @@ class QueueSearch:
         """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a
         history as much as it is long.
         """
-        history = 24 * stage if self.walk.remembers_all else 0
+        history = 24 * stage if self.graph.remembers_all else 0
         return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
 
-    def listed(self) -> list[Node]:
+    def remaining(self) -> list[Node]:
         """All that has not arrived: first what is open, then what was truncated."""
         return [*self._open.values(), *self._truncated]
 
@@ -274,47 +276,47 @@ class QueueSearch:
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
         """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their
-        positions in `listed`.
+        positions in `remaining`.
         """
         costs, probabilities, cost_error = self._head()
-        nodes, opened = self.listed(), len(self._open)
-        unit, last = self.walk.unit, max(self.head, default=0)
+        nodes, opened = self.remaining(), len(self._open)
+        unit, last = self.graph.unit, max(self.head, default=0)
         paid: Any = [node.cost for node in nodes]
-        ahead_error = 0.0
+        overshoot_error = 0.0
         if unit is not None:
-            ahead = in_costs([cost - last for cost in paid], unit)
+            overshoot = in_costs([cost - last for cost in paid], unit)
         else:
-            ahead = np.array(paid, dtype=np.float64) - last
-            ahead_error = cost_error * (last + max(paid, default=0.0))
+            overshoot = np.array(paid, dtype=np.float64) - last
+            overshoot_error = cost_error * (last + max(paid, default=0.0))
         opened_mass = OpenMass(
             np.array([node.x for node in nodes], dtype=np.int64)
             if numbered
             else np.arange(len(nodes)),
-            ahead,
+            overshoot,
             np.array([node.probability for node in nodes], dtype=np.float64),
         )
         opened_mass, truncated = unscaled(
-            opened_mass.part(slice(opened)), opened_mass.part(slice(opened, None))
+            opened_mass.selected(slice(opened)), opened_mass.selected(slice(opened, None))
         )
         return SearchResult(
             costs=costs,
             probabilities=probabilities * 2.0**-SCALE,
             open=opened_mass,
             truncated=truncated,
-            lost=self.lost * 2.0**-SCALE,
+            dead_end_mass=self.dead_end_mass * 2.0**-SCALE,
             relative_error=self.relative_error() * (1 + cycle_error / UNIT),
             cost_error=cost_error,
-            ahead_error=ahead_error,
+            overshoot_error=overshoot_error,
             expanded=self.expanded,
         )
 
     def _head(self) -> tuple[FloatArray, FloatArray, float]:
         """Costs as floats, their probabilities, and the relative error of a cost."""
-        exact, unit = sorted(self.head), self.walk.unit
+        exact, unit = sorted(self.head), self.graph.unit
         probabilities = np.array([self.head[cost] for cost in exact], dtype=np.float64)
         if unit is None:
             # Each step rounds, and the powers of the discount are off by as many roundings.
-            longest = max((node.stage for node in self.listed()), default=0)
+            longest = max((node.stage for node in self.remaining()), default=0)
             return (
                 np.array(exact, dtype=np.float64),
                 probabilities,
@@ -330,20 +332,20 @@ class QueueSearch:
         return costs, sums, 10 * UNIT
 
 
-def cheapest_integers(ways: Transitions, cost: list[int]) -> list[Any]:
+def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
     """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
     that is too large for a float, a little less.
 
     Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
     and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
     """
-    coarse = max(1, max(cost, default=0) * (ways.n + 1) >> 52)
+    coarse = max(1, max(cost, default=0) * (edges.n + 1) >> 52)
     down = np.array([c // coarse for c in cost], dtype=np.float64)
-    least = ways.replaced(cost=down, level=None).distances().least
+    least = edges.replaced(cost=down, level=None).distances().least
     return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
 
 
-def _coarse(priority: float) -> float:
+def _quantised(priority: float) -> float:
     """The priority in steps of about 1e-12 of itself.
 
     Discounted costs pile up below a limit, where rounding decides which comes first. A node that

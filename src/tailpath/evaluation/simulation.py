@@ -109,28 +109,31 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     n, seed = check_integer(n, "the number of runs"), check_integer(seed, "the seed")
     if n > MOST_RUNS:
         raise OptionError(f"{n} runs are too many; the most are {MOST_RUNS}")
-    totals = simulate_as(
+    totals = simulate_request(
         ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), RunTuning()
     )
     return shifted_costs(totals, ssp.reduced.cost_unit, ssp.shift)
 
 
-def simulate_as(
+def simulate_request(
     ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: RunTuning
 ) -> FloatArray:
     """`simulate` with everything decided."""
     if isinstance(policy, MixedPolicy):
-        return _toss(
-            policy, n, seed, lambda member, own: simulate_as(ssp, member, n, own, threads, tuning)
+        return _simulate_mixture(
+            policy,
+            n,
+            seed,
+            lambda member, own: simulate_request(ssp, member, n, own, threads, tuning),
         )
     if isinstance(policy, HistoryPolicy):
-        return _walk_functions(ssp, policy, n, seed, tuning.steps)
+        return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
     task = _budget_task(ssp, policy) if isinstance(policy, BudgetPolicy) else None
     if task is None:
         try:
             task = _chain_task(unroll(ssp, policy, max_nodes=tuning.pairs))
         except LimitExceededError:
-            return _walk_functions(ssp, policy, n, seed, tuning.steps)
+            return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
     totals = _walk_all(task, n, seed, threads, tuning)
     costs = (
         totals
@@ -141,7 +144,7 @@ def simulate_as(
     return costs
 
 
-def _toss(
+def _simulate_mixture(
     policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]
 ) -> FloatArray:
     """One coin per run. Every member makes all runs, so that a run depends on its number and the
@@ -273,7 +276,7 @@ def _walk_block(
 # ---------------------------------------------------------------------- step by step
 
 
-def _walk_functions(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
+def _simulate_by_calls(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
     """Runs through the policy's own functions."""
     unit = ssp.cost_unit
     prices = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()

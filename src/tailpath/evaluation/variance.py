@@ -36,9 +36,9 @@ def node_variance(chain: CostChain) -> FloatArray:
     ahead = np.where(proper[chain.source], chain.cost + value[target], 0.0)
     # A step is compared with the mean of its row, which is V_mean but for rounding: what is sure
     # varies by nothing.
-    middle = chain.sums(chain.probability * ahead)
+    row_mean = chain.sums(chain.probability * ahead)
     with np.errstate(over="ignore"):
-        surprise = (ahead - middle[chain.source]) ** 2
+        surprise = (ahead - row_mean[chain.source]) ** 2
     rate = chain.sums(chain.probability * surprise)
     rows = chain.row_start, target, chain.probability, rate
     # Where V_mean was not found by sweeps, changes get small long before values are right.

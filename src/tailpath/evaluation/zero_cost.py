@@ -113,8 +113,8 @@ def _leave(
     np.add.at(leave, exit_[:2], exit_[2])
     longest = int(np.bincount(position[chain.source[of_members]]).max())
     error = (2 * m + 2) * (((ROW + 1) * longest + FIXED + 3) * UNIT + chain.ssp.probability_error)
-    solved, faded = eliminate_dense(walk, leave.sum(axis=1), leave)
-    if not faded and np.isfinite(solved):
+    solved, underflowed = eliminate_dense(walk, leave.sum(axis=1), leave)
+    if not underflowed and np.isfinite(solved):
         error += solved
     elif not eliminated_exits(steps, exit_, leave):
         raise ModelError(

@@ -33,7 +33,7 @@ _BLANK = np.isin(np.arange(256), list(b" \t\r"))
 T = TypeVar("T")
 
 
-class OddError(Exception):
+class IrregularError(Exception):
     """The text is not as expected; a careful reader shall look at it."""
 
 
@@ -45,7 +45,7 @@ def attempt(data: bytes, read: Callable[[], T]) -> T | None:
         return None
     try:
         return read()
-    except (OddError, FormatError, csv.Error, arrow().ArrowException):
+    except (IrregularError, FormatError, csv.Error, arrow().ArrowException):
         return None
 
 
@@ -97,7 +97,7 @@ class Lines:
         lines = self._lines if which.all() else self.chosen(which)
         text = lines.buffers()[2].to_pybytes()
         if "integer" in kinds and (b"0x" in text or b"0X" in text):
-            raise OddError  # which pyarrow would take for a number
+            raise IrregularError  # which pyarrow would take for a number
         integer, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         names, types = (
             [str(position) for position in range(len(kinds))],
@@ -114,7 +114,7 @@ class Lines:
         found = [numbers(c, np.int32) if c.type == integer else words(c) for c in chunks]
         large = any(isinstance(c, np.ndarray) and c.min() < 0 for c in found)  # 2^31 and beyond
         if table.num_rows != len(lines) or large:
-            raise OddError
+            raise IrregularError
         return found
 
     def refuse_quotes(self) -> None:
@@ -123,7 +123,7 @@ class Lines:
         opens, closes = self.text[at[::2] - 1], self.text[at[1::2] + 1]
         fine = np.isin(opens, list(b',\n"')).all() and np.isin(closes, list(b',\n\r"')).all()
         if len(at) % 2 or not fine or np.diff(self.begin).max() > csv.field_size_limit():
-            raise OddError
+            raise IrregularError
 
 
 def pieces(data: bytes, at: int, progress: Progress | None = None) -> Iterator[Lines]:
@@ -134,7 +134,7 @@ def pieces(data: bytes, at: int, progress: Progress | None = None) -> Iterator[L
     while at < last:
         end = last if last - at < _PIECE else data.rfind(b"\n", at, at + _PIECE) + 1
         if end <= at:
-            raise OddError
+            raise IrregularError
         text = np.frombuffer(data, np.uint8, end - at, at)
         yield Lines(text if text[-1] == _NEWLINE else np.append(text, np.uint8(_NEWLINE)))
         at = end

@@ -32,7 +32,7 @@ class Header:
         for text in lines:
             if text == "@placeholders":
                 text = self._read_placeholders(lines)
-            if not self.file.says_something(text):
+            if not self.file.is_content(text):
                 if text.startswith(f"//{MARK} "):
                     self.extras = self.file.extras()
                 continue
@@ -117,7 +117,7 @@ class Header:
             raise self.fail(f"{section} says {text.strip()}, the file has {found}")
 
     @property
-    def deterministic(self) -> bool:
+    def is_dtmc(self) -> bool:
         return self.sections["@type"][0].upper() == "DTMC"
 
     def fail(self, message: str, line: int | None = None) -> FormatError:

@@ -64,8 +64,8 @@ def assembled(header: Header, body: ParsedBody) -> Labelled:
         raise header.fail(f"state {farthest} lies outside 0..{n_states - 1}", line)
     choices_before = np.cumsum(opens, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
-    if header.deterministic and (np.diff(state_choices) > 1).any():
-        raise bulk.OddError  # line by line it was refused before
+    if header.is_dtmc and (np.diff(state_choices) > 1).any():
+        raise bulk.IrregularError  # line by line it was refused before
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     of_choice = np.full(n_choices, -1, dtype=np.int32)

@@ -55,7 +55,7 @@ def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> Label
     return found or Body(header).read()
 
 
-class _Understood(Generic[T]):
+class _ParsedOnce(Generic[T]):
     """Texts by number, and what they say: each is understood once."""
 
     def __init__(self, understand: Callable[[str], T]) -> None:
@@ -81,7 +81,7 @@ class Body:
     def __init__(self, header: Header) -> None:
         self.header, self.file = header, header.file
         self.ends: dict[tuple[float, float], int] = {}
-        self.states, self.actions = _Understood(self._after_state), _Understood(self._action)
+        self.states, self.actions = _ParsedOnce(self._after_state), _ParsedOnce(self._action)
         self.n_states, self.n_choices = 0, 0
 
     def _after_state(self, text: str) -> tuple[Rewards, tuple[str, ...]]:
@@ -165,7 +165,7 @@ class Body:
             if not n_states:
                 raise self.file.fail("an action or a transition before the first state")
             n_choices = 0 if kind == STATE else n_choices + (kind == ACTION or n_choices == 0)
-            if n_choices > 1 and self.header.deterministic:
+            if n_choices > 1 and self.header.is_dtmc:
                 raise self.file.fail("a state of a DTMC has one action")
             kinds.append(kind)
         if not all(colon for _, colon, _ in transitions):
@@ -204,11 +204,11 @@ class Body:
             after_it = lines.text[np.minimum(first + 1, len(lines.text) - 1)]
             is_comment = (byte == ord("/")) & (after_it == ord("/"))
             if not (is_content | is_comment | (byte == ord("\n"))).all():
-                raise bulk.OddError
+                raise bulk.IrregularError
             state = extract(lines.chosen(is_state), _PLAIN_STATE)
             number = bulk.numbers(state.field("number").cast("int64"), np.int64)
             if state.null_count or not np.array_equal(number, n_states + np.arange(len(state))):
-                raise bulk.OddError
+                raise bulk.IrregularError
             n_states += len(state)
             kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
             target, chance = lines.columns(is_transition, ":", ("integer", "word"))
@@ -222,5 +222,5 @@ class Body:
                 )
             )
         if not parts or parts[0].kinds[:1] != STATE:
-            raise bulk.OddError
+            raise bulk.IrregularError
         return self._model(parts)

@@ -92,7 +92,7 @@ class ExplicitFile(TextFile):
             n_blanks = piece.count(ord(" "))
             widths = (width, width + 1) if named else (width,)
             if not np.isin(n_blanks, widths).all():
-                raise bulk.OddError
+                raise bulk.IrregularError
             for n in widths:
                 which = n_blanks == n
                 if which.any():
@@ -105,7 +105,7 @@ class ExplicitFile(TextFile):
                         word[rows] = found[-1].understood(entered)
             parts.append((integers, values[None], word))
         if any(name.split() != [name] for name in names):
-            raise bulk.OddError
+            raise bulk.IrregularError
         first = self.header_line + 1
         lines = range(first, first + sum(len(part[2]) for part in parts))
         return _joined(lines, parts, names, width)

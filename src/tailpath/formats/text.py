@@ -51,9 +51,9 @@ class TextFile:
 
     def rows(self) -> Iterator[str]:
         """Those of them that say something."""
-        return filter(self.says_something, self.lines())
+        return filter(self.is_content, self.lines())
 
-    def says_something(self, text: str) -> bool:
+    def is_content(self, text: str) -> bool:
         """Whether the line that was just read is neither empty nor a comment."""
         if self.comment and text.startswith(self.comment):
             self.comments.append((self.line, text))

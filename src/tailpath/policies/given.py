@@ -14,7 +14,7 @@ import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import answers_confidence, takes_model
+from tailpath.options import rejects_confidence, takes_model
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import (
@@ -31,7 +31,7 @@ from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 
 @takes_model
-@answers_confidence
+@rejects_confidence
 def policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:

@@ -21,9 +21,9 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import (
     alpha_from,
-    answers_confidence,
     check_invertible_alpha,
     each,
+    rejects_confidence,
     same_alpha,
 )
 from tailpath.pictures.notebook import card
@@ -41,7 +41,7 @@ from tailpath.verify.reduction import check_reduction, check_shifts
 LEAST_EVALUATED = 1e-250
 
 
-@answers_confidence
+@rejects_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class _OfBudgets(Record):
     """What both kinds of solution have in common: a policy for every alpha, by its first budget."""
@@ -329,7 +329,7 @@ class _OfBudgets(Record):
         return not self.largest.ssp.signed or self.largest.ssp.reduction.exact
 
 
-@answers_confidence
+@rejects_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution(_OfBudgets):
     """The least CVaR for every `a >= alpha`, with a policy for each.
@@ -455,7 +455,7 @@ class ExactSolution(_OfBudgets):
         )
 
 
-@answers_confidence
+@rejects_confidence
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.

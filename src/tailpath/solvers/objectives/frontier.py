@@ -27,7 +27,7 @@ from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, answers_confidence, takes_model
+from tailpath.options import Progress, rejects_confidence, takes_model
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure, is_cvar
@@ -285,7 +285,7 @@ class Frontier(Shown, Series[Corner]):
 
 
 @takes_model
-@answers_confidence
+@rejects_confidence
 def frontier(
     ssp: SSP,
     measure: Any,

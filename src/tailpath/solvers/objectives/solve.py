@@ -32,7 +32,7 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import answers_confidence, takes_model, warn_of_confidence
+from tailpath.options import rejects_confidence, takes_model, warn_of_confidence
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
@@ -84,7 +84,7 @@ def solve(
 
 
 @takes_model
-@answers_confidence
+@rejects_confidence
 def solve(
     ssp: Any,
     objective: Any,
