@@ -42,7 +42,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record, found_once
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, rejects_confidence, check_alpha, check_amount, takes_model
+from tailpath.options import Progress, check_alpha, check_amount, rejects_confidence, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import both_ways
