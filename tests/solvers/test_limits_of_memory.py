@@ -136,7 +136,10 @@ def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
     ]
     losses = Losses(tp.SSP.from_outcomes(rows, 0, [3]), [tp.Shortfall(0.35).curve])
     assert losses._bounds(0.0, np.ones(1), error_bound) == (0.0, math.inf)
-    # Half of 10^16 steps round for nothing, and then 0.05.
+
+
+def test_a_loss_beyond_a_block_that_is_given_up_has_bounds():
+    """10^16 rounds for nothing, and then 0.05: the lower bound was no number."""
     rows = [("s", "a", "t", 1, 0), ("t", "a", "s", 1 - 1e-16, 0), ("t", "a", "g", 1e-16, 0.05)]
     low, high = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), tp.Shortfall(0.35)).bounds
     assert low == 0 <= high

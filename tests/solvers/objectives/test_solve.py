@@ -241,8 +241,8 @@ def test_optima_under_limits_equal_an_occupation_lp(problem: tuple[Model, list[A
 
 @pytest.mark.parametrize("seed", range(12))
 def test_bounds_under_limits_are_rounded_outwards(seed: int) -> None:
-    """One choice, so that the truth is a sum of decimals: half of the bounds were the value as a
-    float, on the wrong side of it by 1e-15.
+    """One choice, so that the truth is a sum of decimals; the bound above was the value as a float,
+    in five of these below it, by 1e-15.
     """
     draw = random.Random(seed)
     outcomes = [(Fraction(tenths, 10), draw.randint(1, 40)) for tenths in (1, 3, 6)]
