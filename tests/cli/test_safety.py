@@ -100,7 +100,7 @@ def test_control_characters_stay_off_the_terminal(capsys, model):
         ["simulate", "river:4x3", "expected", "--alpha", "0.1", "--runs", "9" * 21],
         ["solve", "river:4x3", "--minimise", "1e400*mean"],
         ["solve", "river:4x3", "--minimise", "late(1e99999999)"],
-        ["solve", "river:4x3", "--minimise", "mean", "--limit", "late(9) <= 1e99999999"],
+        ["solve", "river:4x3", "--minimise", "mean", "--subject-to", "late(9) <= 1e99999999"],
         ["solve", "river:4x3", "--minimise", "1e308 * mean"],
         ["solve", "river:4x3", "--minimise", "mean + 1e308 * cvar(0.1)"],
         ["evaluate", "river:4x3", "expected", "--alpha", "1e-320"],
@@ -228,6 +228,35 @@ def test_json_keeps_all_of_unicode(encoding, model):
     done = subprocess.run([*words, "--json"], env=environment, capture_output=True, check=True)
     assert json.loads(done.stdout.decode(encoding))["start"] == name
     subprocess.run(words, env=environment, capture_output=True, check=True)
+
+
+@pytest.fixture
+def small_files():
+    """A function after which no file may have more than 1,000 bytes, as if the disk were full."""
+    resource = pytest.importorskip("resource", reason="files are limited on Unix only")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("page.html", ["page", "m.json", "--out"]),
+        ("plot.png", ["evaluate", "m.json", "expected", "--alpha", "0.5", "--plot"]),
+        ("plot.pdf", ["compare", "m.json", "--alpha", "0.5", "--plot"]),
+    ],
+)
+def test_what_cannot_be_written_to_its_end_leaves_the_old_file(
+    name, words, capsys, model, small_files
+):
+    assert run(capsys, *words, name).code == 0, "by now everything is compiled"
+    assert pathlib.Path(name).stat().st_size > 1_000
+    pathlib.Path(name).write_text("old")
+    small_files()
+    result = run(capsys, *words, name)
+    assert (result.code, result.err) == (2, f"tailpath: error: {name}: File too large\n")
+    assert pathlib.Path(name).read_text() == "old" and sorted(os.listdir()) == ["m.json", name]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

@@ -238,6 +238,18 @@ def test_what_is_late_is_decided_by_the_costs_as_written():
     assert low <= Fraction(1, 5) <= high
 
 
+@pytest.mark.parametrize("heuristic", ["min", "zero"])
+def test_a_small_excess_over_a_cost_without_a_unit(heuristic):
+    """One run in 200 pays 1e-8 more than 3.14...: the difference of two float sums has half of its
+    digits.
+    """
+    rows = [("s", "g", 0.995, math.pi), ("s", "t", 0.005, math.pi), ("t", "g", 1, 1e-8)]
+    found = tp.evaluate(*chain_of(rows), 0.01, heuristic=heuristic)
+    low, high = found.tail_excess_bounds
+    assert found.engine == "queue" and found.costs.tolist() == [math.pi]
+    assert low <= Fraction(1, 200) / 10**8 <= high < low * (1 + 1e-12)
+
+
 @pytest.mark.parametrize("budget", [0, 3, 40])
 def test_a_budget_policy_that_misses_the_goal_comes_to_an_end(budget):
     """Half of the runs fall into a pit at once, more than alpha: once the budget is spent nothing

@@ -97,6 +97,23 @@ def test_an_axis_takes_no_memory_that_the_file_has_not(shape, tmp_path):
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("name", ["states", "actions"])
+@pytest.mark.parametrize("count", [2**63, 10**400])
+def test_a_count_of_names_that_no_computer_holds(name, count, tmp_path):
+    """In the header of an npz a number stands for names that are numbers from 0 on."""
+    tp.write(by_choice(), tmp_path / "m.npz")
+    with zipfile.ZipFile(tmp_path / "m.npz") as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    header = json.loads(bytes(np.load(tmp_path / "m.npz")["header"]))
+    changed = io.BytesIO()
+    np.save(changed, np.frombuffer(json.dumps({**header, name: count}).encode(), dtype=np.uint8))
+    with zipfile.ZipFile(tmp_path / "n.npz", "w") as archive:
+        for each, content in {**members, "header.npy": changed.getvalue()}.items():
+            archive.writestr(each, content)
+    with pytest.raises(FormatError, match=rf"n\.npz: .*{name}"):
+        tp.read(tmp_path / "n.npz")
+
+
 DRN = """@type: MDP
 @parameters
 
@@ -122,14 +139,18 @@ def test_a_sum_beyond_the_floats_is_refused(tmp_path):
     assert slow == fast and slow.endswith("m.drn: state 0, choice 0 -> 1 costs inf")
 
 
+@pytest.mark.parametrize("ours", [True, False])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_costs_of_other_programs_are_numbers(value, tmp_path):
-    """A UMB file may hold any float."""
+def test_costs_of_other_programs_are_numbers(value, ours, tmp_path):
+    """A UMB file may hold any float, and one that is not ours tells no unit: it was looked for
+    among them.
+    """
     path = tmp_path / "m.umb"
     tp.write(tp.SSP.from_outcomes([("s", "a", "g", 1, 7.25)], "s", ["g"]), path)
     tar, cost = gzip.decompress(path.read_bytes()), struct.pack("<d", 7.25)
-    assert cost in tar
-    path.write_bytes(gzip.compress(tar.replace(cost, struct.pack("<d", value))))
+    assert cost in tar and b'"comment"' in tar
+    tar = tar.replace(cost, struct.pack("<d", value))
+    path.write_bytes(gzip.compress(tar if ours else tar.replace(b"tailpath {", b"somebody {")))
     with pytest.raises(FormatError, match=rf"m\.umb: state 0, choice 0 -> 1 costs {value}"):
         tp.read(path)
 

@@ -172,6 +172,10 @@ def test_pipes_and_devices_are_written_to(tmp_path):
         reading = pool.submit((tmp_path / "p.json").read_bytes)
         write_bytes(str(tmp_path / "p.json"), [b"one ", b"two"])
         assert reading.result(timeout=60) == b"one two"
+        os.mkfifo(tmp_path / "plot.png")
+        reading = pool.submit((tmp_path / "plot.png").read_bytes)
+        draw(tmp_path / "plot.png")  # a writer of pictures goes back in its file
+        assert reading.result(timeout=60).startswith(b"\x89PNG")
     write_bytes("/dev/null", b"x")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
 

@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import gc
 import pickle
+import subprocess
+import sys
 import weakref
 from array import array as typed_array
 
@@ -151,10 +153,11 @@ def outside(tmp_path):
     owner = plain.copy()
     older = owner[:]
     typed, raw = typed_array("d", [1.0, 2.0]), bytearray(plain.tobytes())
-    under = plain.copy()
+    under, inside = plain.copy(), plain.copy()
     return {
         "memmap": (mapped, mapped),
         "masked": (masked, masked.data),
+        "another subclass": (locked(inside.view(np.recarray)), inside),
         "array.array": (typed, typed),
         "memoryview": (memoryview(raw).cast("d"), np.frombuffer(raw, dtype=np.float64)),
         "read-only view": (locked(under[:]), under),
@@ -164,7 +167,15 @@ def outside(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["memmap", "masked", "array.array", "memoryview", "read-only view", "owner with an older view"],
+    [
+        "memmap",
+        "masked",
+        "another subclass",
+        "array.array",
+        "memoryview",
+        "read-only view",
+        "owner with an older view",
+    ],
 )
 def test_a_model_shares_no_memory_that_others_can_write(name, tmp_path):
     costs, writer = outside(tmp_path)[name]
@@ -173,6 +184,34 @@ def test_a_model_shares_no_memory_that_others_can_write(name, tmp_path):
     )
     writer[0] = -7.0
     assert ssp.outcome_cost.tolist() == [1.0, 2.0] and type(ssp.outcome_cost) is np.ndarray
+
+
+CHANGED = """
+import numpy as np
+import tailpath as tp
+
+n = 3_000
+target = np.arange(1, n + 1, dtype=np.int32)
+shown = target[:]
+shown.flags.writeable = False
+first = np.arange(n + 1)
+ssp = tp.SSP(
+    np.append(first, n), first, shown, np.ones(n), np.ones(n), np.zeros(n, dtype=np.int32),
+    first == n, 0, range(n + 1), range(1),
+)
+target[:] = 2**30
+print(tp.evaluate(ssp, tp.MarkovPolicy({s: 0 for s in range(n)}), 0.1).mean)
+"""
+
+
+def test_a_later_change_crashes_no_kernel():
+    """Targets far outside of the model: compiled loops do not look, and the process ended with a
+    segmentation fault.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", CHANGED], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "3000.0\n")
 
 
 def test_masked_entries_are_refused():

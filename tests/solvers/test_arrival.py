@@ -250,16 +250,16 @@ def test_where_floats_are_of_no_help():
     assert tp.given_arrival(ssp).n_choices == n, "nearly sure is not sure"
 
 
-def arms(n, p, share, cost, end):
-    """From a hub one of two arms of n states, each of which goes on with p, or back; the first arm
-    ends at `end`.
+def arms(n, p, share, cost, end, by_step=False):
+    """From a hub one of two arms of n states, each of which goes on with p, or back to the hub, or
+    by one step; the first arm ends at `end`.
     """
     rows = [("hub", "go", ("bad", 0), share, cost), ("hub", "go", ("good", 0), 1 - share, cost)]
     for arm, last in (("bad", end), ("good", "goal")):
         for i in range(n):
             rows += [
                 ((arm, i), "go", (arm, i + 1) if i + 1 < n else last, p, cost),
-                ((arm, i), "go", "hub", 1 - p, cost),
+                ((arm, i), "go", (arm, i - 1) if by_step and i else "hub", 1 - p, cost),
             ]
     return rows
 
@@ -319,6 +319,32 @@ def test_costs_after_more_attempts_than_doubles_count(n, p, share):
     assert costs.std == pytest.approx(float(share * (1 - share)) ** 0.5, rel=1e-9)
     low, high = costs.bounds(1.0)
     assert low <= share <= high and high - low < 1e-8 * share
+
+
+@pytest.mark.parametrize(("n", "p"), [(160, 100), (330, 10), (331, 10), (36, 10**20), (400, 10)])
+def test_walks_at_the_edge_of_the_doubles(n, p):
+    """They go back by one step, so that an attempt gets through with about (p - 1)^-n: where that
+    is a double with few digits, bounds were off by more than they claimed.
+    """
+    share = Fraction(1, min(p, 100))
+    walk = [n, Fraction(1, p), share]
+    free = SSP.from_outcomes(
+        [*arms(*walk, 0, "desk", by_step=True), ("desk", "go", "goal", 1, 1)], "hub", ["goal"]
+    )
+    costs = tp.evaluate(free, {s: "go" for s in free.states if s != "goal"}, float(share))
+    for low, high in (
+        tp.solve_expected(free).bounds,
+        costs.mean_bounds,
+        costs.bounds(1.0),
+        costs.bounds(tp.Late(0)),
+    ):
+        assert low <= share <= high and high - low < 1e-8 * share
+    paid = SSP.from_outcomes(
+        [*arms(*walk, 1, "pit", by_step=True), ("pit", "stay", "pit", 1, 1)], "hub", ["goal"]
+    )
+    low, high = solve_arrival(paid).bounds
+    assert low <= 1 - share <= high and high - low < 1e-10
+    assert "pit" not in tp.given_arrival(paid).states
 
 
 def test_chances_below_the_doubles_are_refused_where_they_matter():

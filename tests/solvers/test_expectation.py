@@ -262,6 +262,17 @@ def test_numbers_at_the_edges_of_the_floats(number):
     assert models.run([number], models.attempt)[0] == []
 
 
+def test_a_cost_met_by_a_product_below_the_floats_counts():
+    """t is met 1e90 times before the goal, and each time 1 is paid with 1e-200: no float holds the
+    probability of paying within one attempt, 1e-400.
+    """
+    rows = [("s", "a", "s", 1, 0), ("s", "a", "t", 1e-200, 0), ("s", "a", "g", 1e-290, 0)]
+    rows += [("t", "a", "u", 1e-200, 1), ("t", "a", "s", 1, 0), ("u", "a", "s", 1, 0)]
+    low, high = tp.solve_expected(tp.SSP.from_outcomes(rows, "s", ["g"])).bounds
+    tiny = Fraction("1e-200")
+    assert low <= 10**90 * tiny / (1 + tiny) <= high < low * (1 + 1e-12)
+
+
 @pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning", "ignore::RuntimeWarning")
 def test_expected_costs_beyond_the_floats_are_refused():
     """1e300 for each of 1e100 steps: floats do not notice, and rationals must say so."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import itertools
 import pathlib
 import pickle
+import random
 from fractions import Fraction
 from typing import Any
 
@@ -236,6 +237,33 @@ def test_limits_that_one_policy_keeps_exactly_are_kept():
 @given(limited())
 def test_optima_under_limits_equal_an_occupation_lp(problem: tuple[Model, list[Any]]) -> None:
     check_limits(*problem)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_bounds_under_limits_are_rounded_outwards(seed: int) -> None:
+    """One choice, so that the truth is a sum of decimals; the bound above was the value as a float,
+    in five of these below it, by 1e-15.
+    """
+    draw = random.Random(seed)
+    outcomes = [(Fraction(tenths, 10), draw.randint(1, 40)) for tenths in (1, 3, 6)]
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", p, cost) for p, cost in outcomes], "s", ["g"])
+    mean, late = (draw.randint(1, 9) / 10 for _ in range(2))
+    low, high = tp.solve(
+        ssp, mean * tp.Mean() + late * tp.Late(7), [tp.Shortfall(3) <= 1000]
+    ).bounds
+    truth = sum(
+        p * (Fraction(repr(mean)) * cost + Fraction(repr(late)) * (cost > 7))
+        for p, cost in outcomes
+    )
+    assert low <= truth <= high < low + 1e-8
+
+
+def test_a_start_that_is_a_goal_keeps_every_limit() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
+    for limits in ([tp.CVaR(0.1) <= 1], [tp.CVaR(0.1) <= 0, tp.Late(3) <= 0.5]):
+        found = tp.solve(ssp, tp.Mean(), limits)
+        assert (found.value, *found.bounds) == (0, 0, 0)
+    assert [(corner.mean, corner.risk) for corner in tp.frontier(ssp, tp.CVaR(0.1))] == [(0, 0)]
 
 
 def test_the_road_back_from_the_mean_to_the_cvar() -> None:
