@@ -33,7 +33,7 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import answers_confidence, check_alpha, check_invertible_alpha, each
+from tailpath.options import check_alpha, check_invertible_alpha, each, takes_alpha
 from tailpath.pictures.style import own_axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -50,7 +50,7 @@ SHORT, LONGEST = 64, 10**7
 NO_BETTER = 1e-15
 
 
-@answers_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class CostBand(Record):
     """What nature can make of the total cost of a policy on a model with intervals.

@@ -14,7 +14,7 @@ import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import answers_confidence
+from tailpath.options import takes_alpha
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import (
@@ -30,7 +30,7 @@ from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 
-@answers_confidence
+@takes_alpha
 def policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:

@@ -229,8 +229,8 @@ def _other(
     missed = case.costs.unreached
     if missed > 0:
         return (
-            f"The policy {name} misses the goal with probability {_number(missed)}, so its mean and its"
-            " CVaR are infinite."
+            f"The policy {name} misses the goal with probability {_number(missed)}, so its mean"
+            " and its CVaR are infinite."
         )
     delivered = case.costs.cvar(alpha)
     over = above(delivered, best.costs.cvar(alpha))

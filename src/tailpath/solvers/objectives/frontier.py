@@ -27,7 +27,7 @@ from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, answers_confidence
+from tailpath.options import Progress, takes_alpha, warn_of_confidence
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure, is_cvar
@@ -284,7 +284,7 @@ class Frontier(Shown, Series[Corner]):
         return f"<Frontier of {self.measure}: {count(len(self.corners), 'corner')}, {ends}>"
 
 
-@answers_confidence
+@takes_alpha
 def frontier(
     ssp: SSP,
     measure: Any,
@@ -341,6 +341,7 @@ def frontier(
             " for the risk; take model.nominal()"
         )
     risk = parse(measure)
+    warn_of_confidence(risk.finest_alpha)
     if ssp.signed:
         return _of_reduced(ssp, risk, tolerance, delta, progress)
     if delta is None:

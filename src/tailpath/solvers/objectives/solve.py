@@ -32,7 +32,7 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import answers_confidence, warn_of_confidence
+from tailpath.options import takes_alpha, warn_of_confidence
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
@@ -83,7 +83,7 @@ def solve(
 ) -> RobustRisk | RiskSolution: ...
 
 
-@answers_confidence
+@takes_alpha
 def solve(
     ssp: Any,
     objective: Any,
@@ -154,6 +154,8 @@ def solve(
             return _against(ssp, goal, tuple(subject_to), delta, nature)
         ssp = ssp.inside
     limits = tuple(parse_limit(limit) for limit in subject_to)
+    for limit in limits:
+        warn_of_confidence(limit.measure.finest_alpha)
     if ssp.signed:
         return _of_reduced(ssp, goal, limits, mix, delta)
     if delta is not None:

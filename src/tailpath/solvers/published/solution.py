@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import answers_confidence, check_alpha
+from tailpath.options import check_alpha, takes_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids, nearest_own
 from tailpath.texts import Table
 
 
-@answers_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomSolution(Record):
     """The result of a published planner: predictions over (state, atom), and a policy.
