@@ -386,7 +386,10 @@ def test_bad_start_and_goals(start, goals, message):
             {"is_goal": [False, True, True]},
             "goal 'b' has choices: goals are absorbing and free, and need none",
         ),
-        ({"state_choices": [0, 3, 3, 3]}, "state 'b' has no choices and is not a goal"),
+        (
+            {"state_choices": [0, 3, 3, 3]},
+            "state 'b' has no choices and is not a goal; give it some, or make it a goal",
+        ),
         ({"choice_outcomes": [0, 3, 3, 5]}, "state 'a', action 'jump' has no outcomes"),
         (
             {"outcome_target": [1, 2, 2, 0, 3]},

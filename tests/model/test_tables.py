@@ -366,11 +366,14 @@ def test_rows_out_of_goals_are_noted(tmp_path):
         "action": ["go"] * 3,
         "cost": [4, 4, 40],
     }
-    note = "runs end at goals: 2 rows that would go on from there are left out"
+    note = (
+        "runs end at goals: 2 rows that would go on from there are left out, and so is 1 state"
+        " behind them"
+    )
     assert note in tp.SSP.from_table(rows, start="a", goals=["b"]).notes
     path = tmp_path / "m.csv"
     path.write_text(
-        "from,to,p,action,cost\na,b,1,go,4\nb,a,0.5,go,4\nb,a,0.5,go,40\n", encoding="utf-8"
+        "from,to,p,action,cost\na,b,1,go,4\nb,a,0.5,go,4\nb,c,0.5,go,40\n", encoding="utf-8"
     )
     assert note in tp.read(path, start="a", goals=["b"]).notes
     kept = tp.SSP.from_table(
