@@ -70,6 +70,14 @@ def confidence_note(alpha: float) -> str | None:
     )
 
 
+def warn_caller(text: str) -> None:
+    """Warn at the line that called the package, however deep inside it this is."""
+    depth = 1
+    while _module(depth).split(".")[0] == "tailpath":
+        depth += 1
+    warnings.warn(text, TailpathWarning, stacklevel=depth + 1)
+
+
 def warn_of_confidence(alpha: float) -> None:
     """Warn the caller of a verb of an alpha that looks like a level of confidence.
 
