@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError, TailpathError, TailpathWarning
 from tests.cli.running import run
 
 ROWS = [
@@ -178,3 +178,15 @@ def test_a_percentage_without_its_sign_is_answered_by_a_hint(capsys):
         tp.CVaR(120)
     found = run(capsys, "solve", "river:5x4", "--alpha", "5")
     assert found.code == 2 and "5 does not lie in (0, 1]; 5 % is 0.05" in found.err
+
+
+def test_refusals_name_kinds_with_their_article():
+    refused = {
+        "cannot make a policy of an int": lambda: tp.policy(SSP, 7),
+        "cannot read an object": lambda: tp.read(object()),
+        "not as an SSP": lambda: tp.compare(SSP, SSP),
+        "not as a list": lambda: tp.compare(SSP, [1]),
+    }
+    for words, verb in refused.items():
+        with pytest.raises(TailpathError, match=words):
+            verb()

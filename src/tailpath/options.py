@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError, TailpathWarning, kind_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
@@ -177,7 +177,7 @@ def check_named(given: Any, what: str) -> Mapping[str, Any]:
     """What is given by name, such as policies; None is nothing."""
     by_name = f"{what} are given by name, {{'mine': ...}}"
     if given is not None and not isinstance(given, Mapping):
-        raise OptionError(f"{by_name}, not as a {type(given).__name__}")
+        raise OptionError(f"{by_name}, not as {kind_of(given)}")
     for value in (given or {}).values():
         if isinstance(value, (str, int)):  # the actions of one policy
             raise OptionError(f"{by_name}, and {value!r} is none")

@@ -139,7 +139,7 @@ def test_graphs():
             lambda: SSP.from_table({"from": [1], "to": [2]}),
             r"^exactly one column must be the cost, the reward or the times, one of cost, time",
         ),
-        (lambda: SSP.from_table(7), r"^cannot read a int as a table"),
+        (lambda: SSP.from_table(7), r"^cannot read an int as a table"),
         (
             lambda: SSP.from_table({**COLUMNS, "cost": [1, 2, 3, -math.inf]}),
             r"^state 'b', action 'wait' -> 'a' costs -inf$",

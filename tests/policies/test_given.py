@@ -232,7 +232,7 @@ def test_solutions():
             lambda a, b, c: None,
             r"^a function that is a policy takes the state, the history or both, not a, b, c$",
         ),
-        (7, r"^cannot make a policy of a int; give a policy, a solution, a mapping"),
+        (7, r"^cannot make a policy of an int; give a policy, a solution, a mapping"),
     ],
 )
 def test_what_is_wrong_is_named_at_once(given, message):
@@ -244,7 +244,7 @@ def test_a_constructor_refuses_what_it_cannot_use():
     with pytest.raises(
         PolicyError,
         match=(
-            r"^a MarkovPolicy is made of a mapping of states to actions, not of a ndarray;"
+            r"^a MarkovPolicy is made of a mapping of states to actions, not of an ndarray;"
             r" tailpath.policy"
         ),
     ):

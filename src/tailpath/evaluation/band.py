@@ -26,6 +26,7 @@ from tailpath.errors import (
     ModelError,
     OptionError,
     PolicyError,
+    kind_of,
 )
 from tailpath.evaluation.harm import Doubtful, harms
 from tailpath.evaluation.product import product_of
@@ -461,7 +462,7 @@ def evaluate_band(
     given = as_policy(model.inside, policy, alpha=alpha)
     if isinstance(given, (HistoryPolicy, MixedPolicy)):
         raise PolicyError(
-            f"a {type(given).__name__} has no chain of finitely many nodes; on a model with"
+            f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
             " intervals evaluate others"
         )
     chain = (

@@ -22,7 +22,7 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.durations import shares_of_law
 from tailpath.texts import count, did_you_mean
 
@@ -318,7 +318,7 @@ def _names(frame: Any) -> list[Any]:
         names = getattr(frame, "columns", None)
     if names is None:
         raise ModelError(
-            f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of"
+            f"cannot read {kind_of(frame)} as a table; give a DataFrame or a dictionary of"
             " columns, or rows to SSP.from_outcomes"
         )
     return list(names)

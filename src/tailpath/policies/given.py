@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import PolicyError
+from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha
 from tailpath.policies.atom_policy import AtomPolicy
@@ -132,7 +132,7 @@ def as_policy(
     if callable(anything):
         return policy_of_callable(ssp, anything)
     raise PolicyError(
-        f"cannot make a policy of a {type(anything).__name__}; give a policy, a solution, a mapping"
+        f"cannot make a policy of {kind_of(anything)}; give a policy, a solution, a mapping"
         " of states to actions, an array with the action of every state, a matrix of"
         " probabilities, a function or an agent"
     )
