@@ -126,6 +126,19 @@ def test_only_what_is_really_compiled_counts():
     assert [run.stdout.split() for run in runs] == [["1", "True"], ["0", "False"]]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "river:5x5"), ("explain", "river:5x5", "expected", "--alpha", "0.05")],
+)
+def test_columns_of_the_shell_are_kept(capsys, monkeypatch, words):
+    """In a pipe, too; without them nothing is cut."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    wide = run(capsys, *words).out
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = run(capsys, *words).out
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
+
+
 def test_alphas_may_be_lists_everywhere():
     ssp = tp.domains.river(rows=6, columns=4)
     alphas = [0.5, 0.1]

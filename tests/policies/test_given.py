@@ -275,10 +275,10 @@ def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
         PolicyError, match=r"^the policy has 3 axes; expected one, .* or two, states by actions$"
     ):
         tp.evaluate(ssp, np.zeros((2, 2, 2)), 0.1)
-    for thing, kind in ((np.zeros(12), "ndarray"), ({}, "dict")):
+    for thing, kind in ((np.zeros(12), "an ndarray"), ({}, "a dict")):
         with pytest.raises(
             tp.TailpathError,
-            match=rf"a {kind} is not a policy yet; tailpath.policy\(ssp, ...\) makes one$",
+            match=rf"{kind} is not a policy yet; tailpath.policy\(ssp, ...\) makes one$",
         ):
             tp.write_policy(thing, tmp_path / "policy.json")
 
