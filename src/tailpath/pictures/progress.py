@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,10 +73,19 @@ def _terminal() -> Callable[[str], None] | None:
         return None
 
     def write(text: str) -> None:
-        sys.stderr.write(CLEAR + text)
+        # A line that goes on below could not be taken back.
+        sys.stderr.write(CLEAR + text[: _columns() - 1])
         sys.stderr.flush()
 
     return write
+
+
+def _columns() -> int:
+    """The width of the terminal behind standard error; where it says none, that of most."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _notebook() -> Callable[[str], None] | None:

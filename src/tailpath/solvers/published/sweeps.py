@@ -62,6 +62,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
+from tailpath.texts import count
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
 #: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
@@ -349,8 +350,8 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
     if not progression.converged:
         warnings.warn(
-            f"no convergence within {progression.sweeps} sweeps: the last one still moved a value"
-            f" by {progression.residual:.3g}, the tolerance is {tolerance:g}",
+            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved a"
+            f" value by {progression.residual:.3g}, the tolerance is {tolerance:g}",
             TailpathWarning,
             stacklevel=4,
         )
