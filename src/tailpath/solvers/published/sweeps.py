@@ -350,8 +350,8 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
     if not progression.converged:
         warnings.warn(
-            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved a"
-            f" value by {progression.residual:.3g}, the tolerance is {tolerance:g}",
+            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved"
+            f" a value by {progression.residual:.3g}, the tolerance is {tolerance:g}",
             TailpathWarning,
             stacklevel=4,
         )
