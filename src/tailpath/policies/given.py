@@ -124,7 +124,8 @@ def as_policy(
             return policy_of_entries(ssp, by_position(ssp, table))
         except PolicyError as error:
             hint = (
-                "; if these are values, not probabilities, say minimise=True or minimise=False"
+                "; if these are values, not probabilities, say minimise=False (more is"
+                " better, as in Q-learning) or minimise=True"
                 if np.ndim(table) == 2
                 else ""
             )
