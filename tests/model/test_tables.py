@@ -170,7 +170,7 @@ def test_options_that_a_table_has_no_use_for():
     with pytest.raises(
         OptionError,
         match=(
-            r"^cannot read a ndarray: give a path, a scheme string, a table, a graph, or an"
+            r"^cannot read an ndarray: give a path, a scheme string, a table, a graph, or an"
             r" environment"
         ),
     ):

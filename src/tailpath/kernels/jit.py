@@ -32,7 +32,7 @@ def _tell_session() -> None:
     """The first use takes seconds: say why, below a notebook's cell or at a prompt."""
     if hasattr(sys, "ps1"):
         text = "tailpath: compiling for the first use, which takes a few seconds"
-        print(text, file=sys.stderr)
+        sys.stderr.write(f"{text}\n")
 
 
 _notes: list[Callable[[], None]] = [_tell_session]

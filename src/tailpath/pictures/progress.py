@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+from tailpath.texts import count
+
 PAUSE = 0.1  # seconds between two updates
 CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
@@ -64,7 +66,7 @@ def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[in
     """
     with progress_line(pause) as update:
         yield lambda steps, reached: update(
-            f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}"
+            f"{what}{': ' if what else ''}{count(steps, 'step')}, at {reached:.6g}"
         )
 
 

@@ -21,7 +21,7 @@ from tailpath.options import check_alpha, takes_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids, nearest_own
-from tailpath.texts import Table
+from tailpath.texts import Table, count
 
 
 @takes_alpha
@@ -108,9 +108,10 @@ class AtomSolution(Record):
         return card("CVaR as a published planner predicts it", [Table((), facts), predicted])
 
     def __repr__(self) -> str:
+        sweeps = f"{count(self.sweeps, 'sweep')}{'' if self.converged else ', not converged'}"
         return (
             f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner"
-            f" {self.inner!r}, {self.sweeps} sweeps{'' if self.converged else ', not converged'}>"
+            f" {self.inner!r}, {sweeps}>"
         )
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:
