@@ -78,12 +78,14 @@ def some(values: Sequence[Any], most: int = 8) -> str:
 
 
 def terminal_width() -> int | None:
-    """The width that a table may take: that of the terminal, if standard output is one, or what
-    `COLUMNS` asks for; into a file or a pipe it goes as wide as it is.
+    """The width that a table may take: that of the terminal, if standard output is one. Into a file
+    or a pipe it goes as wide as it is: `COLUMNS` is often set there by who started the program.
     """
-    terminal = sys.stdout is not None and sys.stdout.isatty()
-    asked = os.environ.get("COLUMNS", "").lstrip("0").isdigit()
-    return shutil.get_terminal_size().columns if terminal or asked else None
+    return (
+        shutil.get_terminal_size().columns
+        if sys.stdout is not None and sys.stdout.isatty()
+        else None
+    )
 
 
 def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
