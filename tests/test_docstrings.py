@@ -156,8 +156,8 @@ def test_the_public_names_are_those_of_the_list():
 
 
 def test_whatever_takes_an_alpha_answers_confidence():
-    # Pictures take what is drawn, and know no options; methods are told what the user was asked.
-    apart = {"plot_tails", "methods.Found", "methods.Method.make"}
+    # Methods are told what the user was asked.
+    apart = {"methods.Found", "methods.Method.make"}
     asked = 0
     for name, thing in PUBLIC.items():
         found = {parameter.name for parameter in parameters(thing) or ()}

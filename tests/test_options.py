@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError, TailpathError, TailpathWarning
 from tests.cli.running import run
 
 ROWS = [
@@ -55,7 +55,8 @@ def test_alphas_that_differ_are_told_apart():
         tp.solve_cvar_exact(SSP, 0.05, weight=0.5).cvar(0.05 * (1 + 1e-8))
 
 
-def test_confidence_is_told_from_tail_mass_in_python():
+def test_confidence_is_told_from_tail_mass_in_python(tmp_path):
+    best, costs = tp.solve_cvar_exact(SSP, 0.05), tp.evaluate(SSP, {"home": "road"}, 0.05)
     note = "alpha is the mass of the worst tail; for 95 % confidence say 0.05"
     for verb in (
         lambda: tp.solve_cvar_exact(SSP, 0.95),
@@ -66,6 +67,20 @@ def test_confidence_is_told_from_tail_mass_in_python():
         lambda: tp.improve(SSP, {"home": "road"}, 0.95),
         lambda: tp.solve(SSP, tp.CVaR(0.95)),
         lambda: tp.solve(SSP, "cvar(95%)", ["late(30) <= 1"]),
+        lambda: tp.solve(SSP, "mean", ["cvar(0.95) <= 100"]),
+        lambda: tp.frontier(SSP, tp.CVaR(0.95)),
+        lambda: tp.evaluate(SSP, {"home": "road"}, "95%"),
+        lambda: tp.page(SSP, alphas=[0.05, 0.95]),
+        lambda: tp.policy(SSP, best, alpha=0.95),
+        lambda: tp.write_policy(best, tmp_path / "best.json", alpha=np.float32(0.95)),
+        lambda: tp.estimate(np.arange(1000.0), 0.95),
+        lambda: tp.plot_tails({"road": costs}, 0.95),
+        lambda: tp.solve_cvar_quantile(SSP, [0.1, 1]).policy(0.95),
+        lambda: tp.solve_cvar_quantile(SSP, [0.1, 1]).cvar(0.95),
+        lambda: tp.solve(SSP, "mean").risk("cvar(0.95)"),
+        lambda: tp.policy(SSP, {"home": "road"}).table(SSP, 0.95),
+        *(partial(verb, 0.95) for verb in (best.policy, best.cvar, best.bounds)),
+        *(partial(verb, 0.95) for verb in (costs.cvar, costs.var, costs.bounds, costs.plot)),
     ):
         with pytest.warns(TailpathWarning, match=note) as found:
             verb()
@@ -180,3 +195,15 @@ def test_a_percentage_without_its_sign_is_answered_by_a_hint(capsys):
         tp.CVaR(120)
     found = run(capsys, "solve", "river:5x4", "--alpha", "5")
     assert found.code == 2 and "5 does not lie in (0, 1]; 5 % is 0.05" in found.err
+
+
+def test_refusals_name_kinds_with_their_article():
+    refused = {
+        "cannot make a policy of an int": lambda: tp.policy(SSP, 7),
+        "cannot read an object": lambda: tp.read(object()),
+        "not as an SSP": lambda: tp.compare(SSP, SSP),
+        "not as a list": lambda: tp.compare(SSP, [1]),
+    }
+    for words, verb in refused.items():
+        with pytest.raises(TailpathError, match=words):
+            verb()

@@ -98,3 +98,12 @@ class TailpathWarning(UserWarning):
     >>> import warnings
     >>> warnings.simplefilter("error", tp.TailpathWarning)
     """
+
+
+def kind_of(value: Any) -> str:
+    """What a refusal says of something of the wrong type: `a list`, `an int`."""
+    name = type(value).__name__
+    # Some are spelled letter by letter: an SSP, an ndarray.
+    spelled = name[:2].isupper() or name == "ndarray"
+    vowels = "AEFHILMNORSXn" if spelled else "AEIOaeio"
+    return f"{'an' if name[0] in vowels else 'a'} {name}"

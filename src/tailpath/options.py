@@ -5,19 +5,21 @@ the processors a verb may use.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import OptionError, TailpathWarning, kind_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
@@ -99,51 +101,49 @@ def _module(depth: int) -> str:
     return str(sys._getframe(depth + 1).f_globals.get("__name__"))
 
 
-def rejects_confidence(verb: Verb) -> Verb:
+def takes_alpha(verb: Verb) -> Verb:
     """Let a verb, or all methods of a class that take an alpha, answer `confidence=` with a
-    sentence.
+    sentence, and warn of an alpha that looks like a confidence.
+
+    What is made of an alpha does not warn; the verbs that it is given to do.
     """
     if isinstance(verb, type):
         for name, method in list(vars(verb).items()):
-            if isinstance(method, FunctionType) and _alpha_of(method) is not None:
-                setattr(verb, name, rejects_confidence(method))
+            if isinstance(method, FunctionType) and _parameter_for_alpha(method) is not None:
+                setattr(verb, name, takes_alpha(method))
         return verb
-    word = _alpha_of(verb)
+    word, names = _parameter_for_alpha(verb), _parameters(verb)
+    position = None if word is None or verb.__name__ == "__init__" else names.index(word)
     instead = "an alpha in the measure" if word is None else f"{word}="
 
     @functools.wraps(verb)
     def checked(*args: Any, **named: Any) -> Any:
-        if "confidence" in named:
+        if "confidence" in named and "confidence" not in names:
             raise OptionError(
                 f"give {instead}, the mass of the worst tail, instead of confidence=: alpha = 1 -"
                 " confidence, so for 95 % confidence it is 0.05"
             )
+        if position is not None:
+            given = args[position] if len(args) > position else named.get(names[position])
+            for alpha in given if isinstance(given, (list, tuple)) else (given,):
+                if isinstance(alpha, (float, np.floating, str)):
+                    with suppress(OptionError):  # the verb refuses what is no alpha
+                        warn_of_confidence(check_alpha(alpha))
         return verb(*args, **named)
 
     return cast(Verb, checked)
 
 
-def _alpha_of(verb: Any) -> str | None:
+def _parameters(verb: Any) -> tuple[str, ...]:
+    """The names of a verb's parameters, in their order."""
+    code = inspect.unwrap(verb).__code__
+    return tuple(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def _parameter_for_alpha(verb: Any) -> str | None:
     """What a verb calls the alpha that it takes; None if it takes none."""
-    code = getattr(verb, "__wrapped__", verb).__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    names = _parameters(verb)
     return next((word for word in ("alphas", "alpha", "a") if word in names), None)
-
-
-def takes_alpha(verb: Method) -> Method:
-    """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
-    word = _alpha_of(verb) or "alpha"
-    position = verb.__code__.co_varnames.index(word)
-
-    @functools.wraps(verb)
-    def checked(*args: Any, **named: Any) -> Any:
-        given = args[position] if len(args) > position else named.get(word)
-        for alpha in given if isinstance(given, (list, tuple)) else (given,):
-            if isinstance(alpha, float):
-                warn_of_confidence(alpha)
-        return verb(*args, **named)
-
-    return rejects_confidence(cast(Method, checked))
 
 
 def takes_model(verb: Method) -> Method:
@@ -201,7 +201,7 @@ def check_named(given: Any, what: str) -> Mapping[str, Any]:
     """What is given by name, such as policies; None is nothing."""
     by_name = f"{what} are given by name, {{'mine': ...}}"
     if given is not None and not isinstance(given, Mapping):
-        raise OptionError(f"{by_name}, not as a {type(given).__name__}")
+        raise OptionError(f"{by_name}, not as {kind_of(given)}")
     for value in (given or {}).values():
         if isinstance(value, (str, int)):  # the actions of one policy
             raise OptionError(f"{by_name}, and {value!r} is none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,8 @@ def test_pictures_are_drawn() -> None:
         and tp.worst_runs(ssp, found, 0.5).plot(ssp) is not None
     )
     for thing in (ssp, found, costs, found.policy(0.1), tp.solve_expected(ssp)):
-        assert "nan" not in thing._repr_html_()
+        # The bytes of a picture, in letters, may spell anything.
+        assert "nan" not in re.sub(r"base64,[\w+/=]*", "", thing._repr_html_())
 
 
 def test_a_page_is_made(tmp_path: Path) -> None:

@@ -74,6 +74,17 @@ def test_alpha_moves_the_numbers_to_the_librarys(browser, tmp_path, river):
         key(browser, "alpha", "ARROW_RIGHT")
 
 
+def test_words_and_table_round_alike(browser, tmp_path):
+    rows = [("home", "road", "work", 0.9, 10), ("home", "road", "work", 0.1, 172.5)]
+    ssp = tp.SSP.from_outcomes([*rows, ("home", "train", "work", 1, 30)], "home", ["work"])
+    opened(browser, tmp_path, ssp, "roads")
+    key(browser, "alpha", "HOME")
+    key(browser, "alpha", "ARROW_RIGHT")
+    row = browser.find_element("css selector", "#numbers tr[data-policy='0']")
+    assert row.find_elements("tag name", "td")[-1].text == "143"
+    assert "there: 143 less" in by_id(browser, "words").text
+
+
 def test_the_budget_slider_moves_the_edges(browser, tmp_path, river):
     opened(browser, tmp_path, river, "river")
     key(browser, "alpha", "END")

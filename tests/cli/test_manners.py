@@ -2,6 +2,7 @@
 package that is not there.
 """
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -124,6 +125,39 @@ def test_only_what_is_really_compiled_counts():
             for _ in range(2)
         ]
     assert [run.stdout.split() for run in runs] == [["1", "True"], ["0", "False"]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("compare", "river:5x5"), ("explain", "river:5x5", "expected", "--alpha", "0.05")],
+)
+def test_results_fit_a_narrow_terminal(capsys, monkeypatch, words):
+    """In a pipe nothing is cut, whatever COLUMNS says."""
+    monkeypatch.setenv("COLUMNS", "60")
+    wide = run(capsys, *words).out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    narrow = run(capsys, *words).out
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_progress_and_warnings_have_lines_of_their_own():
+    """On a terminal a line of progress makes way for a warning."""
+    words = "solve river:5x5 --method quantile --max-sweeps 1 --alpha 0.05"
+    terminal, end = os.openpty()
+    command = [sys.executable, "-m", "tailpath", *words.split()]
+    process = subprocess.Popen(command, stdout=end, stderr=end)
+    os.close(end)
+    said = b""
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while more := os.read(terminal, 1000):
+            said += more
+    os.close(terminal)
+    assert process.wait() == 0
+    assert b"sweep 1, residual" in said, "there was progress"
+    seen = [line.rpartition("\x1b[K")[2] for line in said.decode().split("\n")]
+    (warning,) = (line for line in seen if "no convergence within 1 sweep:" in line)
+    assert warning.startswith("tailpath: warning: ")
 
 
 def test_alphas_may_be_lists_everywhere():

@@ -189,3 +189,15 @@ def test_a_policy_read_back_is_the_same_policy(kind, suffix, tmp_path):
                 assert other.var(alpha) == found.var(alpha)
                 assert other.cvar(alpha) == pytest.approx(found.cvar(alpha), rel=1e-12)
         assert np.array_equal(tp.simulate(model, copy, 500, 1), tp.simulate(ssp, policy, 500, 1))
+
+
+def test_a_memory_that_grows_is_told(monkeypatch):
+    """Somebody who waits for a history is told why, once, at the line that waits."""
+    for module in ("policies.unrolling", "evaluation.queue"):
+        monkeypatch.setattr(f"tailpath.{module}.MANY_PAIRS", 50)
+    ssp = tp.within(tp.domains.river(rows=5, columns=5), 9)
+    east = tp.HistoryPolicy(lambda history: "E")
+    for verb in (tp.unroll, lambda *given: tp.evaluate(*given, 0.05)):
+        with pytest.warns(tp.TailpathWarning, match="more than 50 pairs .* one by one") as found:
+            verb(ssp, east)
+        assert [each.filename for each in found] == [__file__]

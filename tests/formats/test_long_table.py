@@ -249,6 +249,26 @@ def test_roads_need_no_action(table):
     assert tp.solve_expected(ssp).policy.action("a") == "b"
 
 
+def test_what_lies_behind_a_goal_is_left_out(table):
+    text = "from,to,time\n2,1,3\n1,7,4\n7,0,5\n0,9,1\n9,7,1\n7,8,2\n"
+    rows = [line.split(",") for line in text.splitlines()]
+    frame = dict(zip(rows[0], zip(*[map(int, row) for row in rows[1:]])))
+    for source in (table(text), frame):
+        ssp = tp.read(source, goals=[7])
+        assert (ssp.start, ssp.goals) == (2, (7,)) and sorted(ssp.states) == [0, 1, 2, 7, 9]
+        assert tp.solve_expected(ssp).cost() == 7
+        assert (
+            "runs end at goals: 2 rows that would go on from there are left out, and so is 1 state"
+            " behind them" in ssp.notes
+        )
+    counted = tp.read(table("from,a,to,time,count\na,x,b,3,5\nb,x,c,1,2\n"), goals="b")
+    assert list(counted.states) == ["a", "b"]
+    dead = "state 8 has no choices and is not a goal; give it some, or make it a goal"
+    with pytest.raises(FormatError, match=dead):
+        tp.read(table(text), start=8, goals=[7])
+    assert tp.read(table(text), start=8, goals=[7, 8]).goals == (7, 8)
+
+
 def test_start_and_goals_as_options_or_columns(table):
     path = table(OWN)
     given = tp.read(path, start="b", goals=["a", "home"])

@@ -100,6 +100,15 @@ def test_code_is_compiled_once_and_then_loaded(tmp_path):
         assert (told.stdout, told.stderr) == (expected, "")
 
 
+def test_a_session_is_told_that_it_waits_for_the_compiler(tmp_path):
+    """At a prompt or in a notebook, once; not in a program."""
+    program = ONE.replace('jit.when_compiling(lambda: print("compiling"))', "")
+    interactive = f"import sys\nsys.ps1 = '>>> '\n{program}"
+    note = "tailpath: compiling for the first use, which takes a few seconds\n"
+    assert run(tmp_path / "first", program).stderr == ""
+    assert [run(tmp_path / "second", interactive).stderr for _ in range(2)] == [note, ""]
+
+
 def test_kernels_call_kernels(tmp_path):
     (tmp_path / "numbers_of_kernels.py").write_text(NUMBERS)
     (tmp_path / "total.py").write_text(TOTAL)

@@ -226,7 +226,7 @@ def test_options():
     with pytest.raises(
         OptionError,
         match=(
-            r"^a int alone has no start, actions, outcomes, is_goal; give start, actions, outcomes"
+            r"^an int alone has no start, actions, outcomes, is_goal; give start, actions, outcomes"
         ),
     ):
         SSP.from_functions(3)

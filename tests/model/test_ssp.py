@@ -386,7 +386,10 @@ def test_bad_start_and_goals(start, goals, message):
             {"is_goal": [False, True, True]},
             "goal 'b' has choices: goals are absorbing and free, and need none",
         ),
-        ({"state_choices": [0, 3, 3, 3]}, "state 'b' has no choices and is not a goal"),
+        (
+            {"state_choices": [0, 3, 3, 3]},
+            "state 'b' has no choices and is not a goal; give it some, or make it a goal",
+        ),
         ({"choice_outcomes": [0, 3, 3, 5]}, "state 'a', action 'jump' has no outcomes"),
         (
             {"outcome_target": [1, 2, 2, 0, 3]},
@@ -509,6 +512,10 @@ def test_geometry_is_given_by_name():
                 "the geometry places 'halls' and others, none of which the model has; its states"
                 " are 'hall', 'door'"
             ),
+        ),
+        (
+            {"hall": (0, 0), "doors": (0, 1)},
+            "the geometry places 'doors', which the model does not have; did you mean 'door'",
         ),
         ({"hall": 3}, r"state 'hall' lies at 3; expected \(row, column\)"),
         (

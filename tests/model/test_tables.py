@@ -149,7 +149,7 @@ def test_graphs():
             lambda: SSP.from_table({"from": [1], "to": [2]}),
             r"^exactly one column must be the cost, the reward or the times, one of cost, time",
         ),
-        (lambda: SSP.from_table(7), r"^cannot read a int as a table"),
+        (lambda: SSP.from_table(7), r"^cannot read an int as a table"),
         (
             lambda: SSP.from_table({**COLUMNS, "cost": [1, 2, 3, -math.inf]}),
             r"^state 'b', action 'wait' -> 'a' costs -inf$",
@@ -180,7 +180,7 @@ def test_options_that_a_table_has_no_use_for():
     with pytest.raises(
         OptionError,
         match=(
-            r"^cannot read a ndarray: give a path, a scheme string, a table, a graph, or an"
+            r"^cannot read an ndarray: give a path, a scheme string, a table, a graph, or an"
             r" environment"
         ),
     ):
@@ -376,11 +376,14 @@ def test_rows_out_of_goals_are_noted(tmp_path):
         "action": ["go"] * 3,
         "cost": [4, 4, 40],
     }
-    note = "runs end at goals: 2 rows that would go on from there are left out"
+    note = (
+        "runs end at goals: 2 rows that would go on from there are left out, and so is 1 state"
+        " behind them"
+    )
     assert note in tp.SSP.from_table(rows, start="a", goals=["b"]).notes
     path = tmp_path / "m.csv"
     path.write_text(
-        "from,to,p,action,cost\na,b,1,go,4\nb,a,0.5,go,4\nb,a,0.5,go,40\n", encoding="utf-8"
+        "from,to,p,action,cost\na,b,1,go,4\nb,a,0.5,go,4\nb,c,0.5,go,40\n", encoding="utf-8"
     )
     assert note in tp.read(path, start="a", goals=["b"]).notes
     kept = tp.SSP.from_table(

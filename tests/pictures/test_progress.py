@@ -23,6 +23,19 @@ def test_a_terminal_sees_one_line_that_goes_away(monkeypatch):
     assert terminal.getvalue() == "\r\x1b[Ksweep 1\r\x1b[Ksweep 2\r\x1b[K"
 
 
+def test_a_line_ends_where_the_terminal_does(monkeypatch):
+    """What goes on below could not be taken back."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(terminal, "fileno", lambda: 2, raising=False)
+    monkeypatch.setattr(
+        progress.os, "get_terminal_size", lambda _: types.SimpleNamespace(columns=9)
+    )
+    with progress.progress_line(pause=0) as report:
+        report("sweep 1, residual 3")
+    assert terminal.getvalue() == "\r\x1b[Ksweep 1,\r\x1b[K"
+
+
 def test_updates_that_follow_too_soon_are_dropped(monkeypatch):
     terminal = Terminal()
     clock = iter([100.0, 100.0, 100.01, 100.2, 100.2])

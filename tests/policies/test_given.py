@@ -232,7 +232,7 @@ def test_solutions():
             lambda a, b, c: None,
             r"^a function that is a policy takes the state, the history or both, not a, b, c$",
         ),
-        (7, r"^cannot make a policy of a int; give a policy, a solution, a mapping"),
+        (7, r"^cannot make a policy of an int; give a policy, a solution, a mapping"),
     ],
 )
 def test_what_is_wrong_is_named_at_once(given, message):
@@ -244,7 +244,7 @@ def test_a_constructor_refuses_what_it_cannot_use():
     with pytest.raises(
         PolicyError,
         match=(
-            r"^a MarkovPolicy is made of a mapping of states to actions, not of a ndarray;"
+            r"^a MarkovPolicy is made of a mapping of states to actions, not of an ndarray;"
             r" tailpath.policy"
         ),
     ):
@@ -275,10 +275,10 @@ def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
         PolicyError, match=r"^the policy has 3 axes; expected one, .* or two, states by actions$"
     ):
         tp.evaluate(ssp, np.zeros((2, 2, 2)), 0.1)
-    for thing, kind in ((np.zeros(12), "ndarray"), ({}, "dict")):
+    for thing, kind in ((np.zeros(12), "an ndarray"), ({}, "a dict")):
         with pytest.raises(
             tp.TailpathError,
-            match=rf"a {kind} is not a policy yet; tailpath.policy\(ssp, ...\) makes one$",
+            match=rf"{kind} is not a policy yet; tailpath.policy\(ssp, ...\) makes one$",
         ):
             tp.write_policy(thing, tmp_path / "policy.json")
 

@@ -228,11 +228,21 @@ def test_policies_of_every_kind(tmp_path):
     )
 
 
+def test_words_round_halves_as_the_table_does():
+    """Of 142.5 JavaScript makes 143; `tests/browser` looks at the table."""
+    rows = [("home", "road", "work", 0.9, 10), ("home", "road", "work", 0.1, 172.5)]
+    ssp = tp.SSP.from_outcomes([*rows, ("home", "train", "work", 1, 30)], "home", ["work"])
+    told = data_of(tp.page(ssp, policies={"mine": {"home": "road"}}, alphas=[0.1]).html)
+    assert [case["above"] for case in told["cases"][0]] == [142.5, 142.5, 0]
+    assert "costs 30 there: 143 less." in told["words"][0][0]
+    assert told["words"][0][-1].endswith("172.5 in its worst 10 %: 143 above the optimum.")
+
+
 def test_a_policy_that_never_arrives_has_a_page():
     ssp = tp.SSP.from_outcomes([("a", "go", "b", 1, 1), ("a", "turn", "a", 1, 1)], "a", ["b"])
     made = tp.page(ssp, policies={"stubborn": {"a": "turn"}}, alphas=[0.5])
     told = data_of(made.html)
-    assert told["cases"][0][1]["cvar"] is None
+    assert told["cases"][0][1]["cvar"] is None and told["cases"][0][1]["above"] is None
     words = "The policy stubborn misses the goal with probability 1, so its mean and its CVaR are"
     assert any(text.startswith(words) for text in told["words"][0])
 

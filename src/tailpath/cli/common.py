@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 import tailpath
 from tailpath.cli.application import policy_files, print_message
 from tailpath.domains.register import FORMATS, find_domain, schemes
-from tailpath.errors import FormatError, OptionError
+from tailpath.errors import FormatError, OptionError, kind_of
 from tailpath.formats.files import load_json, read_text, refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
@@ -169,7 +169,7 @@ def table_file(path: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise FormatError(f"{path}: {error}") from None
     if not isinstance(found, dict):
-        raise FormatError(f"{path}: this must be a table, not a {type(found).__name__}")
+        raise FormatError(f"{path}: this must be a table, not {kind_of(found)}")
     return found
 
 

@@ -78,7 +78,9 @@ def some(values: Sequence[Any], most: int = 8) -> str:
 
 
 def terminal_width() -> int | None:
-    """The width that a table may take: that of the terminal, if standard output is one."""
+    """The width that a table may take: that of the terminal, if standard output is one. Into a file
+    or a pipe it goes as wide as it is: `COLUMNS` is often set there by who started the program.
+    """
     return (
         shutil.get_terminal_size().columns
         if sys.stdout is not None and sys.stdout.isatty()

@@ -29,6 +29,7 @@ from tailpath.errors import OptionError
 from tailpath.graph import members_of
 from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
 from tailpath.kernels.steps import Steps
+from tailpath.options import takes_alpha
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -37,6 +38,7 @@ FloatArray = NDArray[np.float64]
 LEFT = 0.25
 
 
+@takes_alpha
 @dataclass(frozen=True, eq=False)
 class PartCosts:
     """The costs of a policy, known on every rank.

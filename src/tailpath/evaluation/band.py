@@ -26,6 +26,7 @@ from tailpath.errors import (
     ModelError,
     OptionError,
     PolicyError,
+    kind_of,
 )
 from tailpath.evaluation.harm import Doubtful, harms
 from tailpath.evaluation.product import product_of
@@ -33,7 +34,7 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import check_alpha, check_invertible_alpha, each, rejects_confidence
+from tailpath.options import check_alpha, check_invertible_alpha, each, takes_alpha
 from tailpath.pictures.style import own_axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -50,7 +51,7 @@ SHORT, LONGEST = 64, 10**7
 CONVERGED = 1e-15
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class CostBand(Record):
     """What nature can make of the total cost of a policy on a model with intervals.
@@ -461,7 +462,7 @@ def evaluate_band(
     given = as_policy(model.inside, policy, alpha=alpha)
     if isinstance(given, (HistoryPolicy, MixedPolicy)):
         raise PolicyError(
-            f"a {type(given).__name__} has no chain of finitely many nodes; on a model with"
+            f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
             " intervals evaluate others"
         )
     chain = (

@@ -41,7 +41,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import alpha_from, each, rejects_confidence
+from tailpath.options import alpha_from, each, takes_alpha
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -57,7 +57,7 @@ SHOWN, IN_TAIL = 10, 50
 MOST_DRAWN = 2_000_000
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class CostDistribution(Record):
     """The distribution of the total cost Z of a policy, as `evaluate` found it.

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.options import check_alpha
+from tailpath.options import check_alpha, takes_alpha
 
 #: Fewer runs than this in the tail say nothing about its mean.
 LEAST_TAIL = 30
@@ -87,6 +87,7 @@ class Estimate:
     unreached: float
 
 
+@takes_alpha
 def estimate(
     costs: ArrayLike, alpha: float, confidence: float = 0.95, *, least: float = 0.0
 ) -> Estimate:

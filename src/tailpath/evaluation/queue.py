@@ -49,7 +49,7 @@ from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, inte
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import successors
+from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
 
 GOAL = "goal"
 
@@ -129,6 +129,7 @@ class LazyGraph(SearchGraph):
         unit = ssp.cost_unit
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
+        self._steps = itertools.count()
         # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
         self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
         self.goal = GOAL
@@ -137,6 +138,8 @@ class LazyGraph(SearchGraph):
         )
 
     def successors(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
+        if next(self._steps) == MANY_PAIRS:
+            warn_of_growth()
         for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
             yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
 

@@ -17,12 +17,12 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import each, rejects_confidence
+from tailpath.options import each, takes_alpha
 from tailpath.verify.distribution import Proof
 from tailpath.verify.reduction import check_reduction, check_shifts
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class ShiftedDistribution(CostDistribution):
     """A `CostDistribution` of costs of any sign; every cost is `shift` more than one of `reduced`.

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.errors import FormatError, ModelError, OptionError, kind_of
 from tailpath.formats.files import brief, located
 from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
@@ -224,7 +224,7 @@ def _read_object(source: Any, reading: Reading) -> SSP:
         return IN_MEMORY.read(source, reading)
     if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(
-            f"cannot read a {type(source).__name__}: give a path, a scheme string, a table, a"
+            f"cannot read {kind_of(source)}: give a path, a scheme string, a table, a"
             " graph, or an environment or its dictionary P; SSP.from_outcomes takes rows"
         )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")

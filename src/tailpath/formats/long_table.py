@@ -24,6 +24,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,12 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     notes += found
     mask = ~is_goal[state]
     lost = int(np.count_nonzero(~mask & (chances[-1] > 0) & ((target != state) | (costs != 0))))
-    notes += (left_out_at_goals(lost),) if lost else ()
+    # Behind goals there may be states that no other row names.
+    named = is_goal.copy()
+    named[start] = True
+    named[state[mask]] = True
+    named[target[mask]] = True
+    notes += (left_out_at_goals(lost, int(np.count_nonzero(~named))),) if lost else ()
 
     def where(row: int) -> str:
         return (
@@ -87,10 +93,12 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     refuse_infinite(np.where(mask, costs, 0.0), path, where)
     if not mask.all():
         rows = rows.only(mask)
+    if not named.all():
+        rows = rows.numbered(np.cumsum(named) - 1)
     fields: dict[str, Any] = {
-        "is_goal": is_goal,
-        "start_index": start,
-        "states": states,
+        "is_goal": is_goal[named],
+        "start_index": int(np.count_nonzero(named[:start])),
+        "states": states if named.all() else list(compress(states, named)),
         "actions": actions,
         "exact_unit": table.exact_unit(rows.cost) if rule == CostRule(1, None, {}) else None,
         "notes": notes,

@@ -45,7 +45,7 @@ from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import rejects_confidence
+from tailpath.options import takes_alpha
 from tailpath.policies.given import as_policy, policy_of
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
@@ -54,7 +54,7 @@ FORMAT = "tailpath policy"
 VERSION = 1
 
 
-@rejects_confidence
+@takes_alpha
 def write_policy(policy: Any, path: str | os.PathLike[str], *, alpha: float | None = None) -> None:
     """Write a policy made of tables to a file.
 

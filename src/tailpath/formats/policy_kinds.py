@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
+from tailpath.errors import FormatError, ModelError, OptionError, PolicyError, kind_of
 from tailpath.formats import old_budgets
 from tailpath.formats.files import shorten
 from tailpath.formats.names import (
@@ -136,11 +136,10 @@ def pack(policy: Policy) -> Stored:
         return _pack_mixture(policy)
     if not isinstance(policy, Policy):
         raise OptionError(
-            f"a {type(policy).__name__} is not a policy yet; tailpath.policy(ssp, ...) makes one"
+            f"{kind_of(policy)} is not a policy yet; tailpath.policy(ssp, ...) makes one"
         )
     raise OptionError(
-        f"a {type(policy).__name__} made of functions cannot be saved; only policies made of"
-        " tables can"
+        f"{kind_of(policy)} made of functions cannot be saved; only policies made of tables can"
     )
 
 

@@ -35,6 +35,10 @@ class OutcomeColumns(NamedTuple):
             tuple(chance[mask] for chance in self.chances),
         )
 
+    def numbered(self, number: Array) -> OutcomeColumns:
+        """With other numbers for the states."""
+        return self._replace(state=number[self.state], target=number[self.target])
+
     def extended(
         self, state: Any, action: int, target: Array, cost: float, chance: float
     ) -> OutcomeColumns:

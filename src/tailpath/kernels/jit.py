@@ -26,7 +26,16 @@ FOLDERS = ("dp", "kernels")
 #: Every kernel, as modules were imported.
 KERNELS: list[Kernel] = []
 _LOCK = threading.RLock()
-_notes: list[Callable[[], None]] = []
+
+
+def _tell_session() -> None:
+    """The first use takes seconds: say why, below a notebook's cell or at a prompt."""
+    if hasattr(sys, "ps1"):
+        text = "tailpath: compiling for the first use, which takes a few seconds"
+        sys.stderr.write(f"{text}\n")
+
+
+_notes: list[Callable[[], None]] = [_tell_session]
 _warned: list[Exception] = []
 
 

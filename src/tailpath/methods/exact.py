@@ -11,6 +11,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
 from tailpath.risk.measures import CVaR
 from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
+from tailpath.texts import count
 
 DELTA = Option(
     "delta", str, None, "Round costs to multiples of D; the optimum is then bracketed.", "D"
@@ -55,7 +56,7 @@ def plan(
         policy=solution.policy,
         predict=solution.cvar,
         bounds=solution.bounds,
-        note=f"{len(solution.excess)} budgets"
+        note=count(len(solution.excess), "budget")
         + ("" if delta is None else f", costs rounded up to {delta}"),
         facts={"weight": weight, "delta": delta, **discounted},
         solution=solution,

@@ -16,7 +16,7 @@ from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.solvers.published.quantile import solve_cvar_quantile
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
-from tailpath.texts import name
+from tailpath.texts import count, name
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option(
@@ -115,7 +115,7 @@ def plan(
     }
     if solution.linear_programs:
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
-    note = f"{which}, {solution.sweeps} sweeps"
+    note = f"{which}, {count(solution.sweeps, 'sweep')}"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
 
 

@@ -19,6 +19,7 @@ from tailpath.solvers.related.layers import cvar_by_layers
 from tailpath.solvers.related.nested import solve_nested_cvar
 from tailpath.solvers.related.pareto import solve_by_pareto_sets
 from tailpath.solvers.related.surrogate import solve_surrogate
+from tailpath.texts import count
 
 #: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
 FEW = 1 / 10
@@ -45,7 +46,7 @@ def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
     return _by_alpha(
         lambda a: (float(solved(a).value[ssp.start_index]), solved(a).policy),
         alpha,
-        f"CVaR taken anew at every step, {sweeps} sweeps",
+        f"CVaR taken anew at every step, {count(sweeps, 'sweep')}",
         {"sweeps": sweeps},
     )
 

@@ -68,7 +68,10 @@ def check_structure(ssp: SSP) -> None:
         raise ModelError("the geometry needs a row, a column and a kind per state")
     choices_of = np.diff(offsets)
     for state in first_of((choices_of == 0) & ~ssp.is_goal):
-        raise ModelError(f"state {ssp.states[state]!r} has no choices and is not a goal")
+        raise ModelError(
+            f"state {ssp.states[state]!r} has no choices and is not a goal; give it some, or make"
+            " it a goal"
+        )
     for state in first_of((choices_of > 0) & ssp.is_goal):
         raise ModelError(
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"

@@ -29,6 +29,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
+from tailpath.texts import count
 
 Model = TypeVar("Model", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
@@ -213,8 +214,8 @@ def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Ite
         yield f"the costs of step t are multiplied by {float(factor):g}^t"
     what = "never arrives" if price is None else f"pays {float(price):g}"
     yield (
-        f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps"
-        " taken)"
+        f"a run that has not arrived after {count(steps, 'step')} {what}; states are pairs (state,"
+        " steps taken)"
     )
 
 

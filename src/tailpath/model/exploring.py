@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.builders import ModelArrays, Name, Numbering
 from tailpath.options import Progress
 from tailpath.texts import named_parts
@@ -40,8 +40,7 @@ class Functions(NamedTuple):
         if not any(functions):
             missing = [name for name in cls._fields if not hasattr(start, name)]
             if missing:
-                kind = type(start).__name__
-                raise OptionError(f"a {kind} alone has no {', '.join(missing)}; {USE}")
+                raise OptionError(f"{kind_of(start)} alone has no {', '.join(missing)}; {USE}")
             first = start.start() if callable(start.start) else start.start
             return cls(first, start.actions, start.outcomes, start.is_goal)
         for name, function in zip(cls._fields[1:], functions):

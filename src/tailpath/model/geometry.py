@@ -9,10 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.options import check_integer
+from tailpath.texts import did_you_mean
+
+#: Names that are compared with others, which takes long.
+MOST_COMPARED = 100
 
 
 @dataclass(frozen=True)
@@ -78,5 +83,17 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
             f"the geometry places {shown!r} and others, none of which the model has; its states are"
             f" {known}"
         )
+    _refuse_misspelled(cells, states)
     size = 1 + max(cell[0] for cell in cells.values()), 1 + max(cell[1] for cell in cells.values())
     return Geometry(*size, *(tuple(cell[k] for cell in found) for k in range(3)))  # type: ignore[arg-type]
+
+
+def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> None:
+    """Refuse a text that is no state but nearly that of one without a cell."""
+    known = set(states)
+    missing = [state for state in states if isinstance(state, str) and state not in cells]
+    unknown = (name for name in cells if isinstance(name, str) and name not in known)
+    for name in islice(unknown, MOST_COMPARED if missing else 0):
+        hint = did_you_mean(name, missing[:MOST_COMPARED])
+        if hint:
+            raise ModelError(f"the geometry places {name!r}, which the model does not have{hint}")

@@ -22,7 +22,7 @@ from shlex import quote
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.durations import shares_of_law
 from tailpath.texts import count, did_you_mean
 
@@ -208,20 +208,30 @@ def outcomes_of_table(
         notes.append(f"columns that were not read: {', '.join(others)}")
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
+    remaining = [row for row in rows if row[0] not in ends]
     lost = [row for row in rows if row[0] in ends and not (row[2] == row[0] and row[4] == 0)]
     if lost:
-        notes.append(left_out_at_goals(len(lost)))
+        notes.append(left_out_at_goals(len(lost), len(_named(rows) - _named(remaining) - ends)))
     first = _start(rows, columns.get("start"), start, notes)
-    remaining = [row for row in rows if row[0] not in ends]
     return OutcomeRows(remaining, first, found_goals, tuple(notes), counted)
 
 
-def left_out_at_goals(rows: int) -> str:
-    """The note about rows that lead out of goals."""
+def _named(rows: Iterable[Sequence[Any]]) -> set[Any]:
+    """The states that some rows name."""
+    return {row[k] for row in rows for k in (0, 2)}
+
+
+def left_out_at_goals(rows: int, states: int) -> str:
+    """The note about rows that lead out of goals, and states that nothing else leads to."""
+    behind = f", and so {_are(states)} {count(states, 'state')} behind them" if states else ""
     return (
         f"runs end at goals: {count(rows, 'row')} that would go on from there"
-        f" {'is' if rows == 1 else 'are'} left out"
+        f" {_are(rows)} left out{behind}"
     )
+
+
+def _are(amount: int) -> str:
+    return "is" if amount == 1 else "are"
 
 
 def _row_per_time(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -313,7 +323,7 @@ def _names(frame: Any) -> list[Any]:
         names = getattr(frame, "columns", None)
     if names is None:
         raise ModelError(
-            f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of"
+            f"cannot read {kind_of(frame)} as a table; give a DataFrame or a dictionary of"
             " columns, or rows to SSP.from_outcomes"
         )
     return list(names)

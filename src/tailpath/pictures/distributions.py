@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.options import takes_alpha
 from tailpath.pictures.style import look, own_axes, without_mathematics
 
 #: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
@@ -128,6 +129,7 @@ def _note_tail(distribution: Distribution, shown: int, right: float, ax: Any) ->
     ax.axvspan(last, right, zorder=0, label=label, **drawn)
 
 
+@takes_alpha
 def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
     """Draw P(Z > z) of several policies on a logarithmic axis, each with its VaR and CVaR.
 

@@ -37,10 +37,10 @@ def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], f
             key=lambda state: np.mean([y[before] for before in from_.get(state, ())] or [0.0])
         )
         for rank, state in enumerate(members):
-            x[state] = 1.0 + 2.2 * position
+            x[state] = 0.9 + 2.2 * position
             # A little off the line, so that arrows along a row do not cover each other.
-            y[state] = 0.6 + (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (position % 2)
-    return x, y, 2.0 + 2.2 * last, 1.7 + 1.8 * float(tallest)
+            y[state] = (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (position % 2)
+    return x, y, 1.8 + 2.2 * last, 0.25 + 1.8 * float(tallest)
 
 
 def _columns(ssp: Any, shown: NDArray[np.bool_]) -> list[int]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
+
+from tailpath.texts import count
 
 PAUSE = 0.1  # seconds between two updates
 CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
@@ -63,7 +66,7 @@ def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[in
     """
     with progress_line(pause) as update:
         yield lambda steps, reached: update(
-            f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}"
+            f"{what}{': ' if what else ''}{count(steps, 'step')}, at {reached:.6g}"
         )
 
 
@@ -72,10 +75,19 @@ def _terminal() -> Callable[[str], None] | None:
         return None
 
     def write(text: str) -> None:
-        sys.stderr.write(CLEAR + text)
+        # A line that goes on below could not be taken back.
+        sys.stderr.write(CLEAR + text[: _columns() - 1])
         sys.stderr.flush()
 
     return write
+
+
+def _columns() -> int:
+    """The width of the terminal behind standard error; where it says none, that of most."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _notebook() -> Callable[[str], None] | None:

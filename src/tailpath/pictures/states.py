@@ -72,10 +72,10 @@ def plot_states(
     else:
         shown = range(ssp.n_states) if states is None else states
         x, y, width, height = layers(ssp, shown)
-        ax = own_axes(ax, min(1.2 * width, 12.0), min(1.0 * height + 0.5, 9.0))
+        ax = own_axes(ax, min(1.2 * width, 12.0), min(1.0 * height + 0.3, 9.0))
         _draw_graph(ssp, shown, choices, strength, ax, (np.array(x), np.array(y)))
         _draw_nodes(ssp, shown, choices, heat, ax, (np.array(x), np.array(y)), heat_label)
-        ax.set(xlim=(-0.2, width + 0.2), ylim=(height, 0))
+        ax.set(xlim=(0, width), ylim=(height, 0))
         ax.set_axis_off()
     ax.set_title(without_mathematics(title), fontsize=11)
     return ax

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import OptionError, PolicyError
+from tailpath.errors import OptionError, PolicyError, kind_of
 from tailpath.graph import Array, FloatArray, IntArray, first_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.atoms import Grids, checked_atoms
@@ -114,7 +114,7 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
     nearest.
     """
     if not isinstance(grids, Grids):
-        raise PolicyError(f"grids must be Grids, not a {type(grids).__name__}")
+        raise PolicyError(f"grids must be Grids, not {kind_of(grids)}")
     own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
     if (
         own.ndim != 2
@@ -191,5 +191,5 @@ def _check_shape(array: Array, what: str, shape: tuple[int, ...]) -> None:
 
 def _model(ssp: Any) -> SSP:
     if not isinstance(ssp, SSP):
-        raise PolicyError(f"a table policy needs its model, not a {type(ssp).__name__}")
+        raise PolicyError(f"a table policy needs its model, not {kind_of(ssp)}")
     return ssp

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MOST_CELLS, card
@@ -129,7 +129,7 @@ def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:
     """The budget in every state, in units."""
     if not isinstance(policy, BudgetPolicy):
         raise OptionError(
-            f"a {type(policy).__name__} does not look at the budget left; draw it without one"
+            f"{kind_of(policy)} does not look at the budget left; draw it without one"
         )
     if policy.ssp.signed:
         by_state = (budget - policy.ssp.reduction.values) / float(policy.unit) + policy.deadline

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import PolicyError
+from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import rejects_confidence, takes_model
+from tailpath.options import takes_alpha, takes_model
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import (
@@ -31,7 +31,7 @@ from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 
 @takes_model
-@rejects_confidence
+@takes_alpha
 def policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:
@@ -125,7 +125,8 @@ def as_policy(
             return policy_of_entries(ssp, by_position(ssp, table))
         except PolicyError as error:
             hint = (
-                "; if these are values, not probabilities, say minimise=True or minimise=False"
+                "; if these are values, not probabilities, say minimise=False (more is"
+                " better, as in Q-learning) or minimise=True"
                 if np.ndim(table) == 2
                 else ""
             )
@@ -133,7 +134,7 @@ def as_policy(
     if callable(anything):
         return policy_of_callable(ssp, anything)
     raise PolicyError(
-        f"cannot make a policy of a {type(anything).__name__}; give a policy, a solution, a mapping"
+        f"cannot make a policy of {kind_of(anything)}; give a policy, a solution, a mapping"
         " of states to actions, an array with the action of every state, a matrix of"
         " probabilities, a function or an agent"
     )

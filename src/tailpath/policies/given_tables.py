@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import PolicyError
+from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.policies.decisions import (
@@ -137,7 +137,7 @@ def greedy_policy(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
             table = by_state
     if not isinstance(table, (Mapping, np.ndarray, list, tuple)):
         raise PolicyError(
-            f"cannot read a {type(table).__name__} as a Q-table; give an array or a mapping of"
+            f"cannot read {kind_of(table)} as a Q-table; give an array or a mapping of"
             " states to values"
         )
     if isinstance(table, np.ndarray) and table.ndim != 2:

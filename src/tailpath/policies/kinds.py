@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from tailpath.errors import PolicyError
+from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
@@ -53,10 +53,9 @@ class MarkovPolicy(Kind):
 
     def __post_init__(self) -> None:
         if not isinstance(self.decisions, Mapping):
-            kind = type(self.decisions).__name__
             raise PolicyError(
-                f"a MarkovPolicy is made of a mapping of states to actions, not of a {kind};"
-                " tailpath.policy(ssp, ...) takes it"
+                "a MarkovPolicy is made of a mapping of states to actions, not of"
+                f" {kind_of(self.decisions)}; tailpath.policy(ssp, ...) takes it"
             )
         object.__setattr__(self, "decisions", dict(self.decisions))
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, rejects_confidence
+from tailpath.options import Progress, takes_alpha
 from tailpath.policies.running import Runs
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def _drawing() -> Any:
     return drawing
 
 
-@rejects_confidence
+@takes_alpha
 class Kind(Record, Runs, Policy):
     """What the package's own kinds have besides the three functions."""
 

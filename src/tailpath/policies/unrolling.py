@@ -27,7 +27,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import takes_model
+from tailpath.options import takes_model, warn_caller
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import borders_of
 from tailpath.policies.budget import BudgetPolicy
@@ -40,6 +40,8 @@ from tailpath.policies.policy import Policy
 NO_MEMORIES, NO_LEVELS = Memories(1), np.empty(0, dtype=np.int64)
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
+#: Pairs that are met one by one before somebody who waits is told why.
+MANY_PAIRS = 200_000
 
 
 @takes_model
@@ -262,6 +264,14 @@ def _too_many(most: int, question: str = "") -> LimitExceededError:
     )
 
 
+def warn_of_growth() -> None:
+    """Tell somebody who waits for a memory that grows."""
+    warn_caller(
+        f"the policy meets more than {MANY_PAIRS} pairs of state and memory, one by one, which may"
+        " take minutes: a memory that forgets (MemoryPolicy) takes less; Ctrl-C stops it"
+    )
+
+
 def successors(
     ssp: SSP, policy: Policy, state: int, memory: Any
 ) -> Iterator[tuple[int, Any, int, float]]:
@@ -289,6 +299,7 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
         pairs[ssp.start_index, policy.start(ssp.start)] = 0
     edges: list[tuple[int, float, int]] = []
     row_start, queue = [0], list(pairs)
+    told = False
     for state, memory in queue:  # grows while it is read
         for next_state, after, outcome, p in successors(ssp, policy, state, memory):
             to = -1
@@ -303,6 +314,9 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
             edges.append((to, p, outcome))
         if len(pairs) > max_nodes:
             raise _too_many(max_nodes, "; does its memory end?")
+        if not told and len(pairs) > MANY_PAIRS:
+            told = True
+            warn_of_growth()
         row_start.append(len(edges))
     # Goals are one node, the last.
     target = np.array([len(pairs) if to < 0 else to for to, _, _ in edges], dtype=np.int32)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.model.potential import less
-from tailpath.options import check_alpha, check_amount, check_invertible_alpha, rejects_confidence
+from tailpath.options import check_alpha, check_amount, check_invertible_alpha, takes_alpha
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Measure, parse_number_or_percent
 
@@ -46,7 +46,7 @@ class Mean(Located):
         return float(low), float(high)
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True)
 class CVaR(Located):
     """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
@@ -86,7 +86,7 @@ class CVaR(Located):
         return float(low), float(high)
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True)
 class VaR(Located):
     """The least cost that is exceeded with probability `alpha` at most.

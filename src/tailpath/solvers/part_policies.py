@@ -25,7 +25,7 @@ from tailpath.graph import IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_integer, check_invertible_alpha
+from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 
@@ -33,6 +33,7 @@ from tailpath.policies.kinds import MarkovPolicy
 Gathered = TypeVar("Gathered", BudgetPolicy, MarkovPolicy)
 
 
+@takes_alpha
 @dataclass(frozen=True, eq=False)
 class InParts(Generic[Gathered]):
     """What all policies of a model in parts can do."""

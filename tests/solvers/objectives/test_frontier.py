@@ -153,3 +153,12 @@ def test_refusals() -> None:
     ):
         with pytest.raises(OptionError):
             tp.frontier(ssp, measure)
+
+
+def test_it_tells_how_far_it_has_come():
+    told = []
+    found = tp.frontier(
+        tp.read("river:5x5"), "cvar(0.05)", progress=lambda *given: told.append(given)
+    )
+    tables, pieces = zip(*told)
+    assert list(tables) == sorted(tables) and tables[-1] > 0 and max(pieces) >= len(found) - 1

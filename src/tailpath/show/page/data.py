@@ -32,7 +32,7 @@ from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.show.page.scene import scene_of
-from tailpath.show.page.sentences import sentences
+from tailpath.show.page.sentences import above, sentences
 from tailpath.show.runs import worst_runs
 from tailpath.show.traces import Trace, WorstRuns
 from tailpath.solvers.exact.solver import solve_cvar_exact
@@ -107,7 +107,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
     predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
     described = [
-        [_described(ssp, case, alpha, shown, tables) for case in row]
+        [_described(ssp, case, row[-1].costs.cvar(alpha), alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
     names = [subject.name for subject in subjects]
@@ -266,10 +266,15 @@ def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
 
 
 def _described(
-    ssp: SSP, case: Case, alpha: float, shown: Sequence[int], tables: dict[str, tuple[int, Any]]
+    ssp: SSP,
+    case: Case,
+    least: float,
+    alpha: float,
+    shown: Sequence[int],
+    tables: dict[str, tuple[int, Any]],
 ) -> dict[str, Any]:
-    """A case, with the number of its table of decisions, which is added to `tables` if
-    it is new.
+    """A case, how far it lies above the least CVaR, and the number of its table of decisions,
+    which is added to `tables` if it is new.
     """
     costs = case.costs
     # Beyond these a run that will arrive looks like those that never do.
@@ -281,6 +286,7 @@ def _described(
         "mean": costs.mean,
         "var": costs.var(alpha),
         "cvar": costs.cvar(alpha),
+        "above": above(costs.cvar(alpha), least),
         "memory": getattr(case.policy, "budget", getattr(case.policy, "start_atom", 0)),
         "costs": costs.costs[:known:step].tolist(),
         "tails": costs.tails[:known:step].tolist(),

@@ -18,7 +18,7 @@ from tailpath.formats.files import refuse_unwritable, write_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
-from tailpath.options import check_alphas, check_named, rejects_confidence, takes_model
+from tailpath.options import check_alphas, check_named, takes_alpha, takes_model
 from tailpath.show.page.band import band_page
 from tailpath.show.page.data import ALPHAS, Asked, Update, page_data, silent
 from tailpath.texts import name as name_in_words
@@ -56,7 +56,7 @@ class Page(Record):
 
 
 @takes_model
-@rejects_confidence
+@takes_alpha
 def page(
     ssp: SSP | IntervalSSP,
     path: str | os.PathLike[str] | None = None,

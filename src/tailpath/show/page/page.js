@@ -233,11 +233,10 @@ function drawCharts() {
 function drawNumbers() {
   const alpha = D.alphas[state.alpha];
   const head = node("tr", {}, ...["policy" + (D.costs ? `, costs in ${D.costs}` : ""), "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
-  const best = D.cases[state.alpha][LAST].cvar;
   const rows = D.cases[state.alpha].map((each, k) => {
     const box = node("span", { class: "swatch" });
     box.style.background = COLOURS[k];
-    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, each.cvar === null ? "∞" : each.cvar - best <= 1e-8 * best ? "0" : number(each.cvar - best, 3)));
+    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, number(each.above, 3)));
     if (k === state.policy) line.className = "chosen";
     return line;
   });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,12 +90,23 @@ def _terrain(ssp: SSP) -> list[str]:
     return [f"The map: {'; '.join(parts)}. A run begins at {name_in_words(ssp.start)}."]
 
 
+def _number(value: float, digits: int = 3) -> str:
+    """Of nine digits, halves away from 0, as `page.js` rounds: words and tables agree."""
+    rounding = Context(digits, ROUND_HALF_UP)
+    return f"{float(rounding.create_decimal(f'{value:.9g}')):.{digits}g}"
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %"
+    return f"{_number(100 * share)} %"
 
 
 def _amount(cost: float, unit: str, digits: int = 4) -> str:
-    return f"{cost:.{digits}g} {unit}".rstrip()
+    return f"{_number(cost, digits)} {unit}".rstrip()
+
+
+def above(cost: float, best: float) -> float:
+    """How far a cost lies above the least one; 0 where floats cannot tell them apart."""
+    return cost - best if cost - best > SAME * abs(best) else 0.0
 
 
 def _costs(alpha: float, average: Case, best: Case, unit: str) -> str:
@@ -104,11 +116,12 @@ def _costs(alpha: float, average: Case, best: Case, unit: str) -> str:
         f"The average-best policy costs {_amount(mean, unit)} on average, "
         f"and {_amount(tail, unit)} on average in its worst {_percent(alpha)} of runs. "
     )
-    if tail - safe_tail <= SAME * abs(tail):
+    saved = above(tail, safe_tail)
+    if not saved:
         return text + "No policy does better in the worst runs."
     return (
         text + f"The optimal policy for this alpha costs {_amount(safe_tail, unit)} there:"
-        f" {_amount(tail - safe_tail, unit, 3)} less. The price is"
+        f" {_amount(saved, unit, 3)} less. The price is"
         f" {_amount(safe_mean - mean, unit, 3)} more on average: {_amount(safe_mean, unit)}."
     )
 
@@ -126,9 +139,9 @@ def _parting(ssp: SSP, alpha: float, first: Parting) -> str:
     )
     if first.first_cvar is not None and first.second_cvar is not None:
         text += (
-            f"From there the first costs {first.first_mean:.4g} on average and"
-            f" {first.first_cvar:.4g} in the worst {_percent(alpha)}, the second"
-            f" {first.second_mean:.4g} and {first.second_cvar:.4g}."
+            f"From there the first costs {_number(first.first_mean, 4)} on average and"
+            f" {_number(first.first_cvar, 4)} in the worst {_percent(alpha)}, the second"
+            f" {_number(first.second_mean, 4)} and {_number(first.second_cvar, 4)}."
         )
     return text
 
@@ -166,7 +179,7 @@ def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
     setbacks = sum(max(row.setback, 0.0) for row in worst.blame)
     text = (
         f"Runs of {title} policy that cost more than {worst.var:g}, its VaR, have a probability of"
-        f" {worst.chance:.3g}. "
+        f" {_number(worst.chance)}. "
     )
     if ssp.geometry is not None:
         by_kind: dict[str, float] = {}
@@ -198,7 +211,7 @@ def _ground(ssp: SSP, average: Policy, best: Policy) -> str:
         of = np.array(ssp.geometry.kind, dtype=object)[chain.state]
         steps.append({kind: float(visits[of == kind].sum()) for kind in kinds})
     parts = [
-        f"{steps[0][kind]:.3g} and {steps[1][kind]:.3g} on {kind}"
+        f"{_number(steps[0][kind])} and {_number(steps[1][kind])} on {kind}"
         for kind in kinds
         if max(steps[0][kind], steps[1][kind]) >= 0.005
     ]
@@ -216,11 +229,11 @@ def _other(
     missed = case.costs.unreached
     if missed > 0:
         return (
-            f"The policy {name} misses the goal with probability {missed:.3g}, so its mean and its"
-            " CVaR are infinite."
+            f"The policy {name} misses the goal with probability {_number(missed)}, so its mean"
+            " and its CVaR are infinite."
         )
     delivered = case.costs.cvar(alpha)
-    over = delivered - best.costs.cvar(alpha)
+    over = above(delivered, best.costs.cvar(alpha))
     prediction = (
         ""
         if predicted is None
@@ -236,6 +249,6 @@ def _other(
     )
     return text + (
         ", no more than the optimal policy."
-        if over <= SAME * abs(delivered)
+        if not over
         else f": {_amount(over, unit, 3)} above the optimum."
     )

@@ -19,13 +19,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
-from tailpath.options import (
-    alpha_from,
-    check_invertible_alpha,
-    each,
-    rejects_confidence,
-    same_alpha,
-)
+from tailpath.options import alpha_from, check_invertible_alpha, each, same_alpha, takes_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
@@ -41,7 +35,7 @@ from tailpath.verify.reduction import check_reduction, check_shifts
 LEAST_EVALUATED = 1e-250
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class _OfBudgets(Record):
     """What both kinds of solution have in common: a policy for every alpha, by its first budget."""
@@ -329,7 +323,7 @@ class _OfBudgets(Record):
         return not self.largest.ssp.signed or self.largest.ssp.reduction.exact
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution(_OfBudgets):
     """The least CVaR for every `a >= alpha`, with a policy for each.
@@ -455,7 +449,7 @@ class ExactSolution(_OfBudgets):
         )
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.

@@ -12,6 +12,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
+from tailpath.options import warn_of_confidence
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Limit, Measure
@@ -81,6 +82,7 @@ class RiskSolution(Shown):
         30.0
         """
         asked = parse(measure)
+        warn_of_confidence(asked.finest_alpha)
         return asked(self.costs_for(asked))
 
     def costs_for(self, *measures: Any) -> CostDistribution:

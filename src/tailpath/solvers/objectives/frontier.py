@@ -27,7 +27,7 @@ from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, rejects_confidence, takes_model
+from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure, is_cvar
@@ -285,7 +285,7 @@ class Frontier(Shown, Series[Corner]):
 
 
 @takes_model
-@rejects_confidence
+@takes_alpha
 def frontier(
     ssp: SSP,
     measure: Any,
@@ -342,6 +342,7 @@ def frontier(
             " for the risk; take model.nominal()"
         )
     risk = parse(measure)
+    warn_of_confidence(risk.finest_alpha)
     if ssp.signed:
         return _of_reduced(ssp, risk, tolerance, delta, progress)
     if delta is None:

@@ -42,7 +42,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record, found_once
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_alpha, check_amount, rejects_confidence, takes_model
+from tailpath.options import Progress, check_alpha, check_amount, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import both_ways
@@ -71,7 +71,7 @@ SHORT, LONG = 64, 4096
 LEVEL_BYTES = 48
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class OnTimeSolution(Record):
     """The largest probability of arriving within every deadline up to `deadline`.

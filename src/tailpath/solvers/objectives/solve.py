@@ -32,7 +32,7 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import rejects_confidence, takes_model, warn_of_confidence
+from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
@@ -84,7 +84,7 @@ def solve(
 
 
 @takes_model
-@rejects_confidence
+@takes_alpha
 def solve(
     ssp: Any,
     objective: Any,
@@ -155,6 +155,8 @@ def solve(
             return _against(ssp, goal, tuple(subject_to), delta, nature)
         ssp = ssp.inside
     limits = tuple(parse_limit(limit) for limit in subject_to)
+    for limit in limits:
+        warn_of_confidence(limit.measure.finest_alpha)
     if ssp.signed:
         return _of_reduced(ssp, goal, limits, mix, delta)
     if delta is not None:

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import check_alpha, rejects_confidence
+from tailpath.options import check_alpha, takes_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids, nearest_own
-from tailpath.texts import Table
+from tailpath.texts import Table, count
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomSolution(Record):
     """The result of a published planner: predictions over (state, atom), and a policy.
@@ -108,9 +108,10 @@ class AtomSolution(Record):
         return card("CVaR as a published planner predicts it", [Table((), facts), predicted])
 
     def __repr__(self) -> str:
+        sweeps = f"{count(self.sweeps, 'sweep')}{'' if self.converged else ', not converged'}"
         return (
             f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner"
-            f" {self.inner!r}, {self.sweeps} sweeps{'' if self.converged else ', not converged'}>"
+            f" {self.inner!r}, {sweeps}>"
         )
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:

@@ -61,6 +61,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors, warn_caller
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
+from tailpath.texts import count
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
 #: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
@@ -348,8 +349,8 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
     if not progression.converged:
         warn_caller(
-            f"no convergence within {progression.sweeps} sweeps: the last one still moved a value"
-            f" by {progression.residual:.3g}, the tolerance is {tolerance:g}"
+            f"no convergence within {count(progression.sweeps, 'sweep')}: the last one still moved"
+            f" a value by {progression.residual:.3g}, the tolerance is {tolerance:g}"
         )
 
 

@@ -28,7 +28,7 @@ from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
-from tailpath.options import check_invertible_alpha, each, rejects_confidence
+from tailpath.options import check_invertible_alpha, each, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.expected import solve_robust_expected
 from tailpath.solvers.uncertain.words import both_sides, other_nature
@@ -59,7 +59,7 @@ class MoreData(NamedTuple):
     gain: float
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustSolution(Record):
     """The least CVaR for every `a >= alpha` against, or with, nature.

@@ -17,7 +17,7 @@ from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.cost_units import as_multiples
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import rejects_confidence
+from tailpath.options import takes_alpha
 from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
@@ -37,7 +37,7 @@ SHORT, LONGEST = 64, 10**7
 NO_BETTER = 1e-15
 
 
-@rejects_confidence
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustRisk(Record):
     """The policy with the least `objective` against, or with, nature, as `solve` found it.
