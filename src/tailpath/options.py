@@ -158,7 +158,7 @@ def takes_model(verb: Method) -> Method:
         table = isinstance(given, (Mapping, list, tuple, np.ndarray)) or hasattr(given, "columns")
         if table or isinstance(given, (str, os.PathLike)):
             raise OptionError(
-                f"{verb.__name__} takes a model, not a {type(given).__name__}; tailpath.read makes"
+                f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes"
                 " one of files, names and tables, SSP.from_outcomes of rows"
             )
         return verb(*args, **named)
