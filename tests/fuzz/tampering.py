@@ -130,12 +130,12 @@ def decision(
 
 def optimum(solution: Any, alpha: float) -> list[Change]:
     """The least CVaR: what is left over at the best budget, moved both ways."""
-    budget = solution.budget(alpha)
+    position = solution.best_position(alpha)
     low, high = solution.bounds(alpha)
-    if not (narrow(low, high) and solution.excess[budget] * BY > 1e-9 * low * alpha):
+    if not (narrow(low, high) and solution.excess[position] * BY > 1e-9 * low * alpha):
         return []
     changed = [
-        replace(solution, excess=moved(solution.excess, budget, factor))
+        replace(solution, excess=moved(solution.excess, position, factor))
         for factor in (1 + BY, 1 - BY)
     ]
     # Where another budget is as good, the answer is still the right one.

@@ -2,6 +2,7 @@
 tampered with.
 """
 
+import math
 import pickle
 from dataclasses import replace
 from fractions import Fraction
@@ -351,3 +352,19 @@ def test_a_probability_of_the_last_cost_is_checked_as_sharply_as_claimed():
         check_distribution(
             replace(costs, probabilities=costs.probabilities * (1 - 2e-12)), ssp, policy
         )
+
+
+@pytest.mark.parametrize("p", [3.67293375085215e-07, 0.25, 0.5])
+def test_a_small_excess_behind_a_cost_that_is_a_float(p):
+    """Where costs have no unit the last cost of the head is off by its rounding, which counts
+    beside an excess of 1e-8.
+    """
+    rows = [("s", "t", 1.0), ("t", "u", p), ("t", "g", 1 - p)]
+    outcomes = [(state, "go", to, chance, math.pi) for state, to, chance in rows]
+    ssp = tp.SSP.from_outcomes([*outcomes, ("u", "go", "g", 1, 1e-8)], "s", ["g"])
+    costs = tp.evaluate(ssp, dict.fromkeys("stu", "go"), 0.6)
+    assert ssp.cost_unit is None and costs.tail_excess == pytest.approx(p * 1e-8, rel=1e-12)
+    assert "E[(Z - last cost)+]" in str(costs.verify())
+    wrong = replace(costs, tail_excess_bounds=(p * 1.1e-8, p * 1.2e-8), tail_excess=p * 1.15e-8)
+    with pytest.raises(RefutedError):
+        check_distribution(wrong, ssp, MarkovPolicy(dict.fromkeys("stu", "go")))

@@ -9,6 +9,7 @@ columns of Parquet tables become texts, which are understood as those of CSV fil
 
 from __future__ import annotations
 
+import codecs
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -98,6 +99,8 @@ class Lines:
         text = lines.buffers()[2].to_pybytes()
         if "integer" in kinds and (b"0x" in text or b"0X" in text):
             raise IrregularError  # which pyarrow would take for a number
+        if text.startswith(codecs.BOM_UTF8):
+            raise IrregularError  # which pyarrow would leave out, here in the middle of the file
         integer, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         names, types = (
             [str(position) for position in range(len(kinds))],

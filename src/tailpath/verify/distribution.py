@@ -342,10 +342,10 @@ def probability(mass: int) -> Fraction:
 
 def _of_costs(costs: Any) -> Fraction:
     """What the last cost, a float, may add to the excess beyond it, relatively to the excess;
-    nothing where that is 0.
+    nothing where that is 0. It may be off by its error, and `_last` takes it as much higher.
     """
     below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
-    return Fraction(costs.cost_error) * (
+    return 2 * Fraction(costs.cost_error) * (
         1 + (Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0)
     )
 
