@@ -345,9 +345,8 @@ def _of_costs(costs: Any) -> Fraction:
     nothing where that is 0. It may be off by its error, and `_last` takes it as much higher.
     """
     below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
-    return 2 * Fraction(costs.cost_error) * (
-        1 + (Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0)
-    )
+    share = Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0
+    return 2 * Fraction(costs.cost_error) * (1 + share)
 
 
 def _around(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
