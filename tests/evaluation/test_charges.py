@@ -12,6 +12,7 @@ import tailpath as tp
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_request
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.verify.distribution import check_distribution
 
 
@@ -128,6 +129,18 @@ def test_missing_the_goal_with_a_probability_below_every_double():
         math.inf,
     )
     assert found.stuck == "state 'b'"
+
+
+def test_a_budget_that_decides_nothing_is_no_memory():
+    """A model may have more states than pairs of state and memory are unrolled."""
+    ssp = tp.domains.gridworld("5x5")
+    best = tp.solve_cvar_exact(ssp, 0.05)
+    policy = best.policy(1.0)
+    assert isinstance(policy, BudgetPolicy) and policy.budget == 0
+    found = evaluate_request(Request(ssp, policy, "lattice", 0.05, tuning=Tuning(pairs=5)))
+    assert (found.engine, found.reason) == ("lattice", "")
+    assert found.mean == pytest.approx(best.cvar(1.0), rel=1e-12)
+    assert set(tp.unroll(ssp, policy).memory.tolist()) == {0}
 
 
 @pytest.mark.parametrize("engine", ["lattice", "queue"])

@@ -189,11 +189,11 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     """The memory is the budget left, which falls by the cost of each outcome; only the pairs that
-    are reached are looked at.
+    are reached are looked at. With no budget there is one pair for each state, and no limit.
     """
     n = ssp.n_states
-    if ssp.is_goal[ssp.start_index]:
-        return _unroll_pairs(ssp, policy.risk_neutral, 0)
+    if policy.budget == 0 or ssp.is_goal[ssp.start_index]:
+        return _unroll_pairs(ssp, policy.risk_neutral, 0, NO_MEMORIES)
     unknown, pairs = follow_budget(
         _outcomes(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes
     )
