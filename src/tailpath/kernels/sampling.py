@@ -98,17 +98,18 @@ def _mixed(word: Any) -> Any:
 
 
 @kernel
-def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
-    """The edge of a row that the random number u falls on."""
-    edge, end = row_start[row], row_start[row + 1]
+def _drawn(row_start: Array, cumulative: Array, row: Any, u: float) -> Any:
+    """The edge of a row that the random number u falls on. Unsigned indices are quicker."""
+    one = np.uint64(1)
+    edge, end = np.uint64(row_start[row]), np.uint64(row_start[row + one])
     while end - edge > LONG:
-        middle = (edge + end) >> 1
-        if u >= cumulative[middle - 1]:
+        middle = (edge + end) >> one
+        if u >= cumulative[middle - one]:
             edge = middle
         else:
             end = middle
     while u >= cumulative[edge]:
-        edge += 1
+        edge += one
     return edge
 
 
@@ -146,7 +147,7 @@ def walk(
         total = out_total[now.run]
         while node < goal and steps < pause:
             row = node
-            if remaining <= 0 and paths.trapped[node]:
+            if remaining <= 0 and paths.trapped[np.uint64(node)]:
                 total, node = total * 0 + NEVER, goal
                 break
             if by_budget:
@@ -162,7 +163,7 @@ def walk(
             s0 ^= s3
             s2 ^= shifted
             s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-            edge = _drawn(paths.row_start, paths.cumulative, row, u)
+            edge = _drawn(paths.row_start, paths.cumulative, np.uint64(row), u)
             total += paths.cost[edge]
             if by_budget:
                 remaining = max(remaining - paths.spent[edge], 0)
