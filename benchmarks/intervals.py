@@ -60,9 +60,8 @@ def plain_rows(row_start: Any, target: Any, probability: Any, value: Any, out: A
 def extreme_rows(
     row_start: Any, target: Any, low: Any, spread: Any, nature: int, value: Any, out: Any
 ) -> None:
-    width, rest = spread
     for row in range(len(row_start) - 1):
-        out[row] = extreme_value(row_start, target, low, width, rest, nature, row, 0, value)[0]
+        out[row] = extreme_value(row_start, target, low, spread, nature, row, 0, value)[0]
 
 
 def steps(small: bool, states: int = 20_000) -> None:

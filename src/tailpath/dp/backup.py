@@ -100,8 +100,7 @@ def served_value(
     row_start: Array,
     target: Array,
     low: Array,
-    width: Array,
-    rest: Array,
+    spread: Spread,
     nature: int,
     row: int,
     base: int,
@@ -109,9 +108,8 @@ def served_value(
 ) -> tuple[float, float, bool]:
     """The expected value of where a row leads if outcomes are served as they stand, the value of
     the last one served, and whether nature would serve them in another order.
-
-    Arrays come one by one: out of their group in a loop they take ten times as long as the sum.
     """
+    width, rest = spread
     total, marginal = 0.0, 0.0
     remaining = rest[row]
     before, disordered = np.inf, False
@@ -131,17 +129,17 @@ def sorted_value(
     row_start: Array,
     target: Array,
     low: Array,
-    width: Array,
-    rest: Array,
+    spread: Spread,
     nature: int,
     row: int,
     base: int,
     value: Array,
 ) -> tuple[float, float]:
     """`extreme_value` of a row whose outcomes are first brought into the order in which nature
-    serves them.
+    serves them. Called and not put into the loops, it would slow them down where it is not needed.
     """
     first, last = row_start[row], row_start[row + 1]
+    width = spread.width
     for i in range(first + 1, last):
         to, least = target[i], low[i]
         more, j = width[i], i
@@ -154,7 +152,7 @@ def sorted_value(
         target[j] = to
         low[j] = least
         width[j] = more
-    total, marginal, _ = served_value(row_start, target, low, width, rest, nature, row, base, value)
+    total, marginal, _ = served_value(row_start, target, low, spread, nature, row, base, value)
     return total, marginal
 
 
@@ -163,8 +161,7 @@ def extreme_value(
     row_start: Array,
     target: Array,
     low: Array,
-    width: Array,
-    rest: Array,
+    spread: Spread,
     nature: int,
     row: int,
     base: int,
@@ -177,11 +174,11 @@ def extreme_value(
     that value. Outcomes stand in the order of the last visit, which as a rule still holds.
     """
     total, marginal, disordered = served_value(
-        row_start, target, low, width, rest, nature, row, base, value
+        row_start, target, low, spread, nature, row, base, value
     )
-    if disordered and rest[row] > 0.0:
+    if disordered and spread.rest[row] > 0.0:
         found: tuple[float, float] = sorted_value(
-            row_start, target, low, width, rest, nature, row, base, value
+            row_start, target, low, spread, nature, row, base, value
         )
         return found
     return total, marginal
@@ -201,14 +198,14 @@ def improve_shares(
     `rows` are the first arguments of `extreme_value`. `worth` is by outcome, and so is
     `out_probability`: the target of an outcome is its own number.
     """
-    row_start, target, low, (width, rest), nature = rows
+    row_start, target, low, spread, nature = rows
     improved = 0
     for row in range(np.uint64(len(row_start) - 1)):
-        best, _ = extreme_value(row_start, target, low, width, rest, nature, row, 0, worth)
+        best, _ = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
         if nature * (best - present[row]) > margin * abs(best):
-            remaining = rest[row]
+            remaining = spread.rest[row]
             for i in range(row_start[row], row_start[row + np.uint64(1)]):
-                given = min(width[i], remaining)
+                given = min(spread.width[i], remaining)
                 out_probability[target[i]] = low[i] + given
                 remaining -= given
             improved += 1
@@ -231,13 +228,11 @@ def extreme_holds(
     state, and the first behind them. What rounding may do, and that of the intervals themselves,
     counts against it.
     """
-    row_start, target, low, (width, rest), nature = rows
+    row_start, target, low, spread, nature = rows
     first, last = counted
     for state in range(len(value)):
         for row in range(np.uint64(first[state]), np.uint64(last[state])):
-            total, marginal = extreme_value(
-                row_start, target, low, width, rest, nature, row, 0, worth
-            )
+            total, marginal = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
             count = row_start[row + np.uint64(1)] - row_start[row]
             error_bound = (SERVED * count + SURPLUS) * UNIT * (total + marginal)
             if not side * (total - value[state]) + error_bound <= 0.0:

@@ -328,7 +328,7 @@ def backup_robust(
     """
     node_choices, outcome_start, offset, probability, _ = model.rows
     certain_cost, to_go = model.nodes.certain_cost, model.nodes.value
-    criteria, (width, rest) = objective.criteria, model.spread
+    criteria = objective.criteria
     value, constant = work.value, work.constant
     chosen = work.choice
     out_node, out_budget, out_choice = out
@@ -347,7 +347,7 @@ def backup_robust(
             value[i * size + base + node] = np.inf
         for choice in range(node_choices[node], node_choices[node + 1]):
             successors, marginal = extreme_value(
-                outcome_start, offset, probability, width, rest, nature, choice, base, value
+                outcome_start, offset, probability, model.spread, nature, choice, base, value
             )
             total = constant[0, choice] + successors
             if marginal > worst * total and total > TINY:
@@ -359,8 +359,7 @@ def backup_robust(
                     outcome_start,
                     offset,
                     probability,
-                    width,
-                    rest,
+                    model.spread,
                     nature,
                     choice,
                     i * size + base,
