@@ -255,10 +255,10 @@ def backup_least(
     level: tuple[int, int, int],
     work: Work,
     out: Changes,
-) -> int:
+) -> tuple[int, float]:
     """The active nodes of a plain block at one level, the least way; returns how many changes there
-    are then. Arrays are taken out of their groups before the loops, which counts; and it is a
-    function of its own, with registers of its own.
+    are then, and the most that ties gave away, relatively. Arrays are taken out of their groups
+    before the loops, which counts; and it is a function of its own, with registers of its own.
     """
     node_choices, outcome_start, offset, probability, _ = rows
     certain_cost, to_go = nodes.certain_cost, nodes.value
@@ -268,6 +268,7 @@ def backup_least(
     criteria, tie = objective.criteria, objective.tie
     out_node, out_budget, out_choice = out
     (begin, end, at), (w, base, size) = span, level
+    given_away = 0.0
     for k in range(np.uint64(begin), np.uint64(end)):
         node, position = np.uint64(active[k]), base + active[k]
         first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + np.uint64(1)])
@@ -296,6 +297,8 @@ def backup_least(
                     )
                     picked = choice if total < second else picked
                     second = min(second, total)
+            if least > TINY:
+                given_away = max(given_away, worth[picked - first] / least - 1.0)
             least = worth[picked - first]
         value[np.uint64(position)] = least if least > TINY else 0.0
         for i in range(1, len(criteria)):
@@ -309,7 +312,7 @@ def backup_least(
             out_budget[at] = w
             out_choice[at] = picked
             at += 1
-    return at
+    return at, given_away
 
 
 @kernel
@@ -444,7 +447,7 @@ def backup_jointly(
     model: Model, objective: Objective, block: int, level: tuple[int, int, int], work: Work
 ) -> tuple[float, float]:
     """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
-    Returns what `joint_optimum` returns.
+    Returns what `joint_optimum` returns; what ties give away at a visit is left to gain, too.
     """
     choices, first = model.rows.node_choices, model.nodes.block_start[block]
     last = model.nodes.block_start[block + 1]
@@ -458,10 +461,11 @@ def backup_jointly(
             gain[i, k] = work.constant[i, offset + k] + row_value(
                 *model.rows[1:4], offset + k, i * size + base, work.value
             )
-    quality: tuple[float, float] = joint_optimum(
+    error, residual = joint_optimum(
         model.joint, choices, first, last, gain[0], allowed, work.choice, value
     )
     if tie > 0:
+        least = value.copy()
         for i in range(last - first):
             for choice in range(choices[first + i], choices[first + i + 1]):
                 total = joint_backup(model.joint, choice, gain[0, choice - offset], value)
@@ -469,11 +473,16 @@ def backup_jointly(
                     1 + tie
                 )
         joint_optimum(model.joint, choices, first, last, gain[1], allowed, work.choice, value)
+        for i in range(last - first):
+            choice = work.choice[first + i]
+            total = joint_backup(model.joint, choice, gain[0, choice - offset], least)
+            if least[i] > TINY:
+                residual = max(residual, total / least[i] - 1.0)
     for i in range(len(criteria)):
         joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
         for k in range(last - first):
             work.value[i * size + base + first + k] = value[k] if value[k] > TINY else 0.0
-    return quality
+    return error, residual
 
 
 @kernel(inline=True)
@@ -589,9 +598,10 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 elif priced:
                     backup_priced(model, objective, (begin, end), level, work)
                 else:
-                    at = backup_least(
+                    at, given_away = backup_least(
                         model.rows, nodes, objective, (begin, end, at), level, work, out
                     )
+                    residual = max(residual, given_away)
             for i in range(len(criteria)):
                 for price in range(count):
                     out_value[w - first, i * count + price] = work.value[
@@ -622,9 +632,9 @@ def sweep(
 
     Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w -
     first]` gets the values at the start, by criterion and price. Returns the first level not done,
-    how many changes there are, the best value found, and the worst error bound and relative gain
-    left of joint blocks; where probabilities are intervals, the worst factor of `backup_robust` in
-    place of the error bound.
+    how many changes there are, the best value found, the worst error bound of joint blocks, and the
+    most that blocks left to gain, relatively; where probabilities are intervals, the worst factor
+    of `backup_robust` in place of the error bound.
     """
     joints = len(model.joint.inner_target) > 0
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -211,3 +212,23 @@ def test_questions_the_table_cannot_answer() -> None:
     with pytest.raises(OptionError, match="0 or more"):
         tp.solve_on_time(ssp, -1)
     assert pickle.loads(pickle.dumps(found)) == found and "within 10" in repr(found)
+
+
+@pytest.mark.parametrize("zero_cost", [False, True])
+def test_what_a_tie_gives_away_is_in_the_bounds(zero_cost):
+    """Chances that differ by less than rounding may hide are told apart by the mean; the bounds
+    know the least of them."""
+    early = 5e-14
+    rows = [
+        ("s", "try", "g", early, 1),
+        ("s", "try", "g", 1 - early, 9),
+        ("s", "easy", "g", 1, 5),
+    ]
+    if zero_cost:  # s and t are solved together
+        rows += [("s", "easy", "t", 0, 0), ("s", "turn", "t", 1, 0), ("t", "back", "s", 0.5, 0)]
+        rows += [("t", "back", "g", 0.5, 20)]
+        rows = [row for row in rows if row[3]]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    low, high = tp.solve_on_time(ssp, 3).late_bounds(3)
+    truth = 1 - Fraction(str(early))
+    assert low <= truth <= high and high - low < 1e-11
