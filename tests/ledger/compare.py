@@ -45,9 +45,6 @@ TOLERANCE = {
     "planner": 1e-6,
     "method": 1e-6,
 }
-#: The bounds of the book did not know what ties give away, up to 1e-13 at every unit of time: so
-#: much wider may bounds on a probability be.
-GIVEN_AWAY = {"on_time": 2e-11}
 #: Two actions tie if what they are worth agrees to this; evaluated down to this tail mass, far
 #: below every alpha of the book.
 TIE = FINEST = 1e-12
@@ -84,8 +81,7 @@ def compare(name: str, entries: list[Entry], case: Case | None = None) -> list[s
                 # the first.
                 continue
             if not excused(tied, verb, arguments, field):
-                allowed = TOLERANCE.get(verb, 0.0), GIVEN_AWAY.get(verb, 0.0)
-                text = fault(right.get(field), new.get(field), *allowed)
+                text = fault(right.get(field), new.get(field), TOLERANCE.get(verb, 0.0))
                 faults += [f"{said}{field} {text}"] if text else []
     return faults
 
@@ -95,7 +91,7 @@ def not_dearer(old: list[str], new: list[str]) -> bool:
     return float.fromhex(new[0]) <= float.fromhex(old[0])
 
 
-def fault(old: Any, new: Any, tolerance: float, wider: float = 0.0) -> str | None:
+def fault(old: Any, new: Any, tolerance: float) -> str | None:
     """What is wrong with one number or text, if anything."""
     if old == new:
         return None
@@ -109,7 +105,7 @@ def fault(old: Any, new: Any, tolerance: float, wider: float = 0.0) -> str | Non
         return f"is {value!r}, not in [{low!r}, {high!r}]"
     if known and not bounds[0] - room <= value <= bounds[1] + room:
         return f"is {value!r}, outside its own bounds {bounds}"
-    if known and bounds[1] - bounds[0] > WIDER * (high - low) + room + wider:
+    if known and bounds[1] - bounds[0] > WIDER * (high - low) + room:
         return f"has bounds {bounds[1] - bounds[0]:.3g} apart, before {high - low:.3g}"
     return None
 

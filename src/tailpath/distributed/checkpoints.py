@@ -25,6 +25,8 @@ from tailpath.errors import FormatError
 SECONDS = 60.0
 #: The arrays of `Work` that change.
 CHANGING = "value", "origin", "constant", "active", "entered", "n_active", "choice"
+#: And what a pass found so far, beside the level.
+SUMMARY = "best", "error", "residual", "given_away"
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class PassCheckpoints:
         filling = self.filling
         arrays = {name: getattr(filling.work, name) for name in CHANGING}
         columns = [np.concatenate(column) for column in zip(*filling.changes)]
-        state = [filling.w, filling.best, filling.error, filling.residual]
+        state = [filling.w, *(getattr(filling, name) for name in SUMMARY)]
         arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
         arrays |= {"values": np.stack(filling.values), "state": np.array(state, dtype=np.float64)}
         mine = self._file(self.turn, self.comm.rank)
@@ -120,7 +122,9 @@ class PassCheckpoints:
                 if "changes_0" in found:
                     filling.changes[:] = [Changes(*(found[f"changes_{i}"] for i in range(3)))]
                 filling.values[:] = list(found["values"])
-                w, filling.best, filling.error, filling.residual = found["state"].tolist()
+                w, *summary = found["state"].tolist()
+                for name, value in zip(SUMMARY, summary, strict=True):
+                    setattr(filling, name, value)
         except (OSError, KeyError, ValueError) as error:
             raise FormatError(f"{mine}: {error}; remove the folder to begin anew") from None
         filling.w = int(w)

@@ -58,7 +58,7 @@ class Filling:
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
         self.w, self.error = 1, 0.0
-        self.residual = 0.0
+        self.residual, self.given_away = 0.0, 0.0
 
     @property
     def more(self) -> bool:
@@ -89,8 +89,11 @@ class Filling:
         now, pending = store[:, first : first + len(value)], None
         for stage, model, its in part.staged(self.model, work):
             levels = self.w, last, 0
-            _, at, _, error, gain = sweep(model, fixed, loss, levels, np.inf, its, self.out, value)
+            _, at, _, error, gain, given = sweep(
+                model, fixed, loss, levels, np.inf, its, self.out, value
+            )
             self.error, self.residual = max(self.error, error), max(self.residual, gain)
+            self.given_away = max(self.given_away, given)
             if at:
                 self.changes.append(Changes(*(each[:at].copy() for each in self.out)))
             pending = halo.begin(now) if stage.send else pending
@@ -114,12 +117,14 @@ class Filling:
     def result(self) -> Filled:
         """What was found; changes are those of the own nodes, by their positions here."""
         comm, part = self.part.halo.comm, self.part
-        error, residual = (largest(comm, each) for each in (self.error, self.residual))
+        error, residual, given_away = (
+            largest(comm, each) for each in (self.error, self.residual, self.given_away)
+        )
         per_level = part.per_level(error, residual)
         nothing = Changes(*(np.zeros(0, dtype=kind) for kind in KINDS))
         columns = zip(nothing, *self.changes)
         changes = Changes(*(np.concatenate(column) for column in columns))
-        return Filled(np.stack(self.values), changes, per_level, self.best)
+        return Filled(np.stack(self.values), changes, per_level, self.best, given_away)
 
 
 def fill_part(

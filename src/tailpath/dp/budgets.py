@@ -445,9 +445,9 @@ def backup_priced(
 @kernel
 def backup_jointly(
     model: Model, objective: Objective, block: int, level: tuple[int, int, int], work: Work
-) -> tuple[float, float]:
+) -> tuple[float, float, float]:
     """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
-    Returns what `joint_optimum` returns; what ties give away at a visit is left to gain, too.
+    Returns what `joint_optimum` returns, and the most that a tie gives away at a visit, relatively.
     """
     choices, first = model.rows.node_choices, model.nodes.block_start[block]
     last = model.nodes.block_start[block + 1]
@@ -455,7 +455,7 @@ def backup_jointly(
     _, base, size = level
     offset, count = choices[first], choices[last] - choices[first]
     gain, allowed = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_)
-    value = np.empty(last - first)
+    value, given_away = np.empty(last - first), 0.0
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
@@ -477,12 +477,12 @@ def backup_jointly(
             choice = work.choice[first + i]
             total = joint_backup(model.joint, choice, gain[0, choice - offset], least)
             if least[i] > TINY:
-                residual = max(residual, total / least[i] - 1.0)
+                given_away = max(given_away, total / least[i] - 1.0)
     for i in range(len(criteria)):
         joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
         for k in range(last - first):
             work.value[i * size + base + first + k] = value[k] if value[k] > TINY else 0.0
-    return error, residual
+    return error, residual, given_away
 
 
 @kernel(inline=True)
@@ -547,13 +547,13 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         work: Work,
         out: Changes,
         out_value: Array,
-    ) -> tuple[int, int, float, float, float]:
+    ) -> tuple[int, int, float, float, float, float]:
         nodes, criteria = model.nodes, objective.criteria
         count = max(len(objective.prices), 1)
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, residual = 0.0, 0.0
+        error, residual, given_away = 0.0, 0.0, 0.0
         w, start = first, objective.start
         if first == 0:
             begin_levels(model, criteria, count, work)
@@ -580,6 +580,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     if end > begin:
                         found = backup_jointly(model, objective, block, level, work)
                         error, residual = max(error, found[0]), max(residual, found[1])
+                        given_away = max(given_away, found[2])
                     for node in range(begin, end):
                         if work.choice[node] != before[node - begin]:
                             out.node[at], out.budget[at] = node, w
@@ -598,10 +599,10 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 elif priced:
                     backup_priced(model, objective, (begin, end), level, work)
                 else:
-                    at, given_away = backup_least(
+                    at, given = backup_least(
                         model.rows, nodes, objective, (begin, end, at), level, work, out
                     )
-                    residual = max(residual, given_away)
+                    given_away = max(given_away, given)
             for i in range(len(criteria)):
                 for price in range(count):
                     out_value[w - first, i * count + price] = work.value[
@@ -609,7 +610,7 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                     ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
             w += 1
-        return w, at, best, error, residual
+        return w, at, best, error, residual, given_away
 
     return kernel(sweep)
 
@@ -626,19 +627,19 @@ def sweep(
     work: Work,
     out: Changes,
     out_value: Array,
-) -> tuple[int, int, float, float, float]:
+) -> tuple[int, int, float, float, float, float]:
     """Raise the budget from the first of `levels` to the second, or until nothing beyond can matter
     or there is no room for more changes. From level 0, where all is a closed form, a table begins.
 
     Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w -
     first]` gets the values at the start, by criterion and price. Returns the first level not done,
-    how many changes there are, the best value found, the worst error bound of joint blocks, and the
-    most that blocks left to gain, relatively; where probabilities are intervals, the worst factor
-    of `backup_robust` in place of the error bound.
+    how many changes there are, the best value found, the worst error bound and relative gain left
+    of joint blocks, and the most that a tie gave away, relatively; where probabilities are
+    intervals, the worst factor of `backup_robust` in place of the error bound.
     """
     joints = len(model.joint.inner_target) > 0
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
-    found: tuple[int, int, float, float, float] = compiled(
+    found: tuple[int, int, float, float, float, float] = compiled(
         model, objective, loss, levels, best, work, out, out_value
     )
     return found

@@ -29,13 +29,14 @@ Fill = Callable[..., "Filled"]
 
 class Filled(NamedTuple):
     """Values at the start by level, from 0 on, and criterion (and price); changes of choices; the
-    error of a level; the best value.
+    error of a level; the best value; the most that a tie gave away.
     """
 
     values: FloatArray
     changes: Changes
     error: float
     best: float
+    given_away: float = 0.0
 
 
 def fill(
@@ -61,8 +62,8 @@ def fill(
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.
     level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
-    best, error = math.inf, 0.0
-    residual, w = 0.0, 0
+    best, w = math.inf, 0
+    error, residual, given_away = 0.0, 0.0, 0.0
     at, more = 0, True
     while more:
         last = w + rows - 1
@@ -72,13 +73,13 @@ def fill(
             )
         check(size + sum(each.nbytes for each in found) + level * last, max(w, 1), best)
         value = np.empty((rows, columns))
-        end, at, best, worst, gain = sweep(
+        end, at, best, worst, gain, given = sweep(
             model, objective, loss, (w, last, at), best, work, found, value
         )
         values.append(value[: end - w])
         more = (end > last and end <= objective.limit) or at + n > len(found.node)
         error, residual = max(error, worst), max(residual, gain)
-        w = end
+        given_away, w = max(given_away, given), end
         progress(w - 1, best)
     table = np.concatenate(values)
     table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
@@ -87,4 +88,5 @@ def fill(
         Changes(*(each[:at] for each in found)),
         layout.per_level(error, residual),
         best,
+        given_away,
     )

@@ -155,20 +155,18 @@ class Layout:
 
     def per_block(self, error: float, residual: float) -> float:
         """The relative error that a block adds, given the worst elimination of a joint block and
-        the most that any left to gain. Where nature hands out shares, `error` is the largest factor
-        by which an outcome served last exceeds its row.
+        the most it left to gain. Where nature hands out shares, `error` is the largest factor by
+        which an outcome served last exceeds its row.
         """
         if self.nature != CERTAIN:
             return self.rounding * (1 + error)
-        return self.rounding + residual + self._jointly(error, residual)
+        return self.rounding + self._jointly(error, residual)
 
     def per_level(self, error: float, residual: float) -> float:
         """The relative error that a level adds, of as many blocks as a path can visit at it."""
         if self.nature != CERTAIN:
             return self.depth * self.per_block(error, residual)
-        return self.depth * (self.rounding + residual) + self.joints * self._jointly(
-            error, residual
-        )
+        return self.depth * self.rounding + self.joints * self._jointly(error, residual)
 
     def _jointly(self, error: float, residual: float) -> float:
         """What a joint block adds beside the rounding of what leaves it: the error of its

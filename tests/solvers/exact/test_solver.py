@@ -562,3 +562,20 @@ def test_which_budgets_were_looked_at_is_said() -> None:
     assert "pairs of state and budget" in pairs.method and "fewer" in pairs.method
     best = tp.solve_cvar_exact(tp.read("gridworld:5x5"), 0.1)
     assert best.method == f"all budgets up to {len(best.budgets) - 1} in all states"
+
+
+def test_what_a_lexicographic_tie_gives_away_is_in_the_bounds() -> None:
+    """Of two excesses that differ by less than 1e-13 the one with the lower mean is taken; the
+    bounds know the least."""
+    mass = "0.099999999999991"
+    rows = [
+        ("s", "safe", "g", float(mass), 11),
+        ("s", "safe", "g", 1 - float(mass), 1),
+        ("s", "cheap", "g", 0.1, 11),
+        ("s", "cheap", "g", 0.9, 0),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1, lexicographic=True)
+    assert best.policy(0.1).action("s", 1) == "cheap"
+    low, high = best.bounds(0.1)
+    assert low <= 1 + 100 * Fraction(mass) <= high and high - low < 1.2e-12

@@ -198,7 +198,7 @@ class _Pairs:
             np.empty(count, dtype=np.int32),
         )
         objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
-        _, _, _, error, residual = sweep(
+        _, _, _, error, residual, given_away = sweep(
             model, objective, NO_LOSS, (0, 1, 0), np.inf, work, out, np.empty((2, len(criteria)))
         )
         asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
@@ -209,6 +209,7 @@ class _Pairs:
             np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
             Changes(node, remaining, choice[work.choice]),
             layout.per_block(error, residual),
+            given_away,
             method=f"{count} pairs of state and budget that the start can get to",
         )
 

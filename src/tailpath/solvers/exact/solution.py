@@ -178,8 +178,8 @@ class _OfBudgets(Record):
         """
         a = self._check(a)
         low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
-        if self.least is not None:
-            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
+        below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
+        low = max((bound for bound in below if bound is not None), default=low)
         return shifted_bounds((low, high), self._shift, self._exact)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
@@ -347,8 +347,9 @@ class ExactSolution(_OfBudgets):
     largest : BudgetPolicy
         The policy for `alpha`, which has the largest budget; its steps are those of all others.
     floor : ExactSolution or None
-        With `delta`, the solution for the costs rounded down, if that says anything; all values
-        here are then those of the costs rounded up, and the unit is `delta`.
+        Whose bounds are lower bounds here: with `lexicographic`, the solution without; with
+        `delta`, that for the costs rounded down, if that says anything; all values here are then
+        those of the costs rounded up, and the unit is `delta`.
     least : float or None
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
@@ -473,7 +474,8 @@ class WeightedSolution(_OfBudgets):
     largest : BudgetPolicy
         The policy with the largest budget; its steps are those of all others.
     floor : WeightedSolution or None
-        With `delta`, the solution for the costs rounded down, if that says anything.
+        Whose bounds are lower bounds here: with `lexicographic`, the solution without; with
+        `delta`, that for the costs rounded down, if that says anything.
     least : float or None
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str

@@ -20,7 +20,7 @@ table serves every a >= alpha.
   possible cost.
 - `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter
   et al. 2022), by breaking ties in U, and in w, by the expected cost. Ties are differences below
-  1e-13, relatively.
+  1e-13, relatively; a second table, with ties as they fall, gives the lower bounds.
 - `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) *
   mean + weight / alpha * U, which carries the mean and U of the same policy along; this table
   belongs to one alpha.
@@ -45,7 +45,7 @@ from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
-from tailpath.dp.budgets import EXCESS, MEAN, Objective
+from tailpath.dp.budgets import EXCESS, MEAN
 from tailpath.dp.fill import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
@@ -374,29 +374,6 @@ def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
         criteria = [both, MEAN, lifted * EXCESS]
     floor = (1 - weight) * layout.start_lower
     objective = layout.objective(np.stack(criteria), weight, price, floor=floor)
-    table, plain = _filled(layout, objective, task)
-    values = table.values.T
-    solution = task.solution(
-        values[0] / less,
-        budgets=table.budgets,
-        steps=table.steps,
-        excess=values[0 if weight == 1 else 2] / lifted,
-        mean_cost=values[1] if len(criteria) > 1 else None,
-        plain_mean_cost=plain,
-        error_bound=task.error_bound(table),
-        largest=nothing,
-        method=table.method,
-    )
-    largest = int(table.budgets[solution.best_position(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
-
-
-def _filled(
-    layout: ModelLayout, objective: Objective, task: Task
-) -> tuple[BudgetTable, FloatArray | None]:
-    """The table that is asked for; where it is lexicographic, also the means of the policies that
-    it would have otherwise.
-    """
     filled = partial(
         fill_smaller,
         layout,
@@ -405,6 +382,26 @@ def _filled(
         progress=task.progress,
         way=task.way,
     )
-    if not task.lexicographic:
-        return filled(objective), None
-    return filled(objective._replace(tie=SAME_VALUE)), filled(objective).values[:, 1]
+
+    def solution(table: BudgetTable, plain: FloatArray | None) -> ExactSolution | WeightedSolution:
+        values = table.values.T
+        return task.solution(
+            values[0] / less,
+            budgets=table.budgets,
+            steps=table.steps,
+            excess=values[0 if weight == 1 else 2] / lifted,
+            mean_cost=values[1] if len(criteria) > 1 else None,
+            plain_mean_cost=plain,
+            error_bound=task.error_bound(table),
+            largest=nothing,
+            method=table.method,
+        )
+
+    table = filled(objective)
+    found = solution(table, None)
+    if task.lexicographic:
+        # What ties give away, the floor has not.
+        table = filled(objective._replace(tie=SAME_VALUE))
+        found = replace(solution(table, found.mean_cost), floor=found)
+    largest = int(table.budgets[found.best_position(task.alpha)])
+    return replace(found, largest=budget_policy(ssp, table, largest, expected.choices))

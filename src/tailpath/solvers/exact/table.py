@@ -34,8 +34,9 @@ class BudgetTable:
     `budgets[j]` in criterion i.
 
     With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the
-    values, each of which adds `error` to the relative error at most. `changes` are those of the
-    choices of nodes. `method` says what was looked at, and why.
+    values, each of which adds `error` to the relative error at most; and a step may be worse than
+    the best by `given_away`, relatively, where ties were broken. `changes` are those of the choices
+    of nodes. `method` says what was looked at, and why.
     """
 
     layout: ModelLayout
@@ -44,6 +45,7 @@ class BudgetTable:
     values: FloatArray
     changes: Changes
     error: float
+    given_away: float = 0.0
     method: str = ""
 
 
@@ -79,7 +81,7 @@ def fill_table(
         found = way(layout, objective, loss, max_bytes, check, told)
         budgets = np.arange(len(found.values))
         method = f"all budgets up to {len(budgets) - 1} in all states"
-        columns = found.values, found.changes, found.error, method
+        columns = found.values, found.changes, found.error, found.given_away, method
         return BudgetTable(layout, budgets, budgets, *columns), found.best
 
     if objective.weight == 0:

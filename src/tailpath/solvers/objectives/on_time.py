@@ -21,6 +21,7 @@ largest probability of arriving at all.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -36,7 +37,7 @@ from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import LATE, MEAN
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.forward import cheapest_tree
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
@@ -50,6 +51,7 @@ from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.parts import PartTable
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
+    BudgetTable,
     always_risk_neutral,
     budget_policy,
     counted,
@@ -91,7 +93,8 @@ class OnTimeSolution(Record):
     latest : BudgetPolicy
         The policy for the last deadline; its steps are those of all others.
     floor : OnTimeSolution or None
-        With `delta`, the solution for the costs rounded down.
+        Whose lateness is a lower bound: with `delta`, the solution for the costs rounded down;
+        where ties gave away more than rounding, the same with ties as they fall.
     """
 
     deadline: float
@@ -414,9 +417,10 @@ def _in_parts(
     units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
     table = PartTable.of(part, job, max_bytes, progress)
     almost_sure = table.expected.nearest.astype(np.int64)
-    filled = table.filled(almost_sure, LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
-    policy: Any = table.policy(filled, units + 1)
-    return OnTimeSolution(deadline, filled.values[1:, 0].copy(), (0.0, 0.0), filled.error, policy)
+    filled = partial(table.filled, almost_sure, limit=float(units + 1))
+    tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
+    policy: Any = table.policy(tied, units + 1)
+    return _solution(deadline, (0.0, 0.0), tied, policy, partial(filled, LATE))
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
@@ -453,30 +457,44 @@ def _until(
     prevented from it.
     """
     missed = _missed(ssp)
+    if ssp.is_goal[ssp.start_index]:
+        policy = always_risk_neutral(ssp, solve_expected(ssp).choices)
+        return OnTimeSolution(deadline, np.zeros(1), missed, 0.0, policy)
     some = SHORT if math.isinf(units) else LONG
     while True:
         last = int(min(some, units))
         _check_levels(last, max_bytes)
-        lateness, error, policy = _lateness(ssp, last, max_bytes=max_bytes, **how)
-        if last == units or lateness[-1] <= max(late, missed[1]) * (1 + SAME_MASS):
-            return OnTimeSolution(deadline, lateness, missed, error, policy)
+        # A cost of t is on time with t left, so the budget is one unit more than the deadline.
+        model, limit = fined(ssp, last), float(last + 1)
+        layout = layout_of(model, "late")
+        filled: Any = partial(fill_table, layout, max_bytes=max_bytes, **how)
+        table = filled(layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE))
+        if last == units or table.values[-1, 0] <= max(late, missed[1]) * (1 + SAME_MASS):
+            break
         some *= 2
-
-
-def _lateness(ssp: SSP, units: int, **how: Any) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units. A cost of t is on time with t left, so the
-    budget is one unit more than the deadline.
-    """
-    model = fined(ssp, units)
-    expected = solve_expected(model)
-    if ssp.is_goal[ssp.start_index]:
-        return np.zeros(1), 0.0, always_risk_neutral(ssp, expected.choices)
-    layout = layout_of(model, "late")
-    objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
-    table = fill_table(layout, objective, **how)
-    policy = budget_policy(model, table, units + 1, expected.choices, deadline=True)
+    policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    return table.values[1:, 0].copy(), table.error, policy
+    least = partial(filled, layout.objective(LATE, limit=limit))
+    return _solution(deadline, missed, table, policy, least)
+
+
+def _solution(
+    deadline: float,
+    missed: tuple[float, float],
+    table: BudgetTable,
+    policy: BudgetPolicy,
+    least: Callable[[], BudgetTable],
+) -> OnTimeSolution:
+    """The solution of a table that breaks ties. A lateness takes four operations less than the
+    rounding of a step has room for; where a tie gave away more, `least` fills the table without.
+    """
+    lateness = table.values[1:, 0].copy()
+    found = OnTimeSolution(deadline, lateness, missed, table.error, policy)
+    if table.given_away <= THRICE:
+        return found
+    table = least()
+    floor = replace(found, lateness=table.values[1:, 0].copy(), error=table.error)
+    return replace(found, floor=floor)
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
