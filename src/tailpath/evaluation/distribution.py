@@ -567,7 +567,7 @@ class CostDistribution(Record):
         Examples
         --------
         >>> print(costs.verify())
-        the 2 costs up to 60 and their probabilities, ...
+        every cost up to 60 (2 in all) and its probability, ...
         """
         if self.ssp is None or self.policy is None:
             raise OptionError(

@@ -289,8 +289,8 @@ def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
                 f" {float(probability(low))!r}, not {float(claim)!r}"
             )
     return (
-        f"the {len(costs.costs)} costs up to {float(costs.costs[-1]):.12g} and their probabilities,"
-        f" to {float(error_bound):.1e} of each"
+        f"every cost up to {float(costs.costs[-1]):.12g} ({len(costs.costs)} in all) and its"
+        f" probability, to {float(error_bound):.1e} of each"
     )
 
 
