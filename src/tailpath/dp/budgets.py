@@ -553,7 +553,8 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
         due = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, residual, given_away = 0.0, 0.0, 0.0
+        error, residual = 0.0, 0.0
+        given_away = 0.0
         w, start = first, objective.start
         if first == 0:
             begin_levels(model, criteria, count, work)

@@ -62,9 +62,10 @@ def fill(
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.
     level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
-    best, w = math.inf, 0
-    error, residual, given_away = 0.0, 0.0, 0.0
-    at, more = 0, True
+    best, error = math.inf, 0.0
+    residual, given_away = 0.0, 0.0
+    w, at = 0, 0
+    more = True
     while more:
         last = w + rows - 1
         if at + n > len(found.node):
