@@ -54,7 +54,7 @@ from tailpath.formats.names import (
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
-from tailpath.graph import Array, first_of
+from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP
@@ -179,7 +179,7 @@ class _Document:
                 f"{path}: states says {self.states.span}, more than there are outcomes and goals"
             )
         self.exact: dict[Any, float] = {}
-        self.ends: dict[int, tuple[float, float, float]] = {}
+        self.intervals: dict[int, tuple[float, float, float]] = {}
 
     def columns(self, size: int, progress: Progress | None) -> Columns:
         """The rows as they stand in the document, whose text has that size."""
@@ -203,7 +203,6 @@ class _Document:
         order of appearance as in `SSP.from_outcomes`.
         """
         document, path = self.document, self.path
-        state, _, target, probability, cost = columns
         goals = [
             self._at(f"goals[{number}]", self.states.number, goal)
             for number, goal in enumerate(document["goals"])
@@ -213,20 +212,13 @@ class _Document:
         start = self._at("start", self.states.number, document["start"])
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
-        of_goal = is_goal[state]
-        for number in first_of(of_goal & ((target != state) | (cost != 0))):
-            raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
-        inside = (probability >= 0) & (probability <= 1)
-        for number in first_of(of_goal & ~inside):
-            raise FormatError(
-                f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
-                " loop lies outside [0, 1]"
-            )
-        state, action, target, chance, cost = (column[~of_goal] for column in columns)
-        if self.ends:  # their numbers stand for the probabilities, and show where each went
-            chance = np.flatnonzero(~of_goal) + 1.0
+        of_goal = is_goal[columns[0]]
+        self._check_goal_rows(columns, of_goal)
+        state, action, target, probability, cost = (column[~of_goal] for column in columns)
+        if self.intervals:
+            probability = self._with_ends(columns[3])[~of_goal]
         fields = {
-            **arrays_from_rows(state, action, target, chance, cost, len(is_goal), merge=False),
+            **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),
             "is_goal": is_goal,
             "start_index": start,
             "states": self.states.sequence(),
@@ -235,21 +227,33 @@ class _Document:
         }
         if document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
             fields["exact_unit"] = common_unit(self.exact)
-        if self.ends:
-            return self._intervals(fields, probability)
+        if self.intervals:
+            low, high, frequency = fields["outcome_probability"].T
+            estimate = None if np.isnan(frequency).any() else frequency
+            said = decode_confidence(document.get("confidence"), f"{path}: confidence")
+            return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=said)
         if document.get("confidence") is not None:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)
 
-    def _intervals(self, fields: dict[str, Any], probability: Array) -> IntervalSSP:
-        """The model with intervals: those of rows that have one, and points for all others."""
-        position = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
+    def _check_goal_rows(self, columns: Columns, of_goal: BoolArray) -> None:
+        """A goal may have rows, which lead to itself at no cost."""
+        state, _, target, probability, cost = columns
+        for number in first_of(of_goal & ((target != state) | (cost != 0))):
+            raise FormatError(f"{self.path}: outcomes[{number}]: a goal must be absorbing and free")
+        for number in first_of(of_goal & ~((probability >= 0) & (probability <= 1))):
+            raise FormatError(
+                f"{self.path}: outcomes[{number}]: the probability {probability[number]:g} of a"
+                " goal's loop lies outside [0, 1]"
+            )
+
+    def _with_ends(self, probability: FloatArray) -> FloatArray:
+        """The low and the high end and the frequency of every row, (n, 3): those of its interval,
+        or three times its probability.
+        """
         ends = np.repeat(probability[:, None], 3, axis=1)
-        ends[list(self.ends)] = list(self.ends.values())
-        low, high, seen = ends[position].T
-        confidence = decode_confidence(self.document.get("confidence"), f"{self.path}: confidence")
-        estimate = None if np.isnan(ends).any() else seen
-        return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=confidence)
+        ends[list(self.intervals)] = list(self.intervals.values())
+        return ends
 
     def _at(self, position: str, read: Callable[..., T], *value: Any) -> T:
         """What is read from a value, whose position a refusal names."""
@@ -280,7 +284,7 @@ class _Document:
                 f": probability {shorten(repr(value))} is neither a number nor [low, high] nor"
                 " [low, high, frequency]"
             )
-        self.ends[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
+        self.intervals[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
 
     def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):

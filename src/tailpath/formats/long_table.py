@@ -106,10 +106,9 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     if table.given_by != ("count",) and (table.given_by or not table.is_log):
         return rows.model(fields)
     confidence = CONFIDENCE if reading.confidence is None else reading.confidence
-    every, (count,) = rows.merged(fields)
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
-        return IntervalSSP.from_fields_counted(every, count, confidence)
+        return rows.counted_model(fields, confidence)
 
 
 def _refuse_chances(

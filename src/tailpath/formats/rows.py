@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.graph import Array, BoolArray
-from tailpath.model.builders import arrays_from_rows, merged_columns
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 
@@ -59,16 +59,15 @@ class OutcomeColumns(NamedTuple):
         """The model of probabilities or intervals, with the other fields of an `SSP`."""
         if len(self.chances) == 1:
             return SSP(**self._arrays(self.chances[0], fields))
-        every, (low, high) = self.merged(fields)
-        return IntervalSSP.from_fields(every, low, np.minimum(high, 1.0))
+        arrays = self._arrays(np.stack(self.chances, axis=1), fields)
+        low, high = arrays["outcome_probability"].T
+        return IntervalSSP.from_fields(arrays, low, np.minimum(high, 1.0))
 
-    def merged(self, fields: dict[str, Any]) -> tuple[dict[str, Any], list[Array]]:
-        """All fields of an `SSP` but for the probabilities, and the chances of its outcomes."""
-        columns = self.state, self.action, self.target
-        return (
-            self._arrays(np.ones(len(self.cost)), fields),
-            merged_columns(*columns, self.cost, self.chances),
-        )
+    def counted_model(self, fields: dict[str, Any], confidence: float) -> IntervalSSP:
+        """The model of counts, whose intervals all hold with this probability."""
+        arrays = self._arrays(np.stack(self.chances, axis=1), fields)
+        (count,) = arrays["outcome_probability"].T
+        return IntervalSSP.from_fields_counted(arrays, count, confidence)
 
     def _arrays(self, probability: Array, fields: dict[str, Any]) -> dict[str, Any]:
         columns = self.state, self.action, self.target

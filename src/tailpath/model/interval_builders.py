@@ -84,7 +84,7 @@ class IntervalBuilder(Record):
         (array([0.8 , 0.05, 1.  ]), array([0.95, 0.2 , 1.  ]))
         """
         goals = goals if isinstance(goals, str) else list(goals)
-        fields, (low, high) = fields_of_rows(interval_rows(outcomes, goals), start, goals)
+        fields, (low, high) = fields_of_rows(interval_rows(outcomes, goals), start, goals, 2)
         return cls.from_fields({**fields, "notes": notes}, low, np.minimum(high, 1.0))
 
     @classmethod
@@ -334,7 +334,7 @@ class IntervalBuilder(Record):
             return cls.from_table(rows, start=start, goals=goals, confidence=confidence)
         known = set(goals)
         steps = ((*row[:4], (row[4],)) for row in counted_rows(rows) if row[0] not in known)
-        fields, (count,) = fields_of_rows(steps, start, goals)
+        fields, (count,) = fields_of_rows(steps, start, goals, 1)
         return cls.from_fields_counted({**fields, "notes": notes}, count, confidence)
 
     @classmethod

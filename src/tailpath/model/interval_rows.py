@@ -22,7 +22,6 @@ from tailpath.model.builders import (
     Numbering,
     checked_rows,
     goal_names,
-    merged_columns,
     where_outcome,
 )
 from tailpath.model.checks import ROW_TOLERANCE
@@ -35,10 +34,10 @@ Row = tuple[Name, Name, Name, Any, tuple[float, ...]]
 
 
 def fields_of_rows(
-    rows: Iterable[Row], start: Name, goals: Iterable[Name]
-) -> tuple[Fields, list[FloatArray]]:
-    """The fields of an `SSP` but for the probabilities, and what stands for these, outcome by
-    outcome.
+    rows: Iterable[Row], start: Name, goals: Iterable[Name], width: int
+) -> tuple[Fields, FloatArray]:
+    """The fields of an `SSP` but for the probabilities, and the `width` numbers that stand for
+    each of these, (width, n_outcomes).
 
     Rows that agree in all else are one outcome, and their numbers are added up.
     """
@@ -54,10 +53,9 @@ def fields_of_rows(
             ) from None
         if state not in numbers.goals:
             beside.append(chances)
-    fields = numbers.arrays(start)._asdict()
-    source, action_, target, _, paid = numbers.columns()
-    columns = list(np.array(beside, dtype=np.float64).reshape(len(beside), -1).T)
-    return fields, merged_columns(source, action_, target, paid, columns)
+    columns = np.array(beside, dtype=np.float64).reshape(-1, width)
+    fields = numbers.arrays(start, columns)._asdict()
+    return fields, fields["outcome_probability"].T
 
 
 def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
