@@ -16,10 +16,11 @@ from tailpath.errors import FormatError, ModelError, OptionError, kind_of
 from tailpath.formats.files import brief, located
 from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
+from tailpath.model.columns import WORDS
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import WORDS, is_graph, is_table
+from tailpath.model.tables import is_graph, is_table
 from tailpath.options import Progress, takes_model
 
 __all__ = ["Format", "read", "register", "write"]

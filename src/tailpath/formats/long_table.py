@@ -7,7 +7,7 @@ RiskMDPs.jl keep their models.
 - Instead of the probability, `low` and `high` are the ends of an interval, and `count` says how
   often an outcome was seen. With a `confidence` given, a table without any of these is a log: every
   row is a step that was seen.
-- The columns may stand in any order and have other names: `model/tables.py` lists the names, and
+- The columns may stand in any order and have other names: `model/columns.py` lists the names, and
   says what a missing column means.
 - Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
 - The goals are those given, or those that a column `goal` marks; otherwise a state that no row
@@ -22,7 +22,7 @@ RiskMDPs.jl keep their models.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -44,11 +44,11 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
-from tailpath.graph import Array, BoolArray, first_of
+from tailpath.graph import Array, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS, left_out_at_goals
+from tailpath.model.tables import GAINS, goals_of_rows, rows_until_goals, start_of_rows
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
@@ -69,17 +69,18 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     rows = OutcomeColumns(state, action, target, costs, chances)
     del table.source, table.target, table.action  # a million states fill a gigabyte
     del table.price, table.chances
-    is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
-    start, found = _start(table, state, states, reading.start)
-    notes += found
-    mask = ~is_goal[state]
-    lost = int(np.count_nonzero(~mask & (chances[-1] > 0) & ((target != state) | (costs != 0))))
-    # Behind goals there may be states that no other row names.
-    named = is_goal.copy()
+    goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
+    given = [_number_of(name, states, path) for name in goals] or None
+    paid = costs != 0
+    is_goal, notes = goals_of_rows(state, target, paid, len(states), given, table.marks.get("goal"))
+    if reading.start is None:
+        start, assumed = start_of_rows(state, states, table.marks.get("start"))
+        notes += assumed
+    else:
+        start = _number_of(reading.start, states, path)
+    mask, named, left_out = rows_until_goals(state, target, paid, is_goal, chances[-1] > 0)
     named[start] = True
-    named[state[mask]] = True
-    named[target[mask]] = True
-    notes += (left_out_at_goals(lost, int(np.count_nonzero(~named))),) if lost else ()
+    notes += left_out
 
     def where(row: int) -> str:
         return (
@@ -135,59 +136,6 @@ def _refuse_chances(
             )
     else:
         refuse_improbable(chances[0], path, where)
-
-
-def _goals(
-    table: LongTable,
-    state: Array,
-    target: Array,
-    costs: Array,
-    states: Sequence[Name],
-    given: Iterable[Any],
-) -> tuple[BoolArray, tuple[str, ...]]:
-    wanted = [given] if isinstance(given, str) else list(given)
-    marked = np.zeros(len(states), dtype=np.bool_)
-    if wanted:
-        marked[[_number_of(name, states, table.path) for name in wanted]] = True
-        return marked, ()
-    if "goal" in table.marks:
-        marked[target[np.array(table.marks["goal"])]] = True
-        if not marked.any():
-            raise FormatError(f"{table.path}: the column goal marks no row")
-        return marked, ()
-    marked[state] = True
-    if not marked.all():
-        return ~marked, (
-            f"states without rows are the goals ({np.count_nonzero(~marked)} of them)",
-        )
-    leaves = np.zeros(len(states), dtype=np.bool_)
-    leaves[state[(target != state) | (costs != 0)]] = True
-    if leaves.all():
-        raise FormatError(
-            f"{table.path}: no goal: every state has rows, and none leads only to itself at no cost"
-        )
-    return ~leaves, (
-        (
-            "states that lead only to themselves at no cost are the goals"
-            f" ({np.count_nonzero(~leaves)} of them)"
-        ),
-    )
-
-
-def _start(
-    table: LongTable, state: Array, states: Sequence[Name], given: Any
-) -> tuple[int, tuple[str, ...]]:
-    if given is not None:
-        return _number_of(given, states, table.path), ()
-    if "start" in table.marks:
-        marked = np.unique(state[np.array(table.marks["start"])])
-        if len(marked) != 1:
-            raise FormatError(
-                f"{table.path}: the column start marks {len(marked)} states; exactly one must be"
-                " the start"
-            )
-        return int(marked[0]), ()
-    return int(state[0]), (f"the start is {states[state[0]]!r}, the state of the first row",)
 
 
 def _number_of(given: Any, states: Sequence[Name], path: str) -> int:

@@ -28,9 +28,10 @@ from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, TABLE, Reading
+from tailpath.model.columns import has_intervals
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import has_intervals
+from tailpath.model.tables import column_names, is_graph
 from tailpath.options import Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
@@ -210,7 +211,7 @@ def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
     }
     if confidence is not None:
         where["confidence"] = confidence
-    elif not has_intervals(source, columns):
+    elif is_graph(source) or not has_intervals(column_names(source), columns):
         return SSP.from_table(source, **where, rewards=reading.rewards)
     if reading.rewards:
         raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")

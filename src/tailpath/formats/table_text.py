@@ -29,9 +29,10 @@ from tailpath.formats.names import (
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, TextFile, Words, after, as_they_appear
 from tailpath.graph import Array, BoolArray, FloatArray
+from tailpath.model.columns import INTERVALS, PRICES, columns_called, has_intervals
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
-from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
+from tailpath.model.tables import times_of
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")

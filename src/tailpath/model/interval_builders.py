@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.model.columns import NONE
 from tailpath.model.interval_rows import (
     counted_rows,
     fields_of_rows,
@@ -21,7 +22,7 @@ from tailpath.model.interval_rows import (
 from tailpath.model.matrices import interval_arrays_from_matrices
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.model.tables import NONE, outcomes_of_table
+from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount
 
 Row = tuple[Name, Name, Name, Any, Any]
