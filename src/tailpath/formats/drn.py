@@ -35,14 +35,13 @@ from tailpath.formats.writing import (
     blocks,
     choice_costs,
     encoded,
+    formatted,
     joined_columns,
-    known_part,
     put_before,
-    spelled,
     text_column,
 )
 from tailpath.graph import Array
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -125,7 +124,7 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     target, choice_cost, extra = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(extra)
     n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
@@ -138,17 +137,17 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         # What stands before a target: two tabs, or the line of the choice and those of states as
         # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
-        action = spelled(
+        action = formatted(
             block.of_choices(ssp.choice_action), lambda action: f"\taction {word(action)}"
         )
-        rewards = spelled(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
+        rewards = formatted(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
         heads[block.of_choices(ssp.choice_outcomes) - block.outcomes.start] = action + rewards
         heads[-1] = ""
         first_choice = ssp.state_choices[block.states.start : block.states.stop]
         position = ssp.choice_outcomes[first_choice] - block.outcomes.start
         put_before(heads, position.tolist(), _state_lines(ssp, block.states))
         yield joined_columns(
-            heads[:-1], number[block.of_outcomes(target)], *block.chances(" : ", ", ", "\n")
+            heads[:-1], number[block.of_outcomes(target)], *block.probabilities(" : ", ", ", "\n")
         )
         yield encoded(heads[-1])
     for at, (onward, cost) in enumerate(extra):

@@ -33,11 +33,12 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
-from tailpath.formats.gym_ends import Endings, Outcome, fresh
+from tailpath.formats.gym_ends import Endings, Outcome
 from tailpath.formats.gym_map import cells_of
 from tailpath.formats.reading import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering
+from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS
 from tailpath.texts import did_you_mean
@@ -86,7 +87,7 @@ def read(source: Any, reading: Reading) -> SSP:
     outcomes.extend((dead, "stay", dead, 1.0, waiting) for dead in lost)
     start = next(iter(starts))
     if len(starts) > 1:
-        start = fresh("start", dict.fromkeys(row[0] for row in rows) | goals | lost)
+        start = fresh_name("start", dict.fromkeys(row[0] for row in rows) | goals | lost)
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
     return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
 

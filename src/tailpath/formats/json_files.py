@@ -53,11 +53,11 @@ from tailpath.formats.names import (
     refuse_unknown,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
+from tailpath.formats.writing import blocks, encoded, joined_columns, text_column
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
@@ -312,7 +312,7 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -336,7 +336,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
             block.sources(source),
             block.actions(lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
             block.targets(target),
-            *block.chances("", ", ", ", ", estimates=True),
+            *block.probabilities("", ", ", ", ", estimates=True),
             block.costs("{!r}]".format),
         )
         yield rows if block.outcomes.start else rows.removeprefix(b",\n")

@@ -22,7 +22,7 @@ RiskMDPs.jl keep their models.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -39,14 +39,14 @@ from tailpath.formats.writing import (
     Block,
     blocks,
     encoded,
+    formatted,
     joined_columns,
-    known_part,
-    spelled,
+    probability_columns,
     text_column,
 )
 from tailpath.graph import Array, first_of
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS, goals_of_rows, rows_until_goals, start_of_rows
 from tailpath.options import Progress
@@ -150,7 +150,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     """Write a long table with costs. A table has no place for geometry and notes, and none for
     goals that nothing leads to.
     """
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     if ssp.is_goal[ssp.start_index]:
         raise FormatError(f"{path}: the start is a goal, so no row would name it")
     entered = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -160,14 +160,12 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
             f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
             " write .json or .npz"
         )
-    chances = {"probability": ssp.outcome_probability}
-    if isinstance(model, IntervalSSP):
-        chances = {"low": model.low, "high": model.high}
-    write_bytes(path, _pieces(ssp, chances, progress))
+    write_bytes(path, _pieces(model, progress))
 
 
-def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
+    ssp, probabilities = underlying_ssp(model), probability_columns(model)
     state = text_column(map(_cell, encode_all(ssp.states)))
 
     def rows(states: range) -> bytes:
@@ -176,12 +174,12 @@ def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -
             block.sources(state),
             block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
             block.targets(state),
-            *(spelled(block.of_outcomes(chance), ",{!r}".format) for chance in chances.values()),
+            *(formatted(block.of_outcomes(p), ",{!r}".format) for p in probabilities.values()),
             block.costs(lambda cost: f",{_price(ssp, cost)}\n"),
         )
 
     start = ssp.start_index
-    yield encoded(f"{','.join((*COLUMNS, *chances, 'cost'))}\n")
+    yield encoded(f"{','.join((*COLUMNS, *probabilities, 'cost'))}\n")
     yield rows(range(start, start + 1))
     for states in (block.states for block in blocks(ssp, progress)):
         first, last = np.clip([start, start + 1], states.start, states.stop).tolist()

@@ -43,7 +43,7 @@ from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha
 from tailpath.policies.given import as_policy, policy_of
@@ -134,8 +134,7 @@ def read_policy(
     >>> tp.read_policy("train.json", ssp).action("home")
     'train'
     """
-    if isinstance(ssp, IntervalSSP):
-        ssp = ssp.inside
+    ssp = underlying_ssp(ssp)
     path_name = os.fsdecode(path)
     scheme, _, name = path_name.partition(":")
     domain = find_domain(scheme) if isinstance(path, str) and scheme in schemes() else None

@@ -328,3 +328,8 @@ class IntervalSSP(IntervalBuilder):
         frame = self.inside.to_pandas()
         columns = {name: frame[name] for name in ("state", "action", "next_state")}
         return data_frame({**columns, "low": self.low, "high": self.high, "cost": frame["cost"]})
+
+
+def underlying_ssp(model: SSP | IntervalSSP) -> SSP:
+    """The model itself, or the one with probabilities from inside of its intervals."""
+    return model.inside if isinstance(model, IntervalSSP) else model
