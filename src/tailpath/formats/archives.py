@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
+from tailpath.formats.files import read_bytes, shorten, unpacked_limit, write_bytes
 from tailpath.graph import Array
 
 _HEADER = re.compile(
@@ -60,7 +60,7 @@ class Archive:
         if len(self._members) < len(self._zip.infolist()):
             raise FormatError(f"{path}: a member is given twice")
         self._unfolded = unfolded = sum(info.file_size for info in self._members.values())
-        most = budget(len(data))
+        most = unpacked_limit(len(data))
         if unfolded > most:
             raise FormatError(
                 f"{path}: the members unpack to {unfolded} bytes, more than the {most} that"

@@ -77,7 +77,7 @@ def text_bytes(path: str, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def budget(compressed: int) -> int:
+def unpacked_limit(compressed: int) -> int:
     """How many bytes a compressed file of this size may unfold to."""
     return SMALL + MOST_EXPANSION * compressed
 
@@ -96,7 +96,7 @@ def unpacked(path: str, data: bytes) -> bytes:
         broken = lzma.LZMAError
     else:
         return data
-    most = budget(len(data))
+    most = unpacked_limit(len(data))
     try:
         # Unlike a file object, a decoder takes memory only as the content grows.
         content: bytes = decoder.decompress(data, most + 1)

@@ -42,7 +42,7 @@ from tailpath.formats.files import (
     write_bytes,
 )
 from tailpath.formats.names import (
-    Numbered,
+    NameIndex,
     decode_confidence,
     decode_members,
     decode_name,
@@ -130,7 +130,7 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
         )
 
 
-class _Names:
+class _DeclaredNames:
     """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
 
     def __init__(self, value: Any, path: str, what: str) -> None:
@@ -143,12 +143,12 @@ class _Names:
             names = decode_names(value, len(value), f"{path}: {what}")
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
-        self.names = Numbered()
-        self.names.first.extend(names)
+        self.names = NameIndex()
+        self.names.names.extend(names)
         self.names.index.update((name, number) for number, name in enumerate(names))
 
     def __len__(self) -> int:
-        return len(self.names.first) if self.span < 0 else self.span
+        return len(self.names.names) if self.span < 0 else self.span
 
     def number(self, value: Any) -> int:
         """The number of a name, which is entered if it is new and may be."""
@@ -160,7 +160,7 @@ class _Names:
         return self.names.enter(name)
 
     def sequence(self) -> range | tuple[Name, ...]:
-        return tuple(self.names.first) if self.span < 0 else range(self.span)
+        return tuple(self.names.names) if self.span < 0 else range(self.span)
 
 
 class _Document:
@@ -170,8 +170,8 @@ class _Document:
     def __init__(self, document: Any, path: str) -> None:
         _check_members(document, path)
         self.document, self.path = document, path
-        self.states = _Names(document.get("states"), path, "states")
-        self.actions = _Names(document.get("actions"), path, "actions")
+        self.states = _DeclaredNames(document.get("states"), path, "states")
+        self.actions = _DeclaredNames(document.get("actions"), path, "actions")
         # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must
         # not follow it.
         if self.states.span > len(document["outcomes"]) + len(document["goals"]):
@@ -268,7 +268,7 @@ class _Document:
                 f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]"
             )
         source, action, target = map(
-            _Names.number, (self.states, self.actions, self.states), row[:3]
+            _DeclaredNames.number, (self.states, self.actions, self.states), row[:3]
         )
         probability = 1.0
         if type(row[3]) is list:

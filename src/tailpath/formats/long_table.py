@@ -65,10 +65,10 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
-    chances = tuple(table.chances) or (np.ones(len(costs)),)
-    rows = OutcomeColumns(state, action, target, costs, chances)
+    probabilities = tuple(table.probabilities) or (np.ones(len(costs)),)
+    rows = OutcomeColumns(state, action, target, costs, probabilities)
     del table.source, table.target, table.action  # a million states fill a gigabyte
-    del table.price, table.chances
+    del table.price, table.probabilities
     goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
     given = [_number_of(name, states, path) for name in goals] or None
     paid = costs != 0
@@ -78,20 +78,20 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         notes += assumed
     else:
         start = _number_of(reading.start, states, path)
-    mask, named, left_out = rows_until_goals(state, target, paid, is_goal, chances[-1] > 0)
+    mask, named, left_out = rows_until_goals(state, target, paid, is_goal, probabilities[-1] > 0)
     named[start] = True
     notes += left_out
 
-    def where(row: int) -> str:
+    def describe_row(row: int) -> str:
         return (
-            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action"
+            f"{table.row_noun} {table.line[row]}: state {states[state[row]]!r}, action"
             f" {actions[action[row]]!r} -> {states[target[row]]!r}"
         )
 
-    _refuse_chances(table, chances, path, where)
+    _check_probabilities(table, probabilities, path, describe_row)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
-    refuse_infinite(np.where(mask, costs, 0.0), path, where)
+    refuse_infinite(np.where(mask, costs, 0.0), path, describe_row)
     if not mask.all():
         rows = rows.only(mask)
     if not named.all():
@@ -104,7 +104,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         "exact_unit": table.exact_unit(rows.cost) if rule == CostRule(1, None, {}) else None,
         "notes": notes,
     }
-    if table.given_by != ("count",) and (table.given_by or not table.is_log):
+    if table.probability_names != ("count",) and (table.probability_names or not table.is_log):
         return rows.model(fields)
     confidence = CONFIDENCE if reading.confidence is None else reading.confidence
     with warnings.catch_warnings():  # its notes say the same
@@ -112,30 +112,32 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         return rows.counted_model(fields, confidence)
 
 
-def _refuse_chances(
-    table: LongTable, chances: Sequence[Array], path: str, where: Callable[[int], str]
+def _check_probabilities(
+    table: LongTable, probabilities: Sequence[Array], path: str, describe_row: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
-    if table.is_log and table.given_by not in ((), ("count",)):
+    if table.is_log and table.probability_names not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"
-            f" {' and '.join(table.given_by)}; for a risk at 95 % confidence say alpha = 0.05"
+            f" {' and '.join(table.probability_names)}; for a risk at 95 % confidence say alpha ="
+            " 0.05"
         )
-    if table.given_by == ("low", "high"):
-        low, high = chances
+    if table.probability_names == ("low", "high"):
+        low, high = probabilities
         for row in first_of(~((low >= 0) & (low <= high) & (high <= 1))):
             raise FormatError(
-                f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
-                " not one of probabilities"
+                f"{path}: {describe_row(row)} has the interval [{low[row]:g}, {high[row]:g}], which"
+                " is not one of probabilities"
             )
-    elif table.given_by == ("count",):
-        for row in first_of(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0])))):
+    elif table.probability_names == ("count",):
+        count = probabilities[0]
+        for row in first_of(~((count >= 0) & (count == np.floor(count)))):
             raise FormatError(
-                f"{path}: {where(row)} has count {chances[0][row]:g}, which is not a whole"
+                f"{path}: {describe_row(row)} has count {count[row]:g}, which is not a whole"
                 " number of 0 or more"
             )
     else:
-        refuse_improbable(chances[0], path, where)
+        refuse_improbable(probabilities[0], path, describe_row)
 
 
 def _number_of(given: Any, states: Sequence[Name], path: str) -> int:

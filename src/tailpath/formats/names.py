@@ -64,12 +64,12 @@ def truth_values(name: Name) -> Any:
     return [truth_values(part) for part in name]
 
 
-class Numbered:
+class NameIndex:
     """Names with their numbers, as they appear."""
 
     def __init__(self) -> None:
         self.index: dict[Name, int] = {}
-        self.first: list[Name] = []
+        self.names: list[Name] = []
 
     def enter(self, name: Name) -> int:
         """The number of a name.
@@ -77,13 +77,13 @@ class Numbered:
         Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names,
         and is refused, with a text that stands after a position.
         """
-        number = self.index.setdefault(name, len(self.first))
-        if number == len(self.first):
-            self.first.append(name)
+        number = self.index.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
         elif (type(name) in _TRUTHS or name == 0 or name == 1) and (
-            truth_values(name) != truth_values(self.first[number])
+            truth_values(name) != truth_values(self.names[number])
         ):
-            both = (json.dumps(encode_name(each)) for each in (name, self.first[number]))
+            both = (json.dumps(encode_name(each)) for each in (name, self.names[number]))
             raise FormatError(f": {' and '.join(both)} would be one name")
         return number
 

@@ -73,7 +73,7 @@ class Numbering:
         # Before equal rows are added up: a negative one could hide in the sum.
         if not 0 <= probability < np.inf:
             raise ModelError(
-                f"{where_outcome(state, action, next_state)} has probability {probability}"
+                f"{describe_outcome(state, action, next_state)} has probability {probability}"
             )
         cost = 0.0
         if probability > 0:
@@ -279,10 +279,10 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
             float(as_fraction(value))  # whose exponent may be out of range
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        where = where_outcome(state, action, next_state)
-        raise ModelError(f"{where} has {what} {value!r}, which is not a number") from None
+        outcome = describe_outcome(state, action, next_state)
+        raise ModelError(f"{outcome} has {what} {value!r}, which is not a number") from None
 
 
-def where_outcome(state: Name, action: Name, next_state: Name) -> str:
+def describe_outcome(state: Name, action: Name, next_state: Name) -> str:
     """An outcome by its names, for messages."""
     return f"state {state!r}, action {action!r} -> {next_state!r}"

@@ -77,7 +77,7 @@ def check_structure(ssp: SSP) -> None:
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
         )
     for choice in first_of(np.diff(rows) == 0):
-        raise ModelError(f"{where_choice(ssp, choice)} has no outcomes")
+        raise ModelError(f"{describe_choice(ssp, choice)} has no outcomes")
     _check_repeated_actions(ssp)
 
 
@@ -87,7 +87,7 @@ def _check_repeated_actions(ssp: SSP) -> None:
         return
     order = np.argsort(key, kind="stable")
     for position in first_of(np.diff(key[order]) == 0):
-        raise ModelError(f"{where_choice(ssp, int(order[position]))} is given twice")
+        raise ModelError(f"{describe_choice(ssp, int(order[position]))} is given twice")
 
 
 def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> None:
@@ -96,7 +96,7 @@ def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> Non
         choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
         target = int(ssp.outcome_target[outcome])
         to = f" -> {ssp.states[target]!r}" if 0 <= target < ssp.n_states else ""
-        raise ModelError(f"{where_choice(ssp, choice)}{to} {why(outcome)}")
+        raise ModelError(f"{describe_choice(ssp, choice)}{to} {why(outcome)}")
 
 
 def check_outcomes(ssp: SSP) -> None:
@@ -163,7 +163,8 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     gap = np.abs(total - 1.0)
     for choice in first_of(gap > ROW_TOLERANCE * length):
         raise ModelError(
-            f"the probabilities of {where_choice(ssp, choice)} sum to {total[choice]:.12g}, not 1"
+            f"the probabilities of {describe_choice(ssp, choice)} sum to {total[choice]:.12g}, not"
+            " 1"
         )
     eps = np.finfo(np.float64).eps
     off = gap > eps * length
@@ -174,7 +175,7 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
         first = int(rough[0])
         warnings.warn(
             f"the probabilities of {count(rough.size, 'choice')} were scaled to sum to 1;"
-            f" the first is {where_choice(ssp, first)}, off by {gap[first]:.3g}",
+            f" the first is {describe_choice(ssp, first)}, off by {gap[first]:.3g}",
             TailpathWarning,
             stacklevel=4,
         )
@@ -183,6 +184,6 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     return np.asarray(probability / np.repeat(np.where(off, total, 1.0), length))
 
 
-def where_choice(ssp: SSP, choice: int) -> str:
+def describe_choice(ssp: SSP, choice: int) -> str:
     state = int(np.searchsorted(ssp.state_choices, choice, side="right")) - 1
     return f"state {ssp.states[state]!r}, action {ssp.choice_name(choice)!r}"
