@@ -43,6 +43,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.names import (
     NameIndex,
+    check_header,
     decode_confidence,
     decode_members,
     decode_name,
@@ -110,24 +111,6 @@ def _check_members(document: Any, path: str) -> None:
     for key in ("goals", "outcomes"):
         if not isinstance(document[key], list):
             raise FormatError(f"{path}: {key} must be a list")
-
-
-def check_header(document: Any, path: str, name: str, version: int) -> None:
-    """Every file of ours says what it is and in which version."""
-    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
-    if document["format"] != name:
-        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
-        raise FormatError(
-            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
-        )
-    if type(document.get("version")) is not int or document["version"] < 1:
-        raise FormatError(f"{path}: the member 'version' must be a whole number")
-    if document["version"] > version:
-        raise FormatError(
-            f"{path}: version {document['version']} is newer than this program, which reads version"
-            f" {version}"
-        )
 
 
 class _DeclaredNames:

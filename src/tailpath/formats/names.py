@@ -1,4 +1,5 @@
-"""Names of states and actions, and the other things of a model that are not numbers, as JSON.
+"""Names of states and actions, and the other things of a model that are not numbers, as JSON; and
+what every file of ours begins with.
 
 A name is a string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is
 written as a list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names.
@@ -169,6 +170,24 @@ def decode_members(members: Mapping[str, Any], n_states: int, where: str) -> dic
         "geometry": decode_geometry(members.get("geometry"), n_states, f"{where}geometry"),
         "notes": decode_notes(members.get("notes", []), f"{where}notes"),
     }
+
+
+def check_header(document: Any, path: str, name: str, version: int) -> None:
+    """Every file of ours says what it is and in which version."""
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
+        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
+    if document["format"] != name:
+        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
+        raise FormatError(
+            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
+        )
+    if type(document.get("version")) is not int or document["version"] < 1:
+        raise FormatError(f"{path}: the member 'version' must be a whole number")
+    if document["version"] > version:
+        raise FormatError(
+            f"{path}: version {document['version']} is newer than this program, which reads version"
+            f" {version}"
+        )
 
 
 def refuse_unknown(members: Iterable[str], known: Sequence[str], where: str) -> None:

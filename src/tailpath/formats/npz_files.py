@@ -27,8 +27,9 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import load_json
-from tailpath.formats.json_files import FORMAT, VERSION, check_header
+from tailpath.formats.json_files import FORMAT, VERSION
 from tailpath.formats.names import (
+    check_header,
     decode_confidence,
     decode_members,
     decode_names,

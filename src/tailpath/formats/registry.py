@@ -204,18 +204,18 @@ FORMATS = (
 
 def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
     columns, confidence = reading.table_columns(), reading.confidence
-    where: dict[str, Any] = {
+    options: dict[str, Any] = {
         "start": reading.start,
         "goals": reading.goals or None,
         "columns": columns,
     }
     if confidence is not None:
-        where["confidence"] = confidence
+        options["confidence"] = confidence
     elif is_graph(source) or not has_intervals(column_names(source), columns):
-        return SSP.from_table(source, **where, rewards=reading.rewards)
+        return SSP.from_table(source, **options, rewards=reading.rewards)
     if reading.rewards:
         raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
-    return IntervalSSP.from_table(source, **where)
+    return IntervalSSP.from_table(source, **options)
 
 
 #: Tables and graphs that are no files.
