@@ -33,13 +33,19 @@ def _short(unit: Fraction) -> str:
 
 
 def check_structure(ssp: SSP) -> None:
-    n, offsets = ssp.n_states, ssp.state_choices
-    rows = ssp.choice_outcomes
+    """Refuse arrays that do not fit together, and names, states and choices that cannot be."""
+    _check_lengths(ssp)
+    _check_names(ssp)
+    _check_choices(ssp)
+
+
+def _check_lengths(ssp: SSP) -> None:
+    n = ssp.n_states
     if n <= 0:
         raise ModelError("the model has no states")
     for name, array, end in (
-        ("state_choices", offsets, ssp.n_choices),
-        ("choice_outcomes", rows, ssp.n_outcomes),
+        ("state_choices", ssp.state_choices, ssp.n_choices),
+        ("choice_outcomes", ssp.choice_outcomes, ssp.n_outcomes),
     ):
         if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
             raise ModelError(f"{name} must rise from 0 to {end}")
@@ -51,6 +57,11 @@ def check_structure(ssp: SSP) -> None:
         ssp.actions
     ):
         raise ModelError("choice_action points outside the list of actions")
+
+
+def _check_names(ssp: SSP) -> None:
+    """Names, the start, the goals and the geometry."""
+    n = ssp.n_states
     for names, what in ((ssp.states, "states"), (ssp.actions, "actions")):
         if not isinstance(names, range) and len(set(names)) < len(names):
             repeated = next(name for name, often in Counter(names).items() if often > 1)
@@ -66,28 +77,26 @@ def check_structure(ssp: SSP) -> None:
         and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n
     ):
         raise ModelError("the geometry needs a row, a column and a kind per state")
-    choices_of = np.diff(offsets)
-    for state in first_of((choices_of == 0) & ~ssp.is_goal):
+
+
+def _check_choices(ssp: SSP) -> None:
+    n_choices = np.diff(ssp.state_choices)
+    for state in first_of((n_choices == 0) & ~ssp.is_goal):
         raise ModelError(
             f"state {ssp.states[state]!r} has no choices and is not a goal; give it some, or make"
             " it a goal"
         )
-    for state in first_of((choices_of > 0) & ssp.is_goal):
+    for state in first_of((n_choices > 0) & ssp.is_goal):
         raise ModelError(
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
         )
-    for choice in first_of(np.diff(rows) == 0):
+    for choice in first_of(np.diff(ssp.choice_outcomes) == 0):
         raise ModelError(f"{describe_choice(ssp, choice)} has no outcomes")
-    _check_repeated_actions(ssp)
-
-
-def _check_repeated_actions(ssp: SSP) -> None:
     key = ssp.choice_state.astype(np.int64) * len(ssp.actions) + ssp.choice_action
-    if (np.diff(key) > 0).all():
-        return
-    order = np.argsort(key, kind="stable")
-    for position in first_of(np.diff(key[order]) == 0):
-        raise ModelError(f"{describe_choice(ssp, int(order[position]))} is given twice")
+    if not (np.diff(key) > 0).all():
+        order = np.argsort(key, kind="stable")
+        for position in first_of(np.diff(key[order]) == 0):
+            raise ModelError(f"{describe_choice(ssp, int(order[position]))} is given twice")
 
 
 def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> None:
