@@ -120,25 +120,25 @@ def read(
     True
     """
     reading = Reading(
-        goal,
-        cost,
-        step_cost,
-        cost_of or {},
-        negate_reward,
-        rewards,
-        constants or {},
-        start,
-        () if goals is None else goals,
-        one_based,
-        {**(columns or {}), **_columns(column)},
-        confidence,
-        progress,
+        goal=goal,
+        cost=cost,
+        step_cost=step_cost,
+        cost_of=cost_of or {},
+        negate_reward=negate_reward,
+        rewards=rewards,
+        constants=constants or {},
+        start=start,
+        goals=() if goals is None else goals,
+        one_based=one_based,
+        columns={**(columns or {}), **_columns(column)},
+        confidence=confidence,
+        progress=progress,
     )
     ssp = _read(source, reading)
-    return ssp if geometry is None else _placed(ssp, geometry)
+    return ssp if geometry is None else _with_geometry(ssp, geometry)
 
 
-def _placed(ssp: SSP, geometry: Any) -> SSP:
+def _with_geometry(ssp: SSP, geometry: Any) -> SSP:
     if not isinstance(ssp, SSP):
         raise OptionError(
             "a model whose probabilities are intervals has no map; leave out geometry"

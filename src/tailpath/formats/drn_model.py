@@ -11,7 +11,7 @@ import numpy as np
 from tailpath.formats import bulk
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, marked
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
 from tailpath.formats.text import lines_of
 from tailpath.graph import Array, FloatArray, IntArray, owners
 
@@ -128,7 +128,7 @@ def _labels(
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
-    return marked(carried, state_line)
+    return labels_of_codes(carried, state_line)
 
 
 def _reward_models(header: Header, body: ParsedBody, choice_line: Array) -> Lazy[Reward]:

@@ -50,9 +50,9 @@ class Lazy(Mapping[str, T]):
 Labels = Lazy[BoolArray]
 
 
-def marked(members: Mapping[str, Sequence[int]], kind: Array) -> Labels:
-    """Labels from the kinds of states that carry them, by the kind of each state, (n,)."""
-    return Lazy(members, lambda label: np.isin(kind, np.array(members[label], dtype=np.int64)))
+def labels_of_codes(members: Mapping[str, Sequence[int]], codes: Array) -> Labels:
+    """Labels by the codes that carry them, where each state has a code, (n,)."""
+    return Lazy(members, lambda label: np.isin(codes, np.array(members[label], dtype=np.int64)))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import (
     CostRule,
     exact_sum,
+    loop_cost,
     refuse_improbable,
     refuse_infinite,
 )
@@ -44,14 +45,13 @@ def to_ssp(model: LabelledMDP, reading: Reading, rule: CostRule) -> Any:
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
     n_states, extras = model.n_states, model.extras
-    lost = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
-    if lost.size:
-        least = np.abs(rows.cost[rows.cost != 0]).min(initial=np.inf)
-        rows = rows.extended(lost, 0, lost, least if np.isfinite(least) else 1.0, 1.0)
+    dead_ends = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
+    if dead_ends.size:
+        rows = rows.extended(dead_ends, 0, dead_ends, loop_cost(rows.cost), 1.0)
         actions = actions or range(1)
         notes.append(
-            f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
-            f" number {lost[0]}"
+            f"states without transitions are dead ends and got a loop: {dead_ends.size}, the first"
+            f" is number {dead_ends[0]}"
         )
     start = int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
@@ -66,7 +66,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, rule: CostRule) -> Any:
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
-    if not extras.where and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
+    if not extras.is_ours and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     names: dict[str, Any] = {"states": states, "actions": actions}

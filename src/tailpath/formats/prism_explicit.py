@@ -29,7 +29,7 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, marked
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
 from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
@@ -62,7 +62,7 @@ def _model(path: str, reading: Reading) -> LabelledMDP:
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
     labels = (
-        marked({"init": [0]}, np.arange(tra.n_states))
+        labels_of_codes({"init": [0]}, np.arange(tra.n_states))
         if path_name is None
         else _labels(path_name, tra.n_states, reading)
     )
@@ -121,7 +121,7 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
             if word not in names:
                 raise file.error(f"label {shorten(word)!r} is not declared")
             members[names[word]].append(state)
-    return marked(members, np.arange(n_states))
+    return labels_of_codes(members, np.arange(n_states))
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
@@ -176,22 +176,22 @@ def _state_rewards(
     found = file.table(1, named=False)
     state = found.integers[:, 0]
     wanted = np.where(state < tra.n_states, state, -1)
-    return _placed(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
+    return _rewards_by_key(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
 
 
 def _branch_rewards(
     path: str, tra: TransitionFile, names: list[str], reading: Reading
 ) -> FloatArray:
     file = ExplicitFile(path, reading)
-    width = 3 if tra.nondeterministic else 2
+    width = 3 if tra.is_mdp else 2
     sizes = file.sizes(width)
     found = file.table(width, named=False)
     wanted = tra.keys(*with_choice(found.integers).T)
     present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
-    return _placed(file, sizes, found, wanted, present, tra, names)
+    return _rewards_by_key(file, sizes, found, wanted, present, tra, names)
 
 
-def _placed(
+def _rewards_by_key(
     file: ExplicitFile,
     sizes: Sequence[int],
     found: ExplicitRows,

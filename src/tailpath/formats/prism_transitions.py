@@ -63,7 +63,7 @@ class ExplicitFile(TextFile):
                     text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
                     raise self.error(f"{text!r} has {len(row)} words, expected {expected}")
             integers = [self.integers([row[at] for row in rows]) for at in range(width)]
-            ends = self._ends([row[width] for row in rows])
+            ends = self._low_and_high([row[width] for row in rows])
             word = [
                 names.setdefault(row[-1], len(names)) if len(row) > width + 1 else -1
                 for row in rows
@@ -121,7 +121,7 @@ class ExplicitFile(TextFile):
         words = first.split()
         return ":" in words[1] if len(words) > 1 else may_be_empty
 
-    def _ends(self, texts: Sequence[str]) -> FloatArray:
+    def _low_and_high(self, texts: Sequence[str]) -> FloatArray:
         """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
         if not any(text.startswith("[") for text in texts):
             return np.stack([self.numbers(texts)] * 2, axis=1)
@@ -181,8 +181,8 @@ class TransitionFile:
         self.file = file
         kind = file.header.lower()
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
-        self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
-        width = 3 if self.nondeterministic else 2
+        self.is_mdp = kind == "mdp" if not sizes else len(sizes) == 3
+        width = 3 if self.is_mdp else 2
         self.line, columns, probability, action, self.actions, self.low = file.table(width, True)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:

@@ -169,7 +169,7 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     return ssp
 
 
-def _own(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
+def _bundled(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
     """A format of this folder: the module that reads it, and the one that writes it, if any."""
     reader, writer = (f"{__package__}.{name}" for name in (f"{module}:read", f"{writes}:write"))
     return Format(title, reader, writer if writes else "", suffixes, **more)
@@ -178,27 +178,27 @@ def _own(title: str, module: str, *suffixes: str, writes: str = "", **more: Any)
 _BOTH: dict[str, Any] = {"reports": True, "intervals": True}
 _PROGRAM = (*LABELLED, "constants")
 FORMATS = (
-    _own("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
-    _own("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
-    _own(
+    _bundled("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
+    _bundled("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
+    _bundled(
         *("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz"),
         writes="drn",
         options=LABELLED,
         **_BOTH,
     ),
-    _own(
+    _bundled(
         *("PRISM explicit", "prism_explicit", ".tra", ".tra.gz"),
         writes="prism_writing",
         options=LABELLED,
         **_BOTH,
     ),
-    _own("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
-    _own("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
-    _own("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
-    _own("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
-    _own("JANI", "storm_language", ".jani", options=_PROGRAM),
-    _own("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
-    _own("RDDL", "rddl", scheme="rddl", options=("constants",)),
+    _bundled("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
+    _bundled("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
+    _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
+    _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
+    _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
+    _bundled("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
+    _bundled("RDDL", "rddl", scheme="rddl", options=("constants",)),
 )
 
 

@@ -34,7 +34,7 @@ from tailpath.formats.reading import Reading
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 
 _ENTITIES = ("states", "choices", "branches")
-Ends = tuple[FloatArray | None, FloatArray]
+LowAndHigh = tuple[FloatArray | None, FloatArray]
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -222,7 +222,7 @@ class UmbReader:
             values.append(_float(top, bottom))
         return np.array(values, dtype=np.float64)
 
-    def _ends(self, member: str, kind: Any, count: int) -> Ends:
+    def _low_and_high(self, member: str, kind: Any, count: int) -> LowAndHigh:
         """Low and high ends of intervals; the low ones are None where there are plain numbers."""
         kind = self._object(kind, "a type")
         base, interval, _ = str(kind.get("type")).partition("-interval")
@@ -238,20 +238,20 @@ class UmbReader:
 
     def _points(self, member: str, kind: Any, count: int) -> FloatArray:
         """Numbers, which a model of intervals may write as intervals of no width."""
-        low, high = self._ends(member, kind, count)
+        low, high = self._low_and_high(member, kind, count)
         if low is not None and (low != high).any():
             at = int(np.flatnonzero(low != high)[0])
             found = f"entry {at} is the interval [{low[at]:g}, {high[at]:g}]"
             raise self._error(member, f"{found}; probabilities may be intervals, rewards may not")
         return high
 
-    def _probability(self, choice_branches: IntArray) -> Ends:
+    def _probability(self, choice_branches: IntArray) -> LowAndHigh:
         kind = self.system.get("branch-probability-type")
         if kind is None:
             if (np.diff(choice_branches) > 1).any():
                 raise self._error("index.json", "the model has no probabilities")
             return None, np.ones(int(choice_branches[-1]))
-        return self._ends("branch-to-probability.bin", kind, self.sizes["branches"])
+        return self._low_and_high("branch-to-probability.bin", kind, self.sizes["branches"])
 
     def _labels(self) -> Labels:
         found = self._annotations("aps")

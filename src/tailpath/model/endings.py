@@ -231,14 +231,14 @@ def _rows_by_step(
     position = np.full(n, late)
     position[goals] = len(pairs) + np.arange(len(goals))
     goes_on = (step + 1 < len(layers)) & ~ssp.is_goal[rows.target]
-    ahead = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
+    next_pair = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
     cost = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step, factor)
     loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
     finish = late if price is None else late + 1
     return arrays_from_rows(
         np.append(rows.source, late),
         np.append(action, len(ssp.actions)),
-        np.append(np.where(goes_on, ahead, position[rows.target]), finish),
+        np.append(np.where(goes_on, next_pair, position[rows.target]), finish),
         np.append(rows.probability, 1.0),
         np.append(cost, float(loop if price is None else price)),
         n_states=finish + 1,

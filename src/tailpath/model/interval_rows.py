@@ -66,7 +66,7 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
     least: dict[tuple[Name, Name], list[float]] = {}
     known = set(goals)
     for state, action, next_state, probability, cost in checked_rows(outcomes, "(low, high)"):
-        ends = _ends(probability, state, action, next_state)
+        ends = _low_and_high(probability, state, action, next_state)
         rows.append((state, action, next_state, cost, ends))
         least.setdefault((state, action), []).append(ends[0])
     full = {choice for choice, lows in least.items() if math.fsum(lows) >= 1}
@@ -77,7 +77,9 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
     ]
 
 
-def _ends(probability: Any, state: Name, action: Name, next_state: Name) -> tuple[float, float]:
+def _low_and_high(
+    probability: Any, state: Name, action: Name, next_state: Name
+) -> tuple[float, float]:
     outcome = describe_outcome(state, action, next_state)
     try:
         single = isinstance(probability, str) or np.ndim(probability) == 0
