@@ -76,7 +76,7 @@ class ExplicitFile(TextFile):
         for lines, part in self.blocks(rows, parse):
             at_line += lines
             parts.append(part)
-        return _joined(at_line, parts, names, width)
+        return _concatenated(at_line, parts, names, width)
 
     def _read_bulk(self, width: int, named: bool) -> ExplicitRows:
         names: dict[str, int] = {}
@@ -108,7 +108,7 @@ class ExplicitFile(TextFile):
             raise bulk.IrregularError
         first = self.header_line + 1
         lines = range(first, first + sum(len(part[2]) for part in parts))
-        return _joined(lines, parts, names, width)
+        return _concatenated(lines, parts, names, width)
 
     def _has_choices(self, may_be_empty: bool) -> bool:
         """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
@@ -163,7 +163,7 @@ class ExplicitFile(TextFile):
             )
 
 
-def _joined(
+def _concatenated(
     lines: Sequence[int], parts: Sequence[Columns], names: Mapping[str, int], width: int
 ) -> ExplicitRows:
     none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)

@@ -122,7 +122,9 @@ class LongTable:
         texts = bulk.parquet_texts(self.path, table, positions)
         try:
             batches = (map(bulk.categorical, batch.columns) for batch in texts.to_batches())
-            found = self._joined(self._plain(dict(zip(positions, words))) for words in batches)
+            found = self._concatenated(
+                self._plain(dict(zip(positions, words))) for words in batches
+            )
         except FormatError:  # row by row, to find the one at fault
             cells: list[Iterable[str]] = [repeat("")] * self.width
             for position in positions:
@@ -131,7 +133,7 @@ class LongTable:
         self.line = range(1, 1 + len(found[0]))
         return found
 
-    def _joined(self, blocks: Iterable[Columns]) -> Columns:
+    def _concatenated(self, blocks: Iterable[Columns]) -> Columns:
         """The columns of all blocks together."""
         columns = tuple(np.concatenate(column) for column in zip(*blocks))
         if not columns:
@@ -179,7 +181,7 @@ class LongTable:
             lines.refuse_quotes()
             words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
             blocks.append(self._plain(dict(zip(positions, words))))
-        found = self._joined(blocks)
+        found = self._concatenated(blocks)
         self.line = range(2, 2 + len(found[0]))
         return found
 
@@ -233,10 +235,10 @@ class LongTable:
         self._header(next(rows, (1, ()))[1])
         self.line = at_line = []
         blocks = []
-        for lines, block in self.file.blocks(self._full(rows), self._block):
+        for lines, block in self.file.blocks(self._full_rows(rows), self._block):
             at_line += lines
             blocks.append(block)
-        return self._joined(blocks)
+        return self._concatenated(blocks)
 
     def _block(self, rows: list[Sequence[str]]) -> Columns:
         columns = list(zip(*rows))
@@ -244,7 +246,7 @@ class LongTable:
             {at: Categorical.from_texts(columns[at]) for at in set(self.at.values())}
         )
 
-    def _full(self, rows: Rows) -> Iterator[Sequence[str]]:
+    def _full_rows(self, rows: Rows) -> Iterator[Sequence[str]]:
         """The rows that are not empty, each as wide as the header; with times, one for each
         different time."""
         for line, row in rows:
@@ -252,9 +254,9 @@ class LongTable:
             if row and len(row) != self.width:
                 raise self.file.error(f"{len(row)} columns, expected {self.width}")
             if row:
-                yield from self._unfolded(row) if self.times else (row,)
+                yield from self._rows_per_time(row) if self.times else (row,)
 
-    def _unfolded(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
+    def _rows_per_time(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
         """A row for each different time of one."""
         cells = {column: row[position] for column, position in self.times.items()}
         try:
