@@ -77,7 +77,7 @@ def _until_goals(
         number.setdefault(row[2], len(number))
     states = list(number)
     state, target = (np.array([number[row[k]] for row in rows]) for k in (0, 2))
-    paid = np.array([bool(row[4] != 0) for row in rows])
+    paid = np.array([not _is_zero(row[4]) for row in rows])
     given = None if goals is None else _given_goals(goals, number)
     wanted = None if given is None else [number[goal] for goal in given]
     is_goal, notes = goals_of_rows(state, target, paid, len(states), wanted, columns.get("goal"))
@@ -88,6 +88,13 @@ def _until_goals(
         first, assumed = start_of_rows(state, states, columns.get("start"))
         start, notes = states[first], (*notes, *assumed)
     return OutcomeRows(list(compress(rows, ended.mask)), start, goals, notes)
+
+
+def _is_zero(cost: Any) -> bool:
+    try:
+        return bool(cost == 0)
+    except (TypeError, ValueError):  # such as NA of pandas, which the model will refuse by name
+        return False
 
 
 def _columns_of(frame: Any, called: Mapping[str, Any]) -> dict[str, list[Any]]:
