@@ -11,7 +11,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.formats.registry import FORMATS
-from tailpath.model.tables import WORDS
+from tailpath.model.columns import WORDS
 from tests.cli.running import run
 
 ROOT = pathlib.Path(__file__).parents[2]

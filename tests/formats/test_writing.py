@@ -11,7 +11,7 @@ from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _price
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
-from tailpath.formats.writing import joined_columns, put_before, spelled, text_column
+from tailpath.formats.writing import formatted, joined_columns, put_before, text_column
 from tests.formats.models import by_choice, many_numbers, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -184,7 +184,7 @@ def test_json_has_one_row_per_outcome(tmp_path):
 def test_numbers_are_spelled_once():
     for values in ([0.0, 0.1, 0.1, 0.1 + 2**-55, 5e-324, 0.1], [3, 1, 3], []):
         asked = []
-        column = spelled(
+        column = formatted(
             np.array(values), lambda value, asked=asked: asked.append(value) or f"{value!r};"
         )
         assert column.tolist() == [f"{value!r};" for value in values]

@@ -85,6 +85,14 @@ def test_rows_that_lead_nowhere_mark_a_goal():
     assert ssp.goals == ("b",)
 
 
+@pytest.mark.parametrize("goals", [None, ["b"]])
+def test_a_missing_cost_is_refused_by_name(goals):
+    table = {"from": ["a", "a"], "to": ["b", "b"], "action": ["x", "y"], "p": [1, 1]}
+    frame = pd.DataFrame(table).assign(cost=pd.array([1, None], dtype="Int64"))
+    with pytest.raises(ModelError, match=r"^state 'a', action 'y' -> 'b' has cost <NA>, which is"):
+        SSP.from_table(frame, goals=goals)
+
+
 def test_out_and_in_again():
     back = SSP.from_table(WANTED.to_pandas(), start="a", goals=["home"])
     assert plain(back) == WANTED

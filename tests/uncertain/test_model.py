@@ -67,6 +67,13 @@ def test_rows_that_agree_are_added_up_and_impossible_ones_left_out():
     assert repr(model) == "<IntervalSSP 3 states, 2 choices (1 uncertain), 3 outcomes, start 's'>"
 
 
+def test_a_start_that_is_the_goal_needs_no_rows():
+    for make in (tp.IntervalSSP.from_outcomes, tp.IntervalSSP.from_counts):
+        assert make([], "home", ["home"]).n_outcomes == 0
+        with pytest.raises(ModelError, match=r"^the start 'work' is not a state of the model$"):
+            make([], "work", ["home"])
+
+
 def test_the_inside_lies_inside():
     model = tp.IntervalSSP.from_outcomes(
         [("s", "go", "g", (0.1, 0.6), 1), ("s", "go", "g", (0.3, 1), 2)], "s", ["g"]

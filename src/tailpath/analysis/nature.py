@@ -17,7 +17,7 @@ from tailpath.analysis.reachability import WAYS, all_outcomes, reachable_states
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import BoolArray
-from tailpath.model.checks import where_choice
+from tailpath.model.checks import describe_choice
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 
@@ -106,7 +106,7 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     held = held[np.argsort(steps[ssp.outcome_target[held]], kind="stable")]
     what = ""
     for outcome in held[:1].tolist():
-        where = where_choice(ssp, int(ssp.outcome_choice[outcome]))
+        where = describe_choice(ssp, int(ssp.outcome_choice[outcome]))
         what = (
             f"; in {where}, nature can withhold the outcome"
             f" {ssp.states[int(ssp.outcome_target[outcome])]!r} for ever, whose low probability is"

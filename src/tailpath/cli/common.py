@@ -27,7 +27,7 @@ from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
 #: Commands that take no intervals.
-KNOWN_ALONE = ("show", "diff", "explain", "simulate")
+WITHOUT_INTERVALS = ("show", "diff", "explain", "simulate")
 
 # ---------------------------------------------------------------------- arguments and options
 
@@ -243,7 +243,7 @@ def with_model(command: Any, shared: Sequence[str]) -> Command:
             given["gamma"] = None if endings["within"] is not None else endings.pop("gamma")
         ssp = read_model(model, endings, **options)
         verb = click.get_current_context().info_name
-        if verb in KNOWN_ALONE and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
+        if verb in WITHOUT_INTERVALS and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
             raise click.UsageError(
                 f"{verb} needs known probabilities, and the model has intervals, which info, solve,"
                 " evaluate, compare, page and convert take"

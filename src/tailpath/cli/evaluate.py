@@ -93,26 +93,27 @@ def command(
     least expected cost. Ctrl-C ends the search with the bounds reached so far.
     """
     followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
-    if isinstance(ssp, IntervalSSP):
+    has_intervals, facts = isinstance(ssp, IntervalSSP), {}
+    if has_intervals:
         plain = gamma is None and state is None
         if not plain or options["engine"] != "auto" or options["heuristic"] != "min":
             raise OptionError(
                 "--gamma, --from, --engine and --heuristic are not for models with intervals"
             )
         costs: Any = tailpath.evaluate(ssp, followed, min(alphas))
-        told, text = {}, band_text(costs, alphas)
+        text = band_text(costs, alphas)
     else:
         try:
             costs = _evaluated(ssp, followed, min(alphas), state, factor, options)
         except EvaluationInterrupted as interrupt:
             print_message("error", str(interrupt))
             return INTERRUPTED
-        told = {name: getattr(costs, name) for name in ("std", "unreached", "engine", "expanded")}
+        facts = {key: getattr(costs, key) for key in ("std", "unreached", "engine", "expanded")}
         text = with_gains(costs_text(costs, alphas), ssp, costs.mean, costs, min(alphas))
     record = {
         "model": source,
         "policy": policy,
-        **({"gamma": factor} if told else {}),
+        **({} if has_intervals else {"gamma": factor}),
         "results": [
             {"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": costs.bounds(a)}
             for a in alphas
@@ -120,9 +121,9 @@ def command(
         "mean": costs.mean,
         "mean_bounds": costs.mean_bounds,
     }
-    show({**record, **told}, text, as_json)
+    show({**record, **facts}, text, as_json)
     if picture is not None:
-        save_picture(costs.plot(*[min(alphas)] if told else []), picture)
+        save_picture(costs.plot(*[] if has_intervals else [min(alphas)]), picture)
     return 0
 
 

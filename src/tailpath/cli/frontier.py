@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter
 from typing import Any
 
@@ -105,15 +106,18 @@ def command(
         "seconds": seconds,
     }
     text = found.as_text(terminal_width(), len(found) if everything else MOST_ROWS)
-    notes = [
-        f"{count(len(found), 'corner')} in {seconds:.3g} s"
-        + ("" if everything or len(found) <= MOST_ROWS else "; --all shows all")
-    ]
+    notes = "\n".join(_notes(found, seconds, everything, options["delta"]))
+    return record, f"least mean against {risk} of {source}\n\n{text}\n\n{notes}"
+
+
+def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> Iterator[str]:
+    """What is said below the table."""
+    more = "" if everything or len(found) <= MOST_ROWS else "; --all shows all"
+    yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
     if any(len(one.parts) > 1 for one in found):
-        notes.append("policies: how many of them a coin, tossed once at the start, chooses among")
-    if options["delta"] is not None:
-        notes.append(
-            f"costs are rounded up to multiples of {options['delta']}; rounded down they give the"
-            " mean that no policy with this risk falls below"
+        yield "policies: how many of them a coin, tossed once at the start, chooses among"
+    if delta is not None:
+        yield (
+            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that"
+            " no policy with this risk falls below"
         )
-    return record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -25,7 +26,8 @@ def command(ssp: SSP, source: str) -> Output:
     policy is proper.
     """
     if isinstance(ssp, IntervalSSP):
-        return interval_info(ssp, source)
+        record = interval_record(ssp, source)
+        return record, interval_text(record)
     record = info_record(ssp, source)
     return record, info_text(record)
 
@@ -86,7 +88,6 @@ def about(source: str) -> str | None:
 def info_text(record: dict[str, Any]) -> str:
     """What `info` tells, for people."""
     goals, dead = record["goals"], record["dead_ends"]
-    unit = record["cost_unit"]
     size = record["grid"]
     grid = f" on a grid of {size['rows']} rows and {size['columns']} columns" if size else ""
     per_state, per_choice = map(
@@ -99,7 +100,7 @@ def info_text(record: dict[str, Any]) -> str:
         "choices": f"{record['choices']}; per state {per_state}",
         "outcomes": f"{record['outcomes']}; per choice {per_choice}",
         "costs": _costs_text(record["costs"]),
-        "cost unit": str(unit or "none: the costs have no usable common unit"),
+        "cost unit": _unit_text(record["cost_unit"]),
         "start": name(record["start"]),
         "goals": f"{len(goals)}: {some(goals)}",
         "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
@@ -113,6 +114,10 @@ def info_text(record: dict[str, Any]) -> str:
         "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"
     )
     return pairs((what, text) for what, text in rows.items() if text is not None)
+
+
+def _unit_text(unit: Fraction | None) -> str:
+    return str(unit or "none: the costs have no usable common unit")
 
 
 def _spread_text(spread: dict[str, Any] | None) -> str:
@@ -136,13 +141,12 @@ def _costs_text(costs: dict[str, Any] | None) -> str:
 # ---------------------------------------------------------------------- intervals
 
 
-def interval_info(model: IntervalSSP, source: str) -> Output:
-    """What `info` tells."""
-    width = (model.high - model.low)[
-        np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))
-    ]
+def interval_record(model: IntervalSSP, source: str) -> dict[str, Any]:
+    """What `info` tells, for programs."""
+    is_open = np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))
+    width = (model.high - model.low)[is_open]
     start = model.inside.start_index
-    record: dict[str, Any] = {
+    return {
         "model": source,
         "states": model.n_states,
         "choices": model.n_choices,
@@ -160,39 +164,30 @@ def interval_info(model: IntervalSSP, source: str) -> Output:
         },
         "notes": list(model.notes),
     }
-    almost_sure = record["start_surely_reaches_a_goal"]
-    wide = (
-        f"{number(float(width.mean()), 3)} wide on average, {number(float(width.max()), 3)} at most"
-        if len(width)
-        else "none"
-    )
-    rows = [
-        ("model", source),
-        ("states", str(model.n_states)),
-        ("choices", f"{model.n_choices}, of which {model.n_uncertain} have intervals"),
-        ("outcomes", f"{model.n_outcomes}; {record['may_be_withheld']} may have probability 0"),
-        ("intervals", wide),
-        *(
-            [("confidence", f"{100 * model.confidence:g} % that all intervals hold")]
-            if model.confidence is not None
-            else []
+
+
+def interval_text(record: dict[str, Any]) -> str:
+    """What `info` tells, for people."""
+    width, confidence = record["width"], record["confidence"]
+    choices, uncertain = record["choices"], record["uncertain_choices"]
+    rows = {
+        "model": record["model"],
+        "states": str(record["states"]),
+        "choices": f"{choices}, of which {uncertain} have intervals",
+        "outcomes": f"{record['outcomes']}; {record['may_be_withheld']} may have probability 0",
+        "intervals": "none",
+        "confidence": None,
+        "cost unit": _unit_text(record["cost_unit"]),
+        "start": name(record["start"]),
+        "goals": f"{len(record['goals'])}: {some(record['goals'])}",
+        "goal surely reached": ", ".join(
+            f"{'yes' if holds else 'no'} ({nature} nature)"
+            for nature, holds in record["start_surely_reaches_a_goal"].items()
         ),
-        (
-            "cost unit",
-            (
-                str(model.cost_unit)
-                if model.cost_unit is not None
-                else "none: the costs have no usable common unit"
-            ),
-        ),
-        ("start", name(model.start)),
-        ("goals", f"{len(model.goals)}: {some(list(model.goals))}"),
-        (
-            "goal surely reached",
-            ", ".join(
-                f"{'yes' if holds else 'no'} ({nature} nature)"
-                for nature, holds in almost_sure.items()
-            ),
-        ),
-    ]
-    return record, pairs(rows)
+    }
+    if width is not None:
+        mean, most = number(width["mean"], 3), number(width["max"], 3)
+        rows["intervals"] = f"{mean} wide on average, {most} at most"
+    if confidence is not None:
+        rows["confidence"] = f"{100 * confidence:g} % that all intervals hold"
+    return pairs((what, text) for what, text in rows.items() if text is not None)

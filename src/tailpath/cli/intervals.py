@@ -97,8 +97,8 @@ def compare_plans(
         low, high = band.cvar(alpha)
         line = {"alpha": alpha, "policy": label, "predicted": predicted, "least": low, "most": high}
         lines.append({**line, "mean": list(band.mean)})
-        told = "" if predicted is None else number(predicted)
-        rows.append((alpha, label, told, low, high, *band.mean))
+        predicted_text = "" if predicted is None else number(predicted)
+        rows.append((alpha, label, predicted_text, low, high, *band.mean))
     ends = (f"{end} {what}" for what in ("CVaR", "mean") for end in ("least", "most"))
     table = fitted_table(["alpha", "planned for", "predicted", *ends], rows)
     explained = (

@@ -130,14 +130,17 @@ def parsed_outcomes(text: str) -> list[Any]:
     return [(*words[:3], *map(float, words[3:])) for words in lines]
 
 
-def left_with(chance: float) -> tp.SSP:
-    """Ten states, each of which leads to two others and is left for good with this chance; to wait
-    costs nothing in half of them."""
+def left_with(probability: float) -> tp.SSP:
+    """Ten states, each of which leads to two others and is left for good with this probability; to
+    wait costs nothing in half of them."""
     rows = []
     for i in range(10):
-        rows += [(i, "go", (3 * i + 1) % 10, 0.5, 2), (i, "go", (7 * i + 2) % 10, 0.5 - chance, 2)]
+        rows += [
+            (i, "go", (3 * i + 1) % 10, 0.5, 2),
+            (i, "go", (7 * i + 2) % 10, 0.5 - probability, 2),
+        ]
         rows += [(i, "wait", to % 10, 0.5, 0 if i % 2 else 3) for to in (2 * i, 4 * i + 2)]
-        rows.append((i, "go", -1, chance, 2))
+        rows.append((i, "go", -1, probability, 2))
     return tp.SSP.from_outcomes(rows, 0, [-1])
 
 

@@ -16,10 +16,11 @@ from tailpath.errors import FormatError, ModelError, OptionError, kind_of
 from tailpath.formats.files import brief, located
 from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
+from tailpath.model.columns import WORDS
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import WORDS, is_graph, is_table
+from tailpath.model.tables import is_graph, is_table
 from tailpath.options import Progress, takes_model
 
 __all__ = ["Format", "read", "register", "write"]
@@ -119,25 +120,25 @@ def read(
     True
     """
     reading = Reading(
-        goal,
-        cost,
-        step_cost,
-        cost_of or {},
-        negate_reward,
-        rewards,
-        constants or {},
-        start,
-        () if goals is None else goals,
-        one_based,
-        {**(columns or {}), **_columns(column)},
-        confidence,
-        progress,
+        goal=goal,
+        cost=cost,
+        step_cost=step_cost,
+        cost_of=cost_of or {},
+        negate_reward=negate_reward,
+        rewards=rewards,
+        constants=constants or {},
+        start=start,
+        goals=() if goals is None else goals,
+        one_based=one_based,
+        columns={**(columns or {}), **_columns(column)},
+        confidence=confidence,
+        progress=progress,
     )
     ssp = _read(source, reading)
-    return ssp if geometry is None else _placed(ssp, geometry)
+    return ssp if geometry is None else _with_geometry(ssp, geometry)
 
 
-def _placed(ssp: SSP, geometry: Any) -> SSP:
+def _with_geometry(ssp: SSP, geometry: Any) -> SSP:
     if not isinstance(ssp, SSP):
         raise OptionError(
             "a model whose probabilities are intervals has no map; leave out geometry"

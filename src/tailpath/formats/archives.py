@@ -22,7 +22,13 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
+from tailpath.formats.files import (
+    converted_array,
+    read_bytes,
+    shorten,
+    unpacked_limit,
+    write_bytes,
+)
 from tailpath.graph import Array
 
 _HEADER = re.compile(
@@ -60,7 +66,7 @@ class Archive:
         if len(self._members) < len(self._zip.infolist()):
             raise FormatError(f"{path}: a member is given twice")
         self._unfolded = unfolded = sum(info.file_size for info in self._members.values())
-        most = budget(len(data))
+        most = unpacked_limit(len(data))
         if unfolded > most:
             raise FormatError(
                 f"{path}: the members unpack to {unfolded} bytes, more than the {most} that"
@@ -78,7 +84,7 @@ class Archive:
         where = f"{self.path}: member {name}"
         if not self.has(name):
             raise FormatError(f"{where} is missing")
-        return converted(self._read(name, where), dtype, axes, where)
+        return converted_array(self._read(name, where), dtype, axes, where)
 
     def text(self, name: str) -> str:
         """A member that holds UTF-8 bytes."""
@@ -112,22 +118,6 @@ class Archive:
                 f"{where} declares the shape {shape} but holds {len(data) - length} bytes"
             )
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
-
-
-def converted(found: Array, dtype: Any, axes: int, where: str) -> Array:
-    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
-    if found.ndim != axes:
-        raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
-    wanted = np.dtype(dtype)
-    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
-        raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
-    if wanted.kind in "iu" and found.size:
-        limits = np.iinfo(wanted)
-        if int(found.min()) < limits.min or int(found.max()) > limits.max:
-            raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
-    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
-        raise FormatError(f"{where} has truth values that are neither 0 nor 1")
-    return found.astype(wanted, copy=False)
 
 
 def write_archive(path: str, members: Mapping[str, Any]) -> None:

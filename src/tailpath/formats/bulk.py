@@ -1,10 +1,10 @@
 """Large text files by way of pyarrow, where it is installed.
 
 A model of a million states is half a gigabyte of text with few different words in it. pyarrow cuts
-lines into columns and numbers their words; each different word is understood once, by the functions
-of the careful readers, and numpy lays the numbers out. A text that is odd in any way is left to the
+lines into columns and numbers their words; each different word is parsed once, by the functions of
+the careful readers, and numpy lays the numbers out. A text that is odd in any way is left to the
 careful readers, line by line, so that both ways give the same model, or the same refusal. The
-columns of Parquet tables become texts, which are understood as those of CSV files.
+columns of Parquet tables become texts, which are parsed as those of CSV files.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.files import budget, read_bytes, shorten
-from tailpath.formats.text import Words
+from tailpath.formats.files import read_bytes, shorten, unpacked_limit
+from tailpath.formats.text import Categorical
 from tailpath.graph import Array, BoolArray
 from tailpath.options import Progress
 
@@ -55,10 +55,10 @@ def arrow(part: str = "") -> Any:
     return import_module(f"pyarrow{part}")
 
 
-def words(array: Any) -> Words:
-    """The words of an array of pyarrow, of texts or encoded by a dictionary of them."""
+def categorical(array: Any) -> Categorical:
+    """The texts of an array of pyarrow, plain or encoded by a dictionary of them."""
     encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
-    return Words(numbers(encoded.indices, np.int32), encoded.dictionary.to_pylist())
+    return Categorical(numbers(encoded.indices, np.int32), encoded.dictionary.to_pylist())
 
 
 class Lines:
@@ -91,7 +91,7 @@ class Lines:
         return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
 
     def columns(self, which: BoolArray, by: str, kinds: Sequence[str]) -> list[Any]:
-        """Some lines, cut into columns at `by`: arrays of "integer"s, `Words` for "word"s;
+        """Some lines, cut into columns at `by`: arrays of "integer"s, `Categorical` for "word"s;
         those of another kind are left out. Quotes are quotes where commas separate.
         """
         pyarrow, reader = arrow(), arrow(".csv")
@@ -114,7 +114,7 @@ class Lines:
         )
         table = reader.read_csv(pyarrow.BufferReader(text), *options)
         chunks = [table[name].chunk(0) for name in taken]
-        found = [numbers(c, np.int32) if c.type == integer else words(c) for c in chunks]
+        found = [numbers(c, np.int32) if c.type == integer else categorical(c) for c in chunks]
         large = any(isinstance(c, np.ndarray) and c.min() < 0 for c in found)  # 2^31 and beyond
         if table.num_rows != len(lines) or large:
             raise IrregularError
@@ -172,7 +172,7 @@ def read_parquet(path: str) -> Any:
         # A run of equal cells takes no room in the file, but it does in memory.
         cells = 8 * shape.num_rows * shape.num_columns
         size = max(cells, sum(group.total_byte_size for group in groups))
-        if size > budget(len(data)):
+        if size > unpacked_limit(len(data)):
             deserved = f"more than its {len(data)} bytes justify"
             raise FormatError(f"{path}: unpacks to {size} bytes, {deserved}")
         table = file.read(use_threads=False)

@@ -86,6 +86,14 @@ def refuse_improbable(
         )
 
 
+def loop_cost(costs: FloatArray) -> float:
+    """What a loop at a dead end costs: who is there never arrives, so it does not matter, but
+    nothing may be free for ever. The smallest cost of the model keeps its unit.
+    """
+    paid = np.abs(costs[costs != 0])
+    return float(paid.min()) if paid.size else 1.0
+
+
 def exact_sum(*parts: FloatArray | None) -> FloatArray:
     """Add decimals as decimals: 0.1 + 0.2 is 0.3, or the costs would lose their unit."""
     present = [part for part in parts if part is not None and part.any()]

@@ -28,21 +28,20 @@ from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
 from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
-from tailpath.formats.labelled import Labelled, Lazy, Reward
+from tailpath.formats.labelled import LabelledMDP, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import (
     blocks,
     choice_costs,
     encoded,
+    formatted,
     joined_columns,
-    known_part,
     put_before,
-    spelled,
     text_column,
 )
 from tailpath.graph import Array
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -53,7 +52,7 @@ def read(path: str, reading: Reading) -> Any:
     return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading, rule)
 
 
-def _labelled(path: str, reading: Reading) -> Labelled:
+def _labelled(path: str, reading: Reading) -> LabelledMDP:
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
@@ -66,14 +65,14 @@ def _labelled(path: str, reading: Reading) -> Labelled:
 # ---------------------------------------------------------------------- auxiliary states
 
 
-def _without_auxiliary_states(model: Labelled) -> Labelled:
+def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
     """Undo the auxiliary states of our own writer, which are the last states of the file."""
     count = model.extras.auxiliary
     if count == 0:
         return model
     n_states = model.n_states - count
     message = (
-        f"{model.where}: the {MARK} line speaks of {count} auxiliary states, which the file does"
+        f"{model.path}: the {MARK} line speaks of {count} auxiliary states, which the file does"
         " not have as we write them"
     )
     if n_states < 1 or len(model.rewards) != 1:
@@ -83,28 +82,29 @@ def _without_auxiliary_states(model: Labelled) -> Labelled:
         raise FormatError(message)
     n_choices = int(model.state_choices[n_states])
     n_branches = int(model.choice_branches[n_choices])
-    onward, paid_at_once = model.target[n_branches:], reward.choice[:n_choices]
-    paid = reward.choice[n_choices:]
+    choice_cost = reward.choice[:n_choices]
+    auxiliary_target, auxiliary_cost = model.target[n_branches:], reward.choice[n_choices:]
     if not (
-        len(paid) == len(onward) == count
+        len(auxiliary_cost) == len(auxiliary_target) == count
         and (np.diff(model.state_choices[n_states:]) == 1).all()
-        and (onward < n_states).all()
+        and (auxiliary_target < n_states).all()
     ):
         raise FormatError(message)
-    target = model.target[:n_branches]
-    through = target >= n_states
-    branch = np.zeros(n_branches)
-    branch[through] = paid[target[through] - n_states]
+    target, branch_cost = model.target[:n_branches].copy(), np.zeros(n_branches)
+    is_auxiliary = target >= n_states
+    auxiliary = target[is_auxiliary] - n_states
+    target[is_auxiliary] = auxiliary_target[auxiliary]
+    branch_cost[is_auxiliary] = auxiliary_cost[auxiliary]
     return replace(
         model,
         state_choices=model.state_choices[: n_states + 1],
         choice_branches=model.choice_branches[: n_choices + 1],
-        target=np.where(through, onward[np.where(through, target - n_states, 0)], target),
+        target=target,
         probability=model.probability[:n_branches],
         low=None if model.low is None else model.low[:n_branches],
         choice_action=model.choice_action[:n_choices],
         labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
-        rewards=Lazy([name], lambda _: Reward(choice=paid_at_once, branch=branch)),
+        rewards=Lazy([name], lambda _: Reward(choice=choice_cost, branch=branch_cost)),
         initial=model.initial[:n_states],
     )
 
@@ -125,11 +125,11 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp = known_part(model)
-    target, choice_cost, extra = _without_branch_costs(ssp)
-    n_states = ssp.n_states + len(extra)
-    n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
-    yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
+    ssp = underlying_ssp(model)
+    target, choice_cost, auxiliary = _without_branch_costs(ssp)
+    n_states = ssp.n_states + len(auxiliary)
+    n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(auxiliary)
+    yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(auxiliary))}\n")
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
     yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
@@ -138,23 +138,21 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         # What stands before a target: two tabs, or the line of the choice and those of states as
         # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
-        action = spelled(
+        action = formatted(
             block.of_choices(ssp.choice_action), lambda action: f"\taction {word(action)}"
         )
-        rewards = spelled(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
+        rewards = formatted(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
         heads[block.of_choices(ssp.choice_outcomes) - block.outcomes.start] = action + rewards
         heads[-1] = ""
         first_choice = ssp.state_choices[block.states.start : block.states.stop]
         position = ssp.choice_outcomes[first_choice] - block.outcomes.start
         put_before(heads, position.tolist(), _state_lines(ssp, block.states))
         yield joined_columns(
-            heads[:-1], number[block.of_outcomes(target)], *block.chances(" : ", ", ", "\n")
+            heads[:-1], number[block.of_outcomes(target)], *block.probabilities(" : ", ", ", "\n")
         )
         yield encoded(heads[-1])
-    for at, (onward, cost) in enumerate(extra):
-        yield encoded(
-            f"state {ssp.n_states + at} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n"
-        )
+    for state, (end, cost) in enumerate(auxiliary, start=ssp.n_states):
+        yield encoded(f"state {state} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{end} : 1\n")
 
 
 def _state_lines(ssp: SSP, states: range) -> Iterator[str]:
@@ -168,9 +166,9 @@ def _state_lines(ssp: SSP, states: range) -> Iterator[str]:
 def _without_branch_costs(ssp: SSP) -> tuple[Array, Array, list[tuple[int, float]]]:
     """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
     least, mixed = choice_costs(ssp)
-    detour = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
-    extra: dict[tuple[int, float], int] = {}
-    pairs = zip(ssp.outcome_target[detour].tolist(), ssp.outcome_cost[detour].tolist())
-    target = ssp.outcome_target.copy()
-    target[detour] = [extra.setdefault(pair, ssp.n_states + len(extra)) for pair in pairs]
-    return target, np.where(mixed, 0.0, least), list(extra)
+    outcome = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
+    auxiliary: dict[tuple[int, float], int] = {}
+    pairs = zip(ssp.outcome_target[outcome].tolist(), ssp.outcome_cost[outcome].tolist())
+    target, n_states = ssp.outcome_target.copy(), ssp.n_states
+    target[outcome] = [auxiliary.setdefault(pair, n_states + len(auxiliary)) for pair in pairs]
+    return target, np.where(mixed, 0.0, least), list(auxiliary)

@@ -40,7 +40,7 @@ class Header:
             if text == "@model":
                 for section in ("@type", "@nr_states"):
                     if section not in self.sections:
-                        raise self.fail(f"the section {section} is missing")
+                        raise self.error(f"the section {section} is missing")
                 return
             if text in _SECTIONS:
                 self._add(text, next(lines, ""), line)
@@ -48,21 +48,21 @@ class Header:
                 name, _, value = text.partition(":")
                 self._add(name, value.strip(), line)
             else:
-                raise self.fail(f"unknown header line {shorten(text)!r}")
-        raise self.fail("the section @model is missing")
+                raise self.error(f"unknown header line {shorten(text)!r}")
+        raise self.error("the section @model is missing")
 
     def _add(self, name: str, value: str, line: int) -> None:
         if name in self.sections:
-            raise self.fail(f"a second section {name}", line)
+            raise self.error(f"a second section {name}", line)
         self.sections[name] = (value, line)
         if name == "@type" and value.upper() not in ("MDP", "DTMC"):
-            raise self.fail(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
+            raise self.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
         if name == "@value_type" and value not in _VALUES:
-            raise self.fail(
+            raise self.error(
                 f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}", line
             )
         if name == "@parameters" and value:
-            raise self.fail(
+            raise self.error(
                 "a model with parameters has no numbers yet: instantiate it first", line
             )
 
@@ -73,7 +73,7 @@ class Header:
                 return text
             name, colon, value = text.partition(":")
             if not colon or not name.startswith("$"):
-                raise self.fail("expected a placeholder '$name : value'")
+                raise self.error("expected a placeholder '$name : value'")
             self.placeholders[name.strip()] = self.file.number(value)
         return ""
 
@@ -81,7 +81,7 @@ class Header:
         """A number, or the placeholder that stands for one."""
         if "$" in text:
             if text.strip() not in self.placeholders:
-                raise self.fail(f"unknown placeholder {shorten(text.strip())!r}")
+                raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
             return self.placeholders[text.strip()]
         return self.file.number(text)
 
@@ -91,7 +91,7 @@ class Header:
         low, high = match.groups() if match else (text, text)
         return self.value(low), self.value(high)
 
-    def assume(self, intervals: bool) -> None:
+    def default_value_type(self, intervals: bool) -> None:
         """What probabilities are where the header does not say; files of older versions do not."""
         self.sections.setdefault("@value_type", ("double-interval" if intervals else "double", 0))
 
@@ -106,19 +106,19 @@ class Header:
         while position < len(text):
             label = _LABEL.match(text, position)
             if label is None:
-                raise self.fail(f"cannot read the labels {shorten(text.strip())!r}")
+                raise self.error(f"cannot read the labels {shorten(text.strip())!r}")
             position = label.end()
             if label[1] or label[2]:
                 yield label[1] or label[2]
 
-    def compare(self, section: str, found: int) -> None:
+    def check_count(self, section: str, found: int) -> None:
         text, self.file.line = self.sections.get(section, (str(found), 0))
         if self.file.integer(text) != found:
-            raise self.fail(f"{section} says {text.strip()}, the file has {found}")
+            raise self.error(f"{section} says {text.strip()}, the file has {found}")
 
     @property
     def is_dtmc(self) -> bool:
         return self.sections["@type"][0].upper() == "DTMC"
 
-    def fail(self, message: str, line: int | None = None) -> FormatError:
-        return self.file.fail(message, line)
+    def error(self, message: str, line: int | None = None) -> FormatError:
+        return self.file.error(message, line)

@@ -11,7 +11,7 @@ import numpy as np
 from tailpath.formats import bulk
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
 from tailpath.formats.text import lines_of
 from tailpath.graph import Array, FloatArray, IntArray, owners
 
@@ -28,12 +28,12 @@ def writable_action(word: str) -> bool:
 
 
 class BodyColumns(NamedTuple):
-    """The kind of each line that says something; the number of what stands after each state, and of
-    each line of an action; target and probability of each transition."""
+    """The kind of each line that says something; which of the different lines each state has, and
+    each action; target and probability of each transition."""
 
     kinds: Array
-    of_state: Array
-    of_action: Array
+    state_line: Array
+    action_line: Array
     target: Array
     probability: FloatArray
 
@@ -47,68 +47,73 @@ class ParsedBody(NamedTuple):
     actions: Sequence[tuple[Rewards, str]]
 
 
-def assembled(header: Header, body: ParsedBody) -> Labelled:
+def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
     """The model. A choice begins with an action, or with a transition that follows a state."""
-    kinds, of_state, of_action, target, probability = body.columns
-    opens = kinds == ACTION
-    opens[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
-    n_states, n_choices = len(of_state), int(np.count_nonzero(opens))
-    header.compare("@nr_states", n_states)
-    header.compare("@nr_choices", n_choices)
+    kinds, state_line, action_line, target, probability = body.columns
+    starts_choice = kinds == ACTION
+    starts_choice[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
+    n_states, n_choices = len(state_line), int(np.count_nonzero(starts_choice))
+    header.check_count("@nr_states", n_states)
+    header.check_count("@nr_choices", n_choices)
     if target.size and (farthest := int(target.max())) >= n_states:
         line = next(
             line
             for line, text in enumerate(lines_of(header.file.data), start=1)
             if re.match(rf"\s*0*{farthest}\s*:", text)
         )
-        raise header.fail(f"state {farthest} lies outside 0..{n_states - 1}", line)
-    choices_before = np.cumsum(opens, dtype=np.int32)
+        raise header.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
+    choices_before = np.cumsum(starts_choice, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     if header.is_dtmc and (np.diff(state_choices) > 1).any():
         raise bulk.IrregularError  # line by line it was refused before
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
-    of_choice = np.full(n_choices, -1, dtype=np.int32)
-    of_choice[kinds[opens] == ACTION] = of_action
-    counted = not header.extras.has("actions")
-    names = [name for _, name in body.actions]
-    choice_action, actions = _named(names, of_choice, state_choices, counted)
-    labels = _labels(body.states, of_state)
-    return Labelled(
-        where=header.file.path,
+    choice_line = np.full(n_choices, -1, dtype=np.int32)
+    choice_line[kinds[starts_choice] == ACTION] = action_line
+    choice_action, actions = _choice_actions(
+        [name for _, name in body.actions],
+        choice_line,
+        state_choices,
+        positions_are_unnamed=not header.extras.has("actions"),
+    )
+    labels = _labels(body.states, state_line)
+    return LabelledMDP(
+        path=header.file.path,
         state_choices=state_choices,
-        choice_branches=np.append(transitions_before[opens], len(target)).astype(np.int64),
+        choice_branches=np.append(transitions_before[starts_choice], len(target)).astype(np.int64),
         target=target,
         probability=probability,
         choice_action=choice_action,
         actions=actions,
         labels=labels,
-        rewards=_structures(header, body, of_choice),
+        rewards=_reward_models(header, body, choice_line),
         initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
         can_write_action=writable_action,
         extras=header.extras,
     )
 
 
-def _named(
+def _choice_actions(
     names: Sequence[str],
-    of_choice: Array,
+    choice_line: Array,
     state_choices: IntArray,
-    counted: bool,
+    positions_are_unnamed: bool,
 ) -> tuple[IntArray, list[str]]:
     """The number of each choice's action, -1 where it has no name, and the actions as they appear.
 
-    Storm writes the position of a choice that has no name; names are `counted` unless they are
-    known to be names.
+    Storm writes the position of a choice that has no name: with `positions_are_unnamed`, such a
+    name is none.
     """
     numbers: dict[str, int] = {}
-    action = np.array([*(numbers.setdefault(name, len(numbers)) for name in names), -1])[of_choice]
-    different = list(numbers)
-    positions = [int(name) if counted and _is_position(name) else -1 for name in different]
+    action_of_line = [*(numbers.setdefault(name, len(numbers)) for name in names), -1]
+    action, actions = np.array(action_of_line)[choice_line], list(numbers)
+    positions = [-1] * len(actions)
+    if positions_are_unnamed:
+        positions = [int(name) if _is_position(name) else -1 for name in actions]
     position = np.arange(len(action)) - state_choices[owners(state_choices)]
     unnamed = np.array([*positions, -1])[action] == position
     action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
-    return action, different
+    return action, actions
 
 
 def _is_position(name: str) -> bool:
@@ -117,22 +122,22 @@ def _is_position(name: str) -> bool:
 
 def _labels(
     states: Sequence[tuple[Rewards, tuple[str, ...]]],
-    of_state: Array,
+    state_line: Array,
 ) -> Labels:
     carried: dict[str, list[int]] = {}
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
-    return marked(carried, of_state)
+    return labels_of_codes(carried, state_line)
 
 
-def _structures(header: Header, body: ParsedBody, of_choice: Array) -> Lazy[Reward]:
+def _reward_models(header: Header, body: ParsedBody, choice_line: Array) -> Lazy[Reward]:
     """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
     as Storm does."""
     text, line = header.sections.get("@reward_models", ("", 0))
     names = text.split()
     if len(set(names)) < len(names):
-        raise header.fail(f"a reward model is named twice in {shorten(text)!r}", line)
+        raise header.error(f"a reward model is named twice in {shorten(text)!r}", line)
     of_states = [rewards for rewards, _ in body.states]
     of_actions = [rewards for rewards, _ in body.actions]
     of_actions.append(())  # of a choice without a line, whose number counts from the end
@@ -143,8 +148,8 @@ def _structures(header: Header, body: ParsedBody, of_choice: Array) -> Lazy[Rewa
         values = np.array([row[at] if at < len(row) else 0.0 for row in lists], np.float64)
         return np.asarray(values[numbers])
 
-    def structure(name: str) -> Reward:
-        at, of_state = names.index(name), body.columns.of_state
-        return Reward(column(of_states, of_state, at), column(of_actions, of_choice, at))
+    def reward_model(name: str) -> Reward:
+        at, state_line = names.index(name), body.columns.state_line
+        return Reward(column(of_states, state_line, at), column(of_actions, choice_line, at))
 
-    return Lazy(names, structure)
+    return Lazy(names, reward_model)

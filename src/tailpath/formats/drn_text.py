@@ -1,8 +1,8 @@
 """The body of a DRN file: lines of three kinds, for states, actions and transitions.
 
 Transitions are most of the text. What stands after the number of a state, and the lines of actions,
-are mostly the same few: each is understood once. Large files are cut by `bulk.py`, all else is read
-in small blocks of lines; both fill the same columns.
+are mostly the same few: each is parsed once. Large files are read by `bulk.py`, all else in small
+blocks of lines; both fill the same columns.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tailpath.formats.drn_model import (
     BodyColumns,
     ParsedBody,
     Rewards,
-    assembled,
+    build_model,
 )
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled
-from tailpath.formats.text import TextFile, Words, after
+from tailpath.formats.labelled import LabelledMDP
+from tailpath.formats.text import Categorical, TextFile, after
 from tailpath.graph import Array, FloatArray
 from tailpath.options import Progress
 
@@ -36,7 +36,7 @@ _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")
 _REWARDS = r"(?:\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?"
 _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
-_FIRST_CHANCE = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
+_FIRST_PROBABILITY = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
 _COMMA = re.compile(r",(?![^\[]*\])")
 #: The same as `_STATE_LINE` to pyarrow, whose lines have their ends.
 _PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
@@ -44,32 +44,32 @@ _PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
 T = TypeVar("T")
 
 
-def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> Labelled:
+def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> LabelledMDP:
     """The model that a text describes; `path` is for messages."""
     file = TextFile(path, data, progress, comment="//")
     header = Header(file)
     begin = after(data, file.line)
-    chance = _FIRST_CHANCE.search(data, begin)
-    header.assume(intervals=chance is not None and chance[1] == b"[")
-    found = bulk.attempt(data, lambda: Body(header).cut(begin))
+    first = _FIRST_PROBABILITY.search(data, begin)
+    header.default_value_type(intervals=first is not None and first[1] == b"[")
+    found = bulk.attempt(data, lambda: Body(header).read_bulk(begin))
     return found or Body(header).read()
 
 
 class _ParsedOnce(Generic[T]):
-    """Texts by number, and what they say: each is understood once."""
+    """Different texts by number, each parsed once."""
 
-    def __init__(self, understand: Callable[[str], T]) -> None:
-        self.understand = understand
+    def __init__(self, parse: Callable[[str], T]) -> None:
+        self.parse = parse
         self.numbers: dict[str, int] = {}
         self.values: list[T] = []
 
-    def of(self, words: Words) -> Array:
+    def of(self, words: Categorical) -> Array:
         """The numbers of a column, (n,)."""
-        return words.understood(lambda texts: np.array(list(map(self._number, texts)), np.int32))
+        return words.map(lambda texts: np.array(list(map(self._number, texts)), np.int32))
 
     def _number(self, text: str) -> int:
         if text not in self.numbers:
-            self.values.append(self.understand(text))
+            self.values.append(self.parse(text))
             self.numbers[text] = len(self.values) - 1
         return self.numbers[text]
 
@@ -80,7 +80,7 @@ class Body:
 
     def __init__(self, header: Header) -> None:
         self.header, self.file = header, header.file
-        self.ends: dict[tuple[float, float], int] = {}
+        self.interval_ids: dict[tuple[float, float], int] = {}
         self.states, self.actions = _ParsedOnce(self._after_state), _ParsedOnce(self._action)
         self.n_states, self.n_choices = 0, 0
 
@@ -90,7 +90,7 @@ class Body:
         assert match is not None  # anything does
         rewards = self._rewards(match[1])
         if match[2].startswith("["):
-            raise self.file.fail("the rewards have no end")
+            raise self.file.error("the rewards have no end")
         return rewards, tuple(self.header.labels(match[2]))
 
     def _action(self, text: str) -> tuple[Rewards, str]:
@@ -101,7 +101,7 @@ class Body:
         return self._rewards(match[2]), match[1]
 
     def _unexpected(self, expected: str, text: str) -> Exception:
-        return self.file.fail(f"expected {expected}, not {shorten(text)!r}")
+        return self.file.error(f"expected {expected}, not {shorten(text)!r}")
 
     def _rewards(self, text: str | None) -> Rewards:
         parts = () if text is None else _COMMA.split(text)
@@ -112,30 +112,30 @@ class Body:
             return self.header.value(text)
         low, high = self.header.interval(text)
         if low != high:
-            raise self.file.fail(f"the reward {text} is an interval; only probabilities may be")
+            raise self.file.error(f"the reward {text} is an interval; only probabilities may be")
         return high
 
     def _probabilities(self, texts: Sequence[str]) -> FloatArray:
-        """Numbers, or placeholders for them; numbers of intervals, which stand for them."""
+        """Numbers, or placeholders for them; of intervals, the ids that stand for them."""
         if self.header.intervals:
-            ends = map(self.header.interval, texts)
-            return np.array([self.ends.setdefault(each, len(self.ends)) for each in ends], float)
+            known, ends = self.interval_ids, map(self.header.interval, texts)
+            return np.array([known.setdefault(each, len(known)) for each in ends], float)
         if self.header.placeholders:
             return np.fromiter(map(self.header.value, texts), np.float64, len(texts))
         return self.file.numbers(texts)
 
-    def _model(self, parts: list[BodyColumns]) -> Labelled:
+    def _model(self, parts: list[BodyColumns]) -> LabelledMDP:
         columns = BodyColumns(*(np.concatenate(column) for column in zip(*parts)))
         parts.clear()  # which need not wait for the model
         low = None
         if self.header.intervals:
-            ends = np.array(list(self.ends)).reshape(-1, 2)
+            ends = np.array(list(self.interval_ids)).reshape(-1, 2)
             low, high = ends[columns.probability.astype(np.int64)].T
             columns = columns._replace(probability=high)
         body = ParsedBody(columns, self.states.values, self.actions.values)
-        return replace(assembled(self.header, body), low=low)
+        return replace(build_model(self.header, body), low=low)
 
-    def read(self) -> Labelled:
+    def read(self) -> LabelledMDP:
         """The model, of a few lines at a time."""
         return self._model(
             [
@@ -163,20 +163,20 @@ class Body:
             else:
                 raise self._unexpected("a state, an action or a transition", text)
             if not n_states:
-                raise self.file.fail("an action or a transition before the first state")
+                raise self.file.error("an action or a transition before the first state")
             n_choices = 0 if kind == STATE else n_choices + (kind == ACTION or n_choices == 0)
             if n_choices > 1 and self.header.is_dtmc:
-                raise self.file.fail("a state of a DTMC has one action")
+                raise self.file.error("a state of a DTMC has one action")
             kinds.append(kind)
         if not all(colon for _, colon, _ in transitions):
-            raise self.file.fail("expected 'target : probability'")
-        chances = Words.among([chance for _, _, chance in transitions])
+            raise self.file.error("expected 'target : probability'")
+        probabilities = Categorical.from_texts([text for _, _, text in transitions])
         columns = BodyColumns(
             np.frombuffer(kinds, dtype=np.uint8),
-            self.states.of(Words.among(states)),
-            self.actions.of(Words.among(actions)),
+            self.states.of(Categorical.from_texts(states)),
+            self.actions.of(Categorical.from_texts(actions)),
             self.file.integers([target.rstrip() for target, _, _ in transitions]),
-            chances.understood(self._probabilities),
+            probabilities.map(self._probabilities),
         )
         self.n_states, self.n_choices = n_states, n_choices
         return columns
@@ -187,10 +187,10 @@ class Body:
             raise self._unexpected("'state <id> [rewards] labels'", text)
         if self.file.integer(match[1]) != state:
             expected = f"expected state {state}, not {shorten(match[1])}"
-            raise self.file.fail(f"{expected}: states are numbered without gaps")
+            raise self.file.error(f"{expected}: states are numbered without gaps")
         return match[2]
 
-    def cut(self, at: int) -> Labelled:
+    def read_bulk(self, at: int) -> LabelledMDP:
         """The model of plain lines from a position on, many at a time."""
         extract = bulk.arrow(".compute").extract_regex
         n_states = 0
@@ -211,14 +211,14 @@ class Body:
                 raise bulk.IrregularError
             n_states += len(state)
             kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
-            target, chance = lines.columns(is_transition, ":", ("integer", "word"))
+            target, probability = lines.columns(is_transition, ":", ("integer", "word"))
             parts.append(
                 BodyColumns(
                     kinds[is_content],
-                    self.states.of(bulk.words(state.field("rest"))),
-                    self.actions.of(bulk.words(lines.chosen(is_action))),
+                    self.states.of(bulk.categorical(state.field("rest"))),
+                    self.actions.of(bulk.categorical(lines.chosen(is_action))),
                     target,
-                    chance.understood(self._probabilities),
+                    probability.map(self._probabilities),
                 )
             )
         if not parts or parts[0].kinds[:1] != STATE:

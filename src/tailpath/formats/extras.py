@@ -52,6 +52,11 @@ class Extras:
         decode_notes(members.get("notes", []), f"{where}: notes")
         return cls(where, members, auxiliary)
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file has such a line: our own writer wrote it."""
+        return bool(self.where)
+
     def has(self, member: str) -> bool:
         return self.members.get(member) is not None
 

@@ -20,7 +20,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tailpath.errors import FormatError
+from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
 
 #: Compressed members may unfold to this many times the size of the file, plus a constant; deflate
@@ -77,7 +80,7 @@ def text_bytes(path: str, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def budget(compressed: int) -> int:
+def unpacked_limit(compressed: int) -> int:
     """How many bytes a compressed file of this size may unfold to."""
     return SMALL + MOST_EXPANSION * compressed
 
@@ -96,7 +99,7 @@ def unpacked(path: str, data: bytes) -> bytes:
         broken = lzma.LZMAError
     else:
         return data
-    most = budget(len(data))
+    most = unpacked_limit(len(data))
     try:
         # Unlike a file object, a decoder takes memory only as the content grows.
         content: bytes = decoder.decompress(data, most + 1)
@@ -167,6 +170,22 @@ def parse_number(text: str, where: str) -> float:
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is not a finite number")
     return value
+
+
+def converted_array(found: Array, dtype: Any, axes: int, where: str) -> Array:
+    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
+    if found.ndim != axes:
+        raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
+    wanted = np.dtype(dtype)
+    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
+        raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
+    if wanted.kind in "iu" and found.size:
+        limits = np.iinfo(wanted)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
+    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
+        raise FormatError(f"{where} has truth values that are neither 0 nor 1")
+    return found.astype(wanted, copy=False)
 
 
 def shorten(text: str) -> str:

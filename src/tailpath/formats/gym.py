@@ -32,12 +32,13 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
-from tailpath.formats.gym_ends import Endings, Outcome, fresh
+from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
+from tailpath.formats.gym_ends import Endings, Outcome
 from tailpath.formats.gym_map import cells_of
 from tailpath.formats.reading import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering
+from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS
 from tailpath.texts import did_you_mean
@@ -64,7 +65,7 @@ def read(source: Any, reading: Reading) -> SSP:
     starts = (
         _starts(inner, table, where)
         if reading.start is None
-        else {_named(reading.start, table, where): 1.0}
+        else {_start_state(reading.start, table, where): 1.0}
     )
     rows = list(_reachable(table, starts, where))
     endings = Endings.of(rows, reading.goal, where)
@@ -73,25 +74,23 @@ def read(source: Any, reading: Reading) -> SSP:
         (f"the start is drawn among {len(starts)} states, at no cost",) if len(starts) > 1 else ()
     )
     notes = (*endings.notes, *assumed, *drawn, *_outside(environment))
-    targets, goals, lost = endings.targets(rows)
+    targets, goals, dead_ends = endings.targets(rows)
     positions = cells_of(
-        inner, len(table), dict.fromkeys(lost, "dead end") | dict.fromkeys(goals, "goal")
+        inner, len(table), dict.fromkeys(dead_ends, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [
         (*row[:2], target, row[3], cost) for row, target, cost in zip(rows, targets, costs.tolist())
     ]
-    # What waiting costs does not matter, but nothing may be free for ever; a cost of the model
-    # keeps its unit.
-    waiting = float(np.abs(costs[costs != 0]).min()) if costs.any() else 1.0
-    outcomes.extend((dead, "stay", dead, 1.0, waiting) for dead in lost)
+    waiting = loop_cost(costs)
+    outcomes.extend((dead, "stay", dead, 1.0, waiting) for dead in dead_ends)
     start = next(iter(starts))
     if len(starts) > 1:
-        start = fresh("start", dict.fromkeys(row[0] for row in rows) | goals | lost)
+        start = fresh_name("start", dict.fromkeys(row[0] for row in rows) | goals | dead_ends)
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
     return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
 
 
-def _named(start: Any, table: Any, where: str) -> Name:
+def _start_state(start: Any, table: Any, where: str) -> Name:
     """The start as the table names it; a text may stand for a number."""
     names = [name for name, _ in _items(table)]
     for name in names:

@@ -9,13 +9,13 @@ where both arrivals and losses end in it, is the end another state, `7 (goal)` o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.graph import Array, BoolArray
+from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import Name
 
 #: State, action, next state, probability, reward, and whether the episode ends.
@@ -70,20 +70,13 @@ class Endings(NamedTuple):
         for mask, word in ((self.arrives, "goal"), (self.lost, "dead end")):
             found: dict[Name, Name] = {}
             for state in dict.fromkeys(rows[row][2] for row in np.flatnonzero(mask).tolist()):
-                found[state] = fresh(f"{state} ({word})", taken) if state in taken else state
+                found[state] = fresh_name(f"{state} ({word})", taken) if state in taken else state
                 taken[found[state]] = None
             called.append(found)
         kind = np.where(self.arrives, 1, np.where(self.lost, 2, 0)).tolist()
         names = ({}, *called)
         targets = [names[k].get(row[2], row[2]) for row, k in zip(rows, kind)]
         return targets, dict.fromkeys(called[0].values()), dict.fromkeys(called[1].values())
-
-
-def fresh(name: str, taken: Mapping[Name, Any]) -> str:
-    """A name that is not taken."""
-    while name in taken:
-        name += "'"
-    return name
 
 
 def _reward(text: str, final: Array, where: str) -> float:

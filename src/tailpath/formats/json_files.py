@@ -42,7 +42,8 @@ from tailpath.formats.files import (
     write_bytes,
 )
 from tailpath.formats.names import (
-    Numbered,
+    NameIndex,
+    check_header,
     decode_confidence,
     decode_members,
     decode_name,
@@ -53,11 +54,11 @@ from tailpath.formats.names import (
     refuse_unknown,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
-from tailpath.graph import Array, first_of
+from tailpath.formats.writing import blocks, encoded, joined_columns, text_column
+from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
@@ -112,25 +113,7 @@ def _check_members(document: Any, path: str) -> None:
             raise FormatError(f"{path}: {key} must be a list")
 
 
-def check_header(document: Any, path: str, name: str, version: int) -> None:
-    """Every file of ours says what it is and in which version."""
-    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
-    if document["format"] != name:
-        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
-        raise FormatError(
-            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
-        )
-    if type(document.get("version")) is not int or document["version"] < 1:
-        raise FormatError(f"{path}: the member 'version' must be a whole number")
-    if document["version"] > version:
-        raise FormatError(
-            f"{path}: version {document['version']} is newer than this program, which reads version"
-            f" {version}"
-        )
-
-
-class _Names:
+class _DeclaredNames:
     """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
 
     def __init__(self, value: Any, path: str, what: str) -> None:
@@ -143,12 +126,12 @@ class _Names:
             names = decode_names(value, len(value), f"{path}: {what}")
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
-        self.names = Numbered()
-        self.names.first.extend(names)
+        self.names = NameIndex()
+        self.names.names.extend(names)
         self.names.index.update((name, number) for number, name in enumerate(names))
 
     def __len__(self) -> int:
-        return len(self.names.first) if self.span < 0 else self.span
+        return len(self.names.names) if self.span < 0 else self.span
 
     def number(self, value: Any) -> int:
         """The number of a name, which is entered if it is new and may be."""
@@ -160,7 +143,7 @@ class _Names:
         return self.names.enter(name)
 
     def sequence(self) -> range | tuple[Name, ...]:
-        return tuple(self.names.first) if self.span < 0 else range(self.span)
+        return tuple(self.names.names) if self.span < 0 else range(self.span)
 
 
 class _Document:
@@ -170,8 +153,8 @@ class _Document:
     def __init__(self, document: Any, path: str) -> None:
         _check_members(document, path)
         self.document, self.path = document, path
-        self.states = _Names(document.get("states"), path, "states")
-        self.actions = _Names(document.get("actions"), path, "actions")
+        self.states = _DeclaredNames(document.get("states"), path, "states")
+        self.actions = _DeclaredNames(document.get("actions"), path, "actions")
         # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must
         # not follow it.
         if self.states.span > len(document["outcomes"]) + len(document["goals"]):
@@ -179,7 +162,7 @@ class _Document:
                 f"{path}: states says {self.states.span}, more than there are outcomes and goals"
             )
         self.exact: dict[Any, float] = {}
-        self.ends: dict[int, tuple[float, float, float]] = {}
+        self.intervals: dict[int, tuple[float, float, float]] = {}
 
     def columns(self, size: int, progress: Progress | None) -> Columns:
         """The rows as they stand in the document, whose text has that size."""
@@ -203,7 +186,6 @@ class _Document:
         order of appearance as in `SSP.from_outcomes`.
         """
         document, path = self.document, self.path
-        state, _, target, probability, cost = columns
         goals = [
             self._at(f"goals[{number}]", self.states.number, goal)
             for number, goal in enumerate(document["goals"])
@@ -213,20 +195,13 @@ class _Document:
         start = self._at("start", self.states.number, document["start"])
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
-        of_goal = is_goal[state]
-        for number in first_of(of_goal & ((target != state) | (cost != 0))):
-            raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
-        inside = (probability >= 0) & (probability <= 1)
-        for number in first_of(of_goal & ~inside):
-            raise FormatError(
-                f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
-                " loop lies outside [0, 1]"
-            )
-        state, action, target, chance, cost = (column[~of_goal] for column in columns)
-        if self.ends:  # their numbers stand for the probabilities, and show where each went
-            chance = np.flatnonzero(~of_goal) + 1.0
+        of_goal = is_goal[columns[0]]
+        self._check_goal_rows(columns, of_goal)
+        state, action, target, probability, cost = (column[~of_goal] for column in columns)
+        if self.intervals:
+            probability = self._with_ends(columns[3])[~of_goal]
         fields = {
-            **arrays_from_rows(state, action, target, chance, cost, len(is_goal), merge=False),
+            **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),
             "is_goal": is_goal,
             "start_index": start,
             "states": self.states.sequence(),
@@ -235,21 +210,33 @@ class _Document:
         }
         if document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
             fields["exact_unit"] = common_unit(self.exact)
-        if self.ends:
-            return self._intervals(fields, probability)
+        if self.intervals:
+            low, high, frequency = fields["outcome_probability"].T
+            estimate = None if np.isnan(frequency).any() else frequency
+            said = decode_confidence(document.get("confidence"), f"{path}: confidence")
+            return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=said)
         if document.get("confidence") is not None:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)
 
-    def _intervals(self, fields: dict[str, Any], probability: Array) -> IntervalSSP:
-        """The model with intervals: those of rows that have one, and points for all others."""
-        position = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
+    def _check_goal_rows(self, columns: Columns, of_goal: BoolArray) -> None:
+        """A goal may have rows, which lead to itself at no cost."""
+        state, _, target, probability, cost = columns
+        for number in first_of(of_goal & ((target != state) | (cost != 0))):
+            raise FormatError(f"{self.path}: outcomes[{number}]: a goal must be absorbing and free")
+        for number in first_of(of_goal & ~((probability >= 0) & (probability <= 1))):
+            raise FormatError(
+                f"{self.path}: outcomes[{number}]: the probability {probability[number]:g} of a"
+                " goal's loop lies outside [0, 1]"
+            )
+
+    def _with_ends(self, probability: FloatArray) -> FloatArray:
+        """The low and the high end and the frequency of every row, (n, 3): those of its interval,
+        or three times its probability.
+        """
         ends = np.repeat(probability[:, None], 3, axis=1)
-        ends[list(self.ends)] = list(self.ends.values())
-        low, high, seen = ends[position].T
-        confidence = decode_confidence(self.document.get("confidence"), f"{self.path}: confidence")
-        estimate = None if np.isnan(ends).any() else seen
-        return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=confidence)
+        ends[list(self.intervals)] = list(self.intervals.values())
+        return ends
 
     def _at(self, position: str, read: Callable[..., T], *value: Any) -> T:
         """What is read from a value, whose position a refusal names."""
@@ -264,7 +251,7 @@ class _Document:
                 f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]"
             )
         source, action, target = map(
-            _Names.number, (self.states, self.actions, self.states), row[:3]
+            _DeclaredNames.number, (self.states, self.actions, self.states), row[:3]
         )
         probability = 1.0
         if type(row[3]) is list:
@@ -280,7 +267,7 @@ class _Document:
                 f": probability {shorten(repr(value))} is neither a number nor [low, high] nor"
                 " [low, high, frequency]"
             )
-        self.ends[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
+        self.intervals[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
 
     def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):
@@ -308,7 +295,7 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -332,7 +319,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
             block.sources(source),
             block.actions(lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
             block.targets(target),
-            *block.chances("", ", ", ", ", estimates=True),
+            *block.probabilities("", ", ", ", ", estimates=True),
             block.costs("{!r}]".format),
         )
         yield rows if block.outcomes.start else rows.removeprefix(b",\n")

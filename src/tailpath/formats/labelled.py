@@ -1,5 +1,8 @@
-"""A model as PRISM and Storm have it: choices by state, branches by choice, labels and reward
-structures. `labelled_ssp.py` makes a stochastic shortest path problem of it.
+"""A labelled MDP, as PRISM and Storm have it: choices by state, branches by choice, labels and
+reward structures. `labelled_ssp.py` makes a stochastic shortest path problem of it.
+
+What is a branch here, as in UMB, is a transition in the files of DRN and PRISM, and becomes an
+outcome of the problem.
 """
 
 from __future__ import annotations
@@ -47,18 +50,19 @@ class Lazy(Mapping[str, T]):
 Labels = Lazy[BoolArray]
 
 
-def marked(members: Mapping[str, Sequence[int]], kind: Array) -> Labels:
-    """Labels from the kinds of states that carry them, by the kind of each state, (n,)."""
-    return Lazy(members, lambda label: np.isin(kind, np.array(members[label], dtype=np.int64)))
+def labels_of_codes(members: Mapping[str, Sequence[int]], codes: Array) -> Labels:
+    """Labels by the codes that carry them, where each state has a code, (n,)."""
+    return Lazy(members, lambda label: np.isin(codes, np.array(members[label], dtype=np.int64)))
 
 
 @dataclass(frozen=True)
-class Labelled:
-    """A model as a file has it. `choice_action` numbers `actions`; -1 is a choice without a name.
-    Where probabilities are intervals, `low` has their low ends and `probability` the high ones.
+class LabelledMDP:
+    """A labelled MDP as a file has it. `choice_action` numbers `actions`; -1 is a choice without a
+    name. Where probabilities are intervals, `low` has their low ends and `probability` the high
+    ones.
     """
 
-    where: str
+    path: str
     state_choices: Array
     choice_branches: Array
     target: Array

@@ -19,12 +19,13 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import (
     CostRule,
     exact_sum,
+    loop_cost,
     refuse_improbable,
     refuse_infinite,
 )
 from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled
+from tailpath.formats.labelled import LabelledMDP
 from tailpath.formats.reading import Reading
 from tailpath.formats.rows import OutcomeColumns
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
@@ -36,7 +37,7 @@ from tailpath.texts import did_you_mean
 DEFAULT_GOAL = "goal"
 
 
-def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
+def to_ssp(model: LabelledMDP, reading: Reading, rule: CostRule) -> Any:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
     `IntervalSSP`.
     """
@@ -44,14 +45,13 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
     n_states, extras = model.n_states, model.extras
-    lost = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
-    if lost.size:
-        least = np.abs(rows.cost[rows.cost != 0]).min(initial=np.inf)
-        rows = rows.extended(lost, 0, lost, least if np.isfinite(least) else 1.0, 1.0)
+    dead_ends = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
+    if dead_ends.size:
+        rows = rows.extended(dead_ends, 0, dead_ends, loop_cost(rows.cost), 1.0)
         actions = actions or range(1)
         notes.append(
-            f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
-            f" number {lost[0]}"
+            f"states without transitions are dead ends and got a loop: {dead_ends.size}, the first"
+            f" is number {dead_ends[0]}"
         )
     start = int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
@@ -66,7 +66,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
-    if not extras.where and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
+    if not extras.is_ours and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     names: dict[str, Any] = {"states": states, "actions": actions}
@@ -75,7 +75,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
 
 
 def _without_goal_rows(
-    model: Labelled, is_goal: BoolArray, cost: str | None, rule: CostRule
+    model: LabelledMDP, is_goal: BoolArray, cost: str | None, rule: CostRule
 ) -> tuple[Sequence[Name], OutcomeColumns, list[str]]:
     """The actions, the rows of all states but the goals, without impossible branches and with their
     costs, and what is noted.
@@ -95,13 +95,13 @@ def _without_goal_rows(
     def named(branch: int) -> str:
         return f"{choice_named(int(branch_choice[branch]))} -> {int(model.target[branch])}"
 
-    refuse_improbable(model.probability, model.where, named)
+    refuse_improbable(model.probability, model.path, named)
     used &= model.probability != 0
     if not np.isfinite(costs).all():  # of a million states, another copy only for the message
-        refuse_infinite(np.where(used, costs, 0.0), model.where, named)
+        refuse_infinite(np.where(used, costs, 0.0), model.path, named)
     mask = ~is_goal[choice_state]
     for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
-        raise FormatError(f"{model.where}: {choice_named(choice)} has no outcomes")
+        raise FormatError(f"{model.path}: {choice_named(choice)} has no outcomes")
     actions, action = _named_choices(model, choice_state, mask)
     rank = np.cumsum(mask, dtype=np.int32) - 1
     rows = OutcomeColumns(
@@ -115,7 +115,7 @@ def _without_goal_rows(
 
 
 def _left_out(
-    model: Labelled, state: Array, used: BoolArray, costs: FloatArray | None
+    model: LabelledMDP, state: Array, used: BoolArray, costs: FloatArray | None
 ) -> list[str]:
     """What is noted of the branches of goals, which are not used."""
     notes = []
@@ -130,20 +130,20 @@ def _left_out(
     return notes
 
 
-def _goal(model: Labelled, goal: str | None) -> BoolArray:
+def _goal(model: LabelledMDP, goal: str | None) -> BoolArray:
     name = DEFAULT_GOAL if goal is None else goal
     if name not in model.labels:
         raise FormatError(
-            f"{model.where}: no label {name!r}; choose the goal with --goal LABEL (goal=) among:"
+            f"{model.path}: no label {name!r}; choose the goal with --goal LABEL (goal=) among:"
             f" {_list(model.labels)}"
         )
     mask = model.labels[name]
     if not mask.any():
-        raise FormatError(f"{model.where}: no state carries the goal label {name!r}")
+        raise FormatError(f"{model.path}: no state carries the goal label {name!r}")
     return mask
 
 
-def _starts(model: Labelled, start: Any) -> IntArray:
+def _starts(model: LabelledMDP, start: Any) -> IntArray:
     """The states where runs begin: those marked as initial, or those that the user chose by a label
     or a number.
     """
@@ -151,14 +151,14 @@ def _starts(model: Labelled, start: Any) -> IntArray:
         initial = np.flatnonzero(model.initial)
         if initial.size == 0:
             raise FormatError(
-                f"{model.where}: 0 states are initial; choose where runs begin with --start LABEL"
+                f"{model.path}: 0 states are initial; choose where runs begin with --start LABEL"
                 " (start=)"
             )
         return initial
     if isinstance(start, str) and start in model.labels:
         chosen = np.flatnonzero(model.labels[start])
         if chosen.size == 0:
-            raise FormatError(f"{model.where}: no state carries the label {start!r} of the start")
+            raise FormatError(f"{model.path}: no state carries the label {start!r} of the start")
         return chosen
     digits = str(start)
     number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
@@ -167,14 +167,14 @@ def _starts(model: Labelled, start: Any) -> IntArray:
         among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
         near = did_you_mean(start, model.labels)
         raise FormatError(
-            f"{model.where}: {what}{near}; choose the start with --start LABEL (start=) among:"
+            f"{model.path}: {what}{near}; choose the start with --start LABEL (start=) among:"
             f" {among}"
         )
     return np.array([number], dtype=np.int64)
 
 
 def _costs(
-    model: Labelled,
+    model: LabelledMDP,
     cost: str | None,
     rule: CostRule,
     choice_state: Array,
@@ -185,16 +185,14 @@ def _costs(
         return rule.apply(np.zeros(len(branch_choice)))
     if cost is None and not model.rewards:
         raise FormatError(
-            f"{model.where}: no reward structures; say what a step costs with --step-cost COST"
+            f"{model.path}: no reward structures; say what a step costs with --step-cost COST"
             " (step_cost=)"
         )
     name = next(iter(model.rewards)) if cost is None else cost
     several = cost is None and len(model.rewards) > 1
     if several or name not in model.rewards:
         what = "choose the cost with" if several else f"no reward structure {name!r}; choose with"
-        raise FormatError(
-            f"{model.where}: {what} --cost NAME (cost=) among: {_list(model.rewards)}"
-        )
+        raise FormatError(f"{model.path}: {what} --cost NAME (cost=) among: {_list(model.rewards)}")
     reward = model.rewards[name]
     of_choice = exact_sum(
         np.zeros(len(choice_state)),
@@ -213,7 +211,7 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _named_choices(
-    model: Labelled, choice_state: Array, mask: BoolArray
+    model: LabelledMDP, choice_state: Array, mask: BoolArray
 ) -> tuple[Sequence[Name], Array]:
     """The action names, and the number of the action of each choice that is left.
 
@@ -256,11 +254,11 @@ def _named_choices(
     )
 
 
-def _own_actions(model: Labelled, own: Sequence[Name], action: Array, state: Array) -> Array:
+def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: Array) -> Array:
     """The numbers of the actions that our own writer named."""
     if (action < 0).any():
         raise FormatError(
-            f"{model.where}: a choice without a name, but the {MARK} line names the actions"
+            f"{model.path}: a choice without a name, but the {MARK} line names the actions"
         )
     if isinstance(own, range):  # the declared number is no reason to build a table of that size
         number = {
@@ -273,11 +271,11 @@ def _own_actions(model: Labelled, own: Sequence[Name], action: Array, state: Arr
     for which in np.unique(action).tolist():
         if model.actions[which] not in number:
             raise FormatError(
-                f"{model.where}: the action {shorten(model.actions[which])!r} is not among those of"
+                f"{model.path}: the action {shorten(model.actions[which])!r} is not among those of"
                 f" the {MARK} line"
             )
     pairs = np.sort(state.astype(np.int64) * len(model.actions) + action, kind="stable")
     if (np.diff(pairs) == 0).any():
-        raise FormatError(f"{model.where}: a state has an action of the {MARK} line twice")
+        raise FormatError(f"{model.path}: a state has an action of the {MARK} line twice")
     table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
     return np.asarray(table[action])

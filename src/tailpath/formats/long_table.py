@@ -7,7 +7,7 @@ RiskMDPs.jl keep their models.
 - Instead of the probability, `low` and `high` are the ends of an interval, and `count` says how
   often an outcome was seen. With a `confidence` given, a table without any of these is a log: every
   row is a step that was seen.
-- The columns may stand in any order and have other names: `model/tables.py` lists the names, and
+- The columns may stand in any order and have other names: `model/columns.py` lists the names, and
   says what a missing column means.
 - Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
 - The goals are those given, or those that a column `goal` marks; otherwise a state that no row
@@ -22,7 +22,7 @@ RiskMDPs.jl keep their models.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import compress
 from typing import Any
@@ -39,16 +39,22 @@ from tailpath.formats.writing import (
     Block,
     blocks,
     encoded,
+    formatted,
     joined_columns,
-    known_part,
-    spelled,
+    probability_columns,
     text_column,
 )
 from tailpath.graph import Array, BoolArray, first_of
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS, left_out_at_goals
+from tailpath.model.tables import (
+    GAINS,
+    EndedRows,
+    goals_of_rows,
+    rows_until_goals,
+    start_of_rows,
+)
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
@@ -65,32 +71,22 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
-    chances = tuple(table.chances) or (np.ones(len(costs)),)
-    rows = OutcomeColumns(state, action, target, costs, chances)
+    probabilities = tuple(table.probabilities) or (np.ones(len(costs)),)
+    rows = OutcomeColumns(state, action, target, costs, probabilities)
     del table.source, table.target, table.action  # a million states fill a gigabyte
-    del table.price, table.chances
-    is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
-    start, found = _start(table, state, states, reading.start)
-    notes += found
-    mask = ~is_goal[state]
-    lost = int(np.count_nonzero(~mask & (chances[-1] > 0) & ((target != state) | (costs != 0))))
-    # Behind goals there may be states that no other row names.
-    named = is_goal.copy()
-    named[start] = True
-    named[state[mask]] = True
-    named[target[mask]] = True
-    notes += (left_out_at_goals(lost, int(np.count_nonzero(~named))),) if lost else ()
+    del table.price, table.probabilities
+    is_goal, start, (mask, named, notes) = _begin_and_end(table, rows, states, reading)
 
-    def where(row: int) -> str:
+    def describe_row(row: int) -> str:
         return (
-            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action"
+            f"{table.row_noun} {table.line[row]}: state {states[state[row]]!r}, action"
             f" {actions[action[row]]!r} -> {states[target[row]]!r}"
         )
 
-    _refuse_chances(table, chances, path, where)
+    _check_probabilities(table, probabilities, path, describe_row)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
-    refuse_infinite(np.where(mask, costs, 0.0), path, where)
+    refuse_infinite(np.where(mask, costs, 0.0), path, describe_row)
     if not mask.all():
         rows = rows.only(mask)
     if not named.all():
@@ -103,92 +99,60 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         "exact_unit": table.exact_unit(rows.cost) if rule == CostRule(1, None, {}) else None,
         "notes": notes,
     }
-    if table.given_by != ("count",) and (table.given_by or not table.is_log):
+    if table.probability_names != ("count",) and (table.probability_names or not table.is_log):
         return rows.model(fields)
     confidence = CONFIDENCE if reading.confidence is None else reading.confidence
-    every, (count,) = rows.merged(fields)
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
-        return IntervalSSP.from_fields_counted(every, count, confidence)
+        return rows.counted_model(fields, confidence)
 
 
-def _refuse_chances(
-    table: LongTable, chances: Sequence[Array], path: str, where: Callable[[int], str]
+def _begin_and_end(
+    table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading
+) -> tuple[BoolArray, int, EndedRows]:
+    """The goals, the start, and the rows between them, with all that was assumed."""
+    marks, paid = table.marks, rows.cost != 0
+    goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
+    given = [_number_of(name, states, table.path) for name in goals] or None
+    is_goal, notes = goals_of_rows(
+        rows.state, rows.target, paid, len(states), given, marks.get("goal")
+    )
+    if reading.start is None:
+        start, assumed = start_of_rows(rows.state, states, marks.get("start"))
+        notes += assumed
+    else:
+        start = _number_of(reading.start, states, table.path)
+    ended = rows_until_goals(rows.state, rows.target, paid, is_goal, rows.probabilities[-1] > 0)
+    ended.named[start] = True
+    return is_goal, start, ended._replace(notes=(*notes, *ended.notes))
+
+
+def _check_probabilities(
+    table: LongTable, probabilities: Sequence[Array], path: str, describe_row: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
-    if table.is_log and table.given_by not in ((), ("count",)):
+    if table.is_log and table.probability_names not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"
-            f" {' and '.join(table.given_by)}; for a risk at 95 % confidence say alpha = 0.05"
+            f" {' and '.join(table.probability_names)}; for a risk at 95 % confidence say alpha ="
+            " 0.05"
         )
-    if table.given_by == ("low", "high"):
-        low, high = chances
+    if table.probability_names == ("low", "high"):
+        low, high = probabilities
         for row in first_of(~((low >= 0) & (low <= high) & (high <= 1))):
             raise FormatError(
-                f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
-                " not one of probabilities"
+                f"{path}: {describe_row(row)} has the interval [{low[row]:g}, {high[row]:g}], which"
+                " is not one of probabilities"
             )
-    elif table.given_by == ("count",):
-        for row in first_of(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0])))):
+    elif table.probability_names == ("count",):
+        count = probabilities[0]
+        for row in first_of(~((count >= 0) & (count == np.floor(count)))):
             raise FormatError(
-                f"{path}: {where(row)} has count {chances[0][row]:g}, which is not a whole"
+                f"{path}: {describe_row(row)} has count {count[row]:g}, which is not a whole"
                 " number of 0 or more"
             )
     else:
-        refuse_improbable(chances[0], path, where)
-
-
-def _goals(
-    table: LongTable,
-    state: Array,
-    target: Array,
-    costs: Array,
-    states: Sequence[Name],
-    given: Iterable[Any],
-) -> tuple[BoolArray, tuple[str, ...]]:
-    wanted = [given] if isinstance(given, str) else list(given)
-    marked = np.zeros(len(states), dtype=np.bool_)
-    if wanted:
-        marked[[_number_of(name, states, table.path) for name in wanted]] = True
-        return marked, ()
-    if "goal" in table.marks:
-        marked[target[np.array(table.marks["goal"])]] = True
-        if not marked.any():
-            raise FormatError(f"{table.path}: the column goal marks no row")
-        return marked, ()
-    marked[state] = True
-    if not marked.all():
-        return ~marked, (
-            f"states without rows are the goals ({np.count_nonzero(~marked)} of them)",
-        )
-    leaves = np.zeros(len(states), dtype=np.bool_)
-    leaves[state[(target != state) | (costs != 0)]] = True
-    if leaves.all():
-        raise FormatError(
-            f"{table.path}: no goal: every state has rows, and none leads only to itself at no cost"
-        )
-    return ~leaves, (
-        (
-            "states that lead only to themselves at no cost are the goals"
-            f" ({np.count_nonzero(~leaves)} of them)"
-        ),
-    )
-
-
-def _start(
-    table: LongTable, state: Array, states: Sequence[Name], given: Any
-) -> tuple[int, tuple[str, ...]]:
-    if given is not None:
-        return _number_of(given, states, table.path), ()
-    if "start" in table.marks:
-        marked = np.unique(state[np.array(table.marks["start"])])
-        if len(marked) != 1:
-            raise FormatError(
-                f"{table.path}: the column start marks {len(marked)} states; exactly one must be"
-                " the start"
-            )
-        return int(marked[0]), ()
-    return int(state[0]), (f"the start is {states[state[0]]!r}, the state of the first row",)
+        refuse_improbable(probabilities[0], path, describe_row)
 
 
 def _number_of(given: Any, states: Sequence[Name], path: str) -> int:
@@ -203,7 +167,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     """Write a long table with costs. A table has no place for geometry and notes, and none for
     goals that nothing leads to.
     """
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     if ssp.is_goal[ssp.start_index]:
         raise FormatError(f"{path}: the start is a goal, so no row would name it")
     entered = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -213,14 +177,12 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
             f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
             " write .json or .npz"
         )
-    chances = {"probability": ssp.outcome_probability}
-    if isinstance(model, IntervalSSP):
-        chances = {"low": model.low, "high": model.high}
-    write_bytes(path, _pieces(ssp, chances, progress))
+    write_bytes(path, _pieces(model, progress))
 
 
-def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
+    ssp, probabilities = underlying_ssp(model), probability_columns(model)
     state = text_column(map(_cell, encode_all(ssp.states)))
 
     def rows(states: range) -> bytes:
@@ -229,12 +191,12 @@ def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -
             block.sources(state),
             block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
             block.targets(state),
-            *(spelled(block.of_outcomes(chance), ",{!r}".format) for chance in chances.values()),
+            *(formatted(block.of_outcomes(p), ",{!r}".format) for p in probabilities.values()),
             block.costs(lambda cost: f",{_price(ssp, cost)}\n"),
         )
 
     start = ssp.start_index
-    yield encoded(f"{','.join((*COLUMNS, *chances, 'cost'))}\n")
+    yield encoded(f"{','.join((*COLUMNS, *probabilities, 'cost'))}\n")
     yield rows(range(start, start + 1))
     for states in (block.states for block in blocks(ssp, progress)):
         first, last = np.clip([start, start + 1], states.start, states.stop).tolist()

@@ -1,4 +1,5 @@
-"""Names of states and actions, and the other things of a model that are not numbers, as JSON.
+"""Names of states and actions, and the other things of a model that are not numbers, as JSON; and
+what every file of ours begins with.
 
 A name is a string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is
 written as a list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names.
@@ -64,12 +65,12 @@ def truth_values(name: Name) -> Any:
     return [truth_values(part) for part in name]
 
 
-class Numbered:
+class NameIndex:
     """Names with their numbers, as they appear."""
 
     def __init__(self) -> None:
         self.index: dict[Name, int] = {}
-        self.first: list[Name] = []
+        self.names: list[Name] = []
 
     def enter(self, name: Name) -> int:
         """The number of a name.
@@ -77,13 +78,13 @@ class Numbered:
         Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names,
         and is refused, with a text that stands after a position.
         """
-        number = self.index.setdefault(name, len(self.first))
-        if number == len(self.first):
-            self.first.append(name)
+        number = self.index.setdefault(name, len(self.names))
+        if number == len(self.names):
+            self.names.append(name)
         elif (type(name) in _TRUTHS or name == 0 or name == 1) and (
-            truth_values(name) != truth_values(self.first[number])
+            truth_values(name) != truth_values(self.names[number])
         ):
-            both = (json.dumps(encode_name(each)) for each in (name, self.first[number]))
+            both = (json.dumps(encode_name(each)) for each in (name, self.names[number]))
             raise FormatError(f": {' and '.join(both)} would be one name")
         return number
 
@@ -169,6 +170,24 @@ def decode_members(members: Mapping[str, Any], n_states: int, where: str) -> dic
         "geometry": decode_geometry(members.get("geometry"), n_states, f"{where}geometry"),
         "notes": decode_notes(members.get("notes", []), f"{where}notes"),
     }
+
+
+def check_header(document: Any, path: str, name: str, version: int) -> None:
+    """Every file of ours says what it is and in which version."""
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
+        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
+    if document["format"] != name:
+        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
+        raise FormatError(
+            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
+        )
+    if type(document.get("version")) is not int or document["version"] < 1:
+        raise FormatError(f"{path}: the member 'version' must be a whole number")
+    if document["version"] > version:
+        raise FormatError(
+            f"{path}: version {document['version']} is newer than this program, which reads version"
+            f" {version}"
+        )
 
 
 def refuse_unknown(members: Iterable[str], known: Sequence[str], where: str) -> None:

@@ -27,8 +27,9 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import load_json
-from tailpath.formats.json_files import FORMAT, VERSION, check_header
+from tailpath.formats.json_files import FORMAT, VERSION
 from tailpath.formats.names import (
+    check_header,
     decode_confidence,
     decode_members,
     decode_names,
@@ -36,8 +37,7 @@ from tailpath.formats.names import (
     encode_members,
     refuse_unknown,
 )
-from tailpath.formats.writing import known_part
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 
 ARRAYS = {
@@ -124,7 +124,7 @@ def _cells(archive: Archive, value: Any) -> Any:
 
 def write(model: SSP | IntervalSSP, path: str) -> None:
     """Write a model as our npz."""
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     header = {"format": FORMAT, "version": VERSION, "start": ssp.start_index, **encode_members(ssp)}
     header["notes"], geometry = list(ssp.notes), header.pop("geometry")
     members: dict[str, Any] = {name: getattr(ssp, name) for name in ARRAYS}

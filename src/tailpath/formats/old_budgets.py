@@ -22,6 +22,7 @@ from tailpath.graph import Array, first_of, members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 
+#: `source(name, dtype, axes)` gives an array of the file.
 Source = Callable[[str, Any, int], Array]
 Changes = tuple[Array, Array, Array]
 TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")

@@ -37,9 +37,16 @@ import numpy as np
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.formats.archives import Archive, converted, write_archive
-from tailpath.formats.files import load_json, located, read_text, shorten, write_bytes
-from tailpath.formats.json_files import check_header
+from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.files import (
+    converted_array,
+    load_json,
+    located,
+    read_text,
+    shorten,
+    write_bytes,
+)
+from tailpath.formats.names import check_header
 from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
@@ -137,8 +144,9 @@ def read_policy(
     if isinstance(ssp, IntervalSSP):
         ssp = ssp.inside
     path_name = os.fsdecode(path)
-    scheme, _, name = path_name.partition(":")
-    domain = find_domain(scheme) if isinstance(path, str) and scheme in schemes() else None
+    scheme, colon, name = path_name.partition(":")
+    is_scheme = colon and isinstance(path, str) and scheme in schemes()
+    domain = find_domain(scheme) if is_scheme else None
     if domain is not None:
         return _of_domain(domain, name, ssp)
     try:
@@ -242,7 +250,7 @@ class _ListedArrays:
             return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
         if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
             found = found.astype(np.float64)
-        return converted(found, dtype, axes, where)
+        return converted_array(found, dtype, axes, where)
 
 
 def _suffix(path: str) -> str:

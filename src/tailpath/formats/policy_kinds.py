@@ -4,8 +4,7 @@ before a kernel may use it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -24,6 +23,8 @@ from tailpath.formats.names import (
     positive_fraction,
     refuse_unknown,
 )
+from tailpath.formats.old_budgets import Source as Source
+from tailpath.formats.policy_rows import decision_rows, read_decisions, read_table
 from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
@@ -79,10 +80,6 @@ def arrays_of(header: Mapping[str, Any]) -> set[str]:
     return set(ARRAYS.get(header["kind"], ()))
 
 
-#: `source(name, dtype, axes)` gives an array of the file.
-Source = Callable[[str, Any, int], Array]
-
-
 @dataclass(frozen=True)
 class Stored:
     """A policy ready to be written. `ssp` is the model whose numbering its arrays follow."""
@@ -96,42 +93,16 @@ class Stored:
 def pack(policy: Policy) -> Stored:
     """The parts of a policy, or a refusal if it is made of functions."""
     if isinstance(policy, MarkovPolicy):
-        return Stored(
-            "markov",
-            _decision_rows({(state,): choice for state, choice in policy.decisions.items()}),
-        )
+        decisions = {(state,): decision for state, decision in policy.decisions.items()}
+        return Stored("markov", decision_rows(decisions))
     if isinstance(policy, AtomPolicy):
-        arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
-        kind, grids = "atom", policy.grids
-        if grids is not None:
-            kind = "atom grids"
-            arrays |= {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
-        header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
-        return Stored(kind, header, arrays, policy.ssp)
+        return _pack_atoms(policy)
     if isinstance(policy, BudgetPolicy):
-        header = {
-            "budget": int(policy.budget),
-            "unit": policy.unit if isinstance(policy.unit, float) else encode_unit(policy.unit),
-            **_names(policy.ssp),
-        }
-        header |= {"deadline": True} if policy.deadline else {}
-        arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
-        return Stored("budget steps", header, arrays, policy.ssp)
+        return _pack_budget(policy)
     if isinstance(policy, MemoryPolicy) and not any(
         callable(part) for part in (policy.start_, policy.action_, policy.remember_)
     ):
-        rows = [
-            [encode_name(part) for part in (*key, memory)]
-            for key, memory in policy.remember_.items()
-        ]
-        return Stored(
-            "memory",
-            {
-                "start": encode_name(policy.start_),
-                **_decision_rows(policy.action_),
-                "remember": rows,
-            },
-        )
+        return _pack_memory(policy)
     if isinstance(policy, MixedPolicy):
         return _pack_mixture(policy)
     if not isinstance(policy, Policy):
@@ -141,6 +112,36 @@ def pack(policy: Policy) -> Stored:
     raise OptionError(
         f"{kind_of(policy)} made of functions cannot be saved; only policies made of tables can"
     )
+
+
+def _pack_atoms(policy: AtomPolicy) -> Stored:
+    arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
+    header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
+    grids = policy.grids
+    if grids is None:
+        return Stored("atom", header, arrays, policy.ssp)
+    arrays |= {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+    return Stored("atom grids", header, arrays, policy.ssp)
+
+
+def _pack_budget(policy: BudgetPolicy) -> Stored:
+    header = {
+        "budget": int(policy.budget),
+        "unit": policy.unit if isinstance(policy.unit, float) else encode_unit(policy.unit),
+        **_names(policy.ssp),
+    }
+    header |= {"deadline": True} if policy.deadline else {}
+    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
+    return Stored("budget steps", header, arrays, policy.ssp)
+
+
+def _pack_memory(policy: Any) -> Stored:
+    rows = [
+        [encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()
+    ]
+    decisions = decision_rows(policy.action_)
+    header = {"start": encode_name(policy.start_), **decisions, "remember": rows}
+    return Stored("memory", header)
 
 
 def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
@@ -165,12 +166,13 @@ def unpack(
         )
     refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
     if kind == "markov":
-        return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
+        decisions = read_decisions(header, 1, path)
+        return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
     if kind == "memory":
         return MemoryPolicy(
             decode_name(header.get("start"), f"{path}: start"),
-            _decisions(header, 2, path),
-            _table(header, "remember", 5, "memory", path),
+            read_decisions(header, 2, path),
+            read_table(header, "remember", 5, "memory", path),
         )
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
@@ -279,70 +281,6 @@ def _unpack_mixture(
         for i, member in enumerate(members)
     ]
     return MixedPolicy(tuple(read), tuple(weights))
-
-
-# ---------------------------------------------------------------------- tables of names
-
-
-def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
-    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as
-    well as a distribution.
-    """
-    rows: dict[str, list[list[Any]]] = {"decisions": [], "mixed": []}
-    for key, decision in table.items():
-        names = [encode_name(part) for part in key]
-        if isinstance(decision, Mapping):
-            rows["mixed"].extend(
-                [*names, encode_name(action), float(share)] for action, share in decision.items()
-            )
-        else:
-            rows["decisions"].append([*names, encode_name(decision)])
-    return rows
-
-
-def _decisions(
-    header: Mapping[str, Any], width: int, path: str
-) -> dict[tuple[Name, ...], Decision]:
-    table = _table(header, "decisions", width, "decision", path)
-    mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
-    for where, key, (named, share) in _rows(header, "mixed", width, 2, path):
-        action = decode_name(named, where)
-        if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise FormatError(f"{where}: {shorten(repr(share))} is not a probability")
-        if key in table or action in mixed.get(key, ()):
-            raise FormatError(f"{where}: a second decision for {key!r}")
-        mixed.setdefault(key, {})[action] = float(share)
-    for key, shares in mixed.items():
-        total = math.fsum(shares.values())
-        if abs(total - 1) > 1e-9:
-            raise FormatError(f"{path}: the probabilities for {key!r} sum to {total:.12g}, not 1")
-    return {**table, **mixed}
-
-
-def _table(
-    header: Mapping[str, Any], member: str, width: int, what: str, path: str
-) -> dict[tuple[Name, ...], Name]:
-    """The last name of each row by the names before it."""
-    table: dict[tuple[Name, ...], Name] = {}
-    for where, key, (value,) in _rows(header, member, width, 1, path):
-        if key in table:
-            raise FormatError(f"{where}: a second {what} for {key!r}")
-        table[key] = decode_name(value, where)
-    return table
-
-
-def _rows(
-    header: Mapping[str, Any], member: str, width: int, more: int, path: str
-) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
-    """Where each row of a table stands, the `width` names it begins with, and what follows them."""
-    rows = header.get(member, [])
-    if not isinstance(rows, list):
-        raise FormatError(f"{path}: {member} must be a list")
-    for number, row in enumerate(rows):
-        where = f"{path}: {member}[{number}]"
-        if not isinstance(row, list) or len(row) != width + more:
-            raise FormatError(f"{where} must be a list of {width + more}, not {shorten(repr(row))}")
-        yield where, tuple(decode_name(part, where) for part in row[:width]), row[width:]
 
 
 def _integer(value: Any, where: str) -> int:

@@ -29,7 +29,7 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
 from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
@@ -56,19 +56,19 @@ def writable_action(word: str) -> bool:
     return word.isprintable() and not any(c.isspace() for c in word)
 
 
-def _model(path: str, reading: Reading) -> Labelled:
+def _model(path: str, reading: Reading) -> LabelledMDP:
     stem = stem_of(path)
     tra = TransitionFile(path, reading)
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
     labels = (
-        marked({"init": [0]}, np.arange(tra.n_states))
+        labels_of_codes({"init": [0]}, np.arange(tra.n_states))
         if path_name is None
         else _labels(path_name, tra.n_states, reading)
     )
     variables = None if tra.extras.has("states") else _beside(stem, "sta")
-    return Labelled(
-        where=path,
+    return LabelledMDP(
+        path=path,
         state_choices=offsets_of(tra.choice_state, tra.n_states),
         choice_branches=offsets_of(tra.row_choice, len(tra.choice_state)),
         target=tra.target,
@@ -113,15 +113,15 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
         left, colon, right = text.partition(" " if by_name else ":")
         state = file.integer(left)
         if not (colon or by_name) or state >= n_states:
-            raise file.fail(
+            raise file.error(
                 f"expected 'state: label label' with a state below {n_states}, not"
                 f" {shorten(text)!r}"
             )
         for word in right.split():
             if word not in names:
-                raise file.fail(f"label {shorten(word)!r} is not declared")
+                raise file.error(f"label {shorten(word)!r} is not declared")
             members[names[word]].append(state)
-    return marked(members, np.arange(n_states))
+    return labels_of_codes(members, np.arange(n_states))
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
@@ -132,13 +132,13 @@ def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
     while position < len(file.header):
         match = _LABEL.match(file.header, position)
         if match is None:
-            raise file.fail(
+            raise file.error(
                 'expected a list such as 0="init" 1="goal", not'
                 f" {shorten(file.header[position:])!r}"
             )
         number = str(file.integer(match[1]))
         if number in names or match[2] in seen:
-            raise file.fail(f"the label {shorten(match[0].strip())} is declared twice")
+            raise file.error(f"the label {shorten(match[0].strip())} is declared twice")
         names[number] = match[2]
         seen.add(match[2])
         position = match.end()
@@ -176,22 +176,22 @@ def _state_rewards(
     found = file.table(1, named=False)
     state = found.integers[:, 0]
     wanted = np.where(state < tra.n_states, state, -1)
-    return _placed(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
+    return _rewards_by_key(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
 
 
 def _branch_rewards(
     path: str, tra: TransitionFile, names: list[str], reading: Reading
 ) -> FloatArray:
     file = ExplicitFile(path, reading)
-    width = 3 if tra.nondeterministic else 2
+    width = 3 if tra.is_mdp else 2
     sizes = file.sizes(width)
     found = file.table(width, named=False)
     wanted = tra.keys(*with_choice(found.integers).T)
     present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
-    return _placed(file, sizes, found, wanted, present, tra, names)
+    return _rewards_by_key(file, sizes, found, wanted, present, tra, names)
 
 
-def _placed(
+def _rewards_by_key(
     file: ExplicitFile,
     sizes: Sequence[int],
     found: ExplicitRows,
@@ -203,20 +203,20 @@ def _placed(
     """The reward of each state or transition, whose keys are `present`, from rows with the keys
     `wanted`, -1 where there is no such."""
     _refuse_unclear(file, found, tra)
-    file.compare("rewards", sizes[-1], len(wanted))
-    file.compare("states", sizes[0], tra.n_states)
+    file.check_count("rewards", sizes[-1], len(wanted))
+    file.check_count("states", sizes[0], tra.n_states)
     if len(sizes) == 3:
-        file.compare("choices", sizes[1], len(tra.choice_action))
+        file.check_count("choices", sizes[1], len(tra.choice_action))
     names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
     what = "state" if found.integers.shape[1] == 1 else "transition"
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][(np.diff(ranked) == 0) & (ranked[1:] >= 0)][:1].tolist():
-        raise file.fail(f"a second reward for the same {what}", found.lines[row])
+        raise file.error(f"a second reward for the same {what}", found.lines[row])
     at = np.searchsorted(ranked, present)
     has_reward = np.append(ranked, -1)[at] == present
     for row in np.sort(np.delete(order, at[has_reward]))[:1].tolist():
-        raise file.fail(f"a reward for a {what} that the model does not have", found.lines[row])
+        raise file.error(f"a reward for a {what} that the model does not have", found.lines[row])
     rewards = np.zeros(len(present))
     rewards[has_reward] = found.values[order][at[has_reward]]
     return rewards
@@ -241,18 +241,18 @@ def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
     file = ExplicitFile(path, reading)
     n_variables = file.header.count(",") + 1
     if not (file.header.startswith("(") and file.header.endswith(")")):
-        raise file.fail(f"expected the variables '(x,y)', not {shorten(file.header)!r}")
+        raise file.error(f"expected the variables '(x,y)', not {shorten(file.header)!r}")
     names: dict[int, Name] = {}
     for text in file.rows():
         left, colon, right = text.partition(":")
         state, right = file.integer(left), right.strip()
         if not colon or not (right.startswith("(") and right.endswith(")")):
-            raise file.fail(f"expected 'state:(value,...)', not {shorten(text)!r}")
+            raise file.error(f"expected 'state:(value,...)', not {shorten(text)!r}")
         if state in names or state >= n_states:
-            raise file.fail(f"state {state} lies outside 0..{n_states - 1} or is described twice")
+            raise file.error(f"state {state} lies outside 0..{n_states - 1} or is described twice")
         values = right[1:-1].split(",")
         if len(values) != n_variables:
-            raise file.fail(f"{len(values)} values, but {n_variables} variables are declared")
+            raise file.error(f"{len(values)} values, but {n_variables} variables are declared")
         names[state] = tuple(_value(word) for word in values)
     if len(names) != n_states:
         raise FormatError(f"{path}: describes {len(names)} of {n_states} states")

@@ -48,7 +48,7 @@ class ExplicitFile(TextFile):
     def table(self, width: int, named: bool) -> ExplicitRows:
         """All rows that are left, of `width` integers and a number or an interval, after which a
         word may follow where they are `named`."""
-        found = bulk.attempt(self.data, lambda: self._cut(width, named))
+        found = bulk.attempt(self.data, lambda: self._read_bulk(width, named))
         self.data = b""  # which the lines that are left still have
         if found is not None:
             self._lines = iter(())
@@ -57,13 +57,13 @@ class ExplicitFile(TextFile):
         widths = (width + 1, width + 2) if named else (width + 1,)
         by_choice = self._has_choices(may_be_empty=width > 1 and not named)
 
-        def understand(rows: list[list[str]]) -> Columns:
+        def parse(rows: list[list[str]]) -> Columns:
             for row in rows:
                 if len(row) not in widths:
                     text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
-                    raise self.fail(f"{text!r} has {len(row)} words, expected {expected}")
+                    raise self.error(f"{text!r} has {len(row)} words, expected {expected}")
             integers = [self.integers([row[at] for row in rows]) for at in range(width)]
-            ends = self._ends([row[width] for row in rows])
+            ends = self._low_and_high([row[width] for row in rows])
             word = [
                 names.setdefault(row[-1], len(names)) if len(row) > width + 1 else -1
                 for row in rows
@@ -73,12 +73,12 @@ class ExplicitFile(TextFile):
         at_line: list[int] = []
         parts: list[Columns] = []
         rows = self._rows_of_choices(width, named) if by_choice else map(str.split, self.rows())
-        for lines, part in self.blocks(rows, understand):
+        for lines, part in self.blocks(rows, parse):
             at_line += lines
             parts.append(part)
-        return _joined(at_line, parts, names, width)
+        return _concatenated(at_line, parts, names, width)
 
-    def _cut(self, width: int, named: bool) -> ExplicitRows:
+    def _read_bulk(self, width: int, named: bool) -> ExplicitRows:
         names: dict[str, int] = {}
 
         def entered(texts: list[str]) -> Array:
@@ -100,15 +100,15 @@ class ExplicitFile(TextFile):
                     found = piece.columns(which, " ", kinds)
                     rows = slice(None) if which.all() else which
                     integers[:, rows] = found[:width]
-                    values[rows] = found[width].understood(self.numbers)
+                    values[rows] = found[width].map(self.numbers)
                     if n > width:
-                        word[rows] = found[-1].understood(entered)
+                        word[rows] = found[-1].map(entered)
             parts.append((integers, values[None], word))
         if any(name.split() != [name] for name in names):
             raise bulk.IrregularError
         first = self.header_line + 1
         lines = range(first, first + sum(len(part[2]) for part in parts))
-        return _joined(lines, parts, names, width)
+        return _concatenated(lines, parts, names, width)
 
     def _has_choices(self, may_be_empty: bool) -> bool:
         """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
@@ -121,7 +121,7 @@ class ExplicitFile(TextFile):
         words = first.split()
         return ":" in words[1] if len(words) > 1 else may_be_empty
 
-    def _ends(self, texts: Sequence[str]) -> FloatArray:
+    def _low_and_high(self, texts: Sequence[str]) -> FloatArray:
         """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
         if not any(text.startswith("[") for text in texts):
             return np.stack([self.numbers(texts)] * 2, axis=1)
@@ -138,7 +138,7 @@ class ExplicitFile(TextFile):
             state = self.integer(first)
             choice = choices[state] = choices.get(state, 0) + 1
             if choice > 1 and width == 2:
-                raise self.fail(f"a second row for state {state} of a DTMC")
+                raise self.error(f"a second row for state {state} of a DTMC")
             action = [entries.pop()] if entries and ":" not in entries[-1] else []
             for entry in entries:
                 value, _, target = entry.partition(":")
@@ -149,21 +149,21 @@ class ExplicitFile(TextFile):
         """The header as whole numbers, of which there must be one of the given counts."""
         words = self.header.split()
         if len(words) not in counts:
-            raise self.fail(
+            raise self.error(
                 f"the header {shorten(self.header)!r} must have {' or '.join(map(str, counts))}"
                 " numbers",
                 self.header_line,
             )
         return list(map(self.integer, words))
 
-    def compare(self, what: str, declared: int, found: int) -> None:
+    def check_count(self, what: str, declared: int, found: int) -> None:
         if declared != found:
-            raise self.fail(
+            raise self.error(
                 f"the header says {declared} {what}, the file has {found}", self.header_line
             )
 
 
-def _joined(
+def _concatenated(
     lines: Sequence[int], parts: Sequence[Columns], names: Mapping[str, int], width: int
 ) -> ExplicitRows:
     none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
@@ -181,21 +181,21 @@ class TransitionFile:
         self.file = file
         kind = file.header.lower()
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
-        self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
-        width = 3 if self.nondeterministic else 2
+        self.is_mdp = kind == "mdp" if not sizes else len(sizes) == 3
+        width = 3 if self.is_mdp else 2
         self.line, columns, probability, action, self.actions, self.low = file.table(width, True)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
-            file.compare("transitions", sizes[-1], len(action))
+            file.check_count("transitions", sizes[-1], len(action))
         self._sort(with_choice(columns), probability, action)
         if len(sizes) == 3:
-            file.compare("choices", sizes[1], len(self.choice_action))
+            file.check_count("choices", sizes[1], len(self.choice_action))
         self.extras = file.extras()
 
     def _refuse(self, rows: BoolArray, message: Callable[[int], str]) -> None:
         """Refuse the first of these rows."""
         for row in first_of(rows):
-            raise self.file.fail(message(row), self.line[row])
+            raise self.file.error(message(row), self.line[row])
 
     def _sort(self, columns: IntArray, probability: Array, action: Array) -> None:
         state, choice, target = columns.T
@@ -218,7 +218,7 @@ class TransitionFile:
         if self.n_states > 2 * np.count_nonzero(first_of_state) + 1000:
             met = len(np.unique(np.concatenate([state, target, [0]])))
             if self.n_states > 2 * met + 1000:
-                self.file.compare("states", self.n_states, met)
+                self.file.check_count("states", self.n_states, met)
         new = first_of_state.copy()
         new[1:] |= choice[1:] != choice[:-1]
         expected = np.roll(choice, 1) + new

@@ -19,14 +19,13 @@ from tailpath.formats.writing import (
     blocks,
     choice_costs,
     encoded,
+    formatted,
     joined_columns,
-    known_part,
     put_before,
-    spelled,
     text_column,
 )
 from tailpath.graph import Array, first_of
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -35,7 +34,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
     of numbers.
     """
-    ssp = known_part(model)
+    ssp = underlying_ssp(model)
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
     stem = stem_of(path)
@@ -69,7 +68,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
 
 def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
-    ssp, one = known_part(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
+    ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
     word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
     for block in blocks(model, progress):
         # The last one is for the goals after all outcomes.
@@ -80,7 +79,7 @@ def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Ite
         yield joined_columns(
             heads[:-1],
             block.targets(number),
-            *block.chances(" ", ",", " "),
+            *block.probabilities(" ", ",", " "),
             block.actions(lambda action: f"{word(action)}\n"),
         )
         yield encoded(heads[-1])
@@ -98,7 +97,7 @@ def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterato
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
-        costs = spelled(ssp.outcome_cost[outcome], " {!r}\n".format)
+        costs = formatted(ssp.outcome_cost[outcome], " {!r}\n".format)
         yield joined_columns(
             _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
         )

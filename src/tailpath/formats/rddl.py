@@ -222,11 +222,10 @@ def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
             here = {**fluents, **chosen}
             if not all(term.value(here, f"{where}: a precondition") for term in allowed):
                 continue
-            for chance, after in _branches(happens, here):
+            for probability, after in _branches(happens, here):
                 target = tuple([after[name] for name in primed])
-                rows.append(
-                    (state, action, target, chance, reward.value(after, f"{where}: the reward"))
-                )
+                gain = reward.value(after, f"{where}: the reward")
+                rows.append((state, action, target, probability, gain))
                 if target not in found:
                     found.add(target)
                     waiting.append(target)

@@ -51,9 +51,9 @@ def scope_of(terms: Iterable[Term]) -> frozenset[str]:
 def added_up(pairs: Iterable[tuple[Any, Any]]) -> Law:
     """A law with every value once, and none that is impossible."""
     found: dict[Any, Any] = {}
-    for value, chance in pairs:
-        if chance:
-            found[value] = found.get(value, 0) + chance
+    for value, probability in pairs:
+        if probability:
+            found[value] = found.get(value, 0) + probability
     return tuple(found.items())
 
 
@@ -68,7 +68,7 @@ def applied(function: Callable[..., Any], terms: Sequence[Term]) -> Term:
             return ((function(*(each[0][0] for each in laws)), 1),)
         branches = product(*laws)
         return added_up(
-            (function(*(value for value, _ in way)), math.prod(chance for _, chance in way))
+            (function(*(value for value, _ in way)), math.prod(p for _, p in way))
             for way in branches
         )
 
@@ -88,8 +88,7 @@ def every(terms: Iterable[Term], wanted: bool) -> Term:
     def law(fluents: Fluents) -> Law:
         goes_on: Any = 1
         for term in open_terms:
-            share = sum(chance for value, chance in term.law(fluents) if bool(value) is wanted)
-            goes_on *= share
+            goes_on *= sum(p for value, p in term.law(fluents) if bool(value) is wanted)
             if not goes_on:
                 return ((not wanted, 1),)
         return added_up([(wanted, goes_on), (not wanted, 1 - goes_on)])
@@ -108,17 +107,17 @@ def chosen(condition: Term, then: Callable[[], Term], otherwise: Callable[[], Te
         if len(found) == 1:
             return ways[0 if found[0][0] else 1].law(fluents)
         return added_up(
-            (value, chance * share)
-            for holds, chance in found
+            (value, probability * share)
+            for holds, probability in found
             for value, share in ways[0 if holds else 1].law(fluents)
         )
 
     return Term(scope_of((condition, *ways)), law)
 
 
-def drawn(chances: Mapping[Any, Term], where: str, *, scaled: bool = False) -> Term:
+def drawn(probabilities: Mapping[Any, Term], where: str, *, scaled: bool = False) -> Term:
     """A draw among values, each with the term of its probability, or of its weight (`scaled`)."""
-    terms = tuple(chances.values())
+    terms = tuple(probabilities.values())
 
     def law(fluents: Fluents) -> Law:
         branches = []
@@ -128,9 +127,10 @@ def drawn(chances: Mapping[Any, Term], where: str, *, scaled: bool = False) -> T
             if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
                 text = ", ".join(f"{float(each):g}" for each in weight)
                 raise FormatError(f"{where}: {text} are not probabilities")
-            chance = math.prod(share for _, share in way)
+            probability = math.prod(share for _, share in way)
             branches += [
-                (value, chance * Fraction(each) / total) for value, each in zip(chances, weight)
+                (value, probability * Fraction(each) / total)
+                for value, each in zip(probabilities, weight)
             ]
         return added_up(branches)
 
@@ -300,15 +300,15 @@ class Ground:
         able = "Bernoulli, Discrete, KronDelta and DiracDelta can"
         raise FormatError(f"{self.where}: draws of {name} cannot be enumerated; {able}")
 
-    def _coin(self, chance: Term) -> Term:
+    def _coin(self, probability: Term) -> Term:
         """A draw of true; its probability may depend on fluents, and may itself be drawn."""
         where = self.where
 
         def law(fluents: Fluents) -> Law:
-            p = sum(value * share for value, share in chance.law(fluents))
+            p = sum(value * share for value, share in probability.law(fluents))
             if not 0 <= p <= 1:
                 raise FormatError(f"{where}: {float(p):g} is not a probability")
             return added_up([(True, p), (False, 1 - p)])
 
-        decided = chance.known and chance.value in (0, 1)
-        return known(bool(chance.value)) if decided else Term(chance.scope, law)
+        decided = probability.known and probability.value in (0, 1)
+        return known(bool(probability.value)) if decided else Term(probability.scope, law)

@@ -28,9 +28,10 @@ from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, TABLE, Reading
+from tailpath.model.columns import has_intervals
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import has_intervals
+from tailpath.model.tables import column_names, is_graph
 from tailpath.options import Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
@@ -168,7 +169,7 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     return ssp
 
 
-def _own(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
+def _bundled(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
     """A format of this folder: the module that reads it, and the one that writes it, if any."""
     reader, writer = (f"{__package__}.{name}" for name in (f"{module}:read", f"{writes}:write"))
     return Format(title, reader, writer if writes else "", suffixes, **more)
@@ -177,44 +178,44 @@ def _own(title: str, module: str, *suffixes: str, writes: str = "", **more: Any)
 _BOTH: dict[str, Any] = {"reports": True, "intervals": True}
 _PROGRAM = (*LABELLED, "constants")
 FORMATS = (
-    _own("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
-    _own("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
-    _own(
+    _bundled("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
+    _bundled("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
+    _bundled(
         *("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz"),
         writes="drn",
         options=LABELLED,
         **_BOTH,
     ),
-    _own(
+    _bundled(
         *("PRISM explicit", "prism_explicit", ".tra", ".tra.gz"),
         writes="prism_writing",
         options=LABELLED,
         **_BOTH,
     ),
-    _own("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
-    _own("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
-    _own("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
-    _own("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
-    _own("JANI", "storm_language", ".jani", options=_PROGRAM),
-    _own("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
-    _own("RDDL", "rddl", scheme="rddl", options=("constants",)),
+    _bundled("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
+    _bundled("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
+    _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
+    _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
+    _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
+    _bundled("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
+    _bundled("RDDL", "rddl", scheme="rddl", options=("constants",)),
 )
 
 
 def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
     columns, confidence = reading.table_columns(), reading.confidence
-    where: dict[str, Any] = {
+    options: dict[str, Any] = {
         "start": reading.start,
         "goals": reading.goals or None,
         "columns": columns,
     }
     if confidence is not None:
-        where["confidence"] = confidence
-    elif not has_intervals(source, columns):
-        return SSP.from_table(source, **where, rewards=reading.rewards)
+        options["confidence"] = confidence
+    elif is_graph(source) or not has_intervals(column_names(source), columns):
+        return SSP.from_table(source, **options, rewards=reading.rewards)
     if reading.rewards:
         raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
-    return IntervalSSP.from_table(source, **where)
+    return IntervalSSP.from_table(source, **options)
 
 
 #: Tables and graphs that are no files.

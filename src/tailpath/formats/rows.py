@@ -8,22 +8,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.graph import Array, BoolArray
-from tailpath.model.builders import arrays_from_rows, merged_columns
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 
 
 class OutcomeColumns(NamedTuple):
-    """Outcomes in any order, a row each, by the numbers of states and actions. `chances` are their
-    probabilities, or the low and the high ends of intervals, or counts. Rows with the same outcome
-    are added up.
+    """Outcomes in any order, a row each, by the numbers of states and actions. `probabilities` has
+    one column of them, or the low and the high ends of intervals, or counts. Rows with the same
+    outcome are added up.
     """
 
     state: Array
     action: Array
     target: Array
     cost: Array
-    chances: tuple[Array, ...]
+    probabilities: tuple[Array, ...]
 
     def only(self, mask: BoolArray) -> OutcomeColumns:
         """Some of the rows."""
@@ -32,7 +32,7 @@ class OutcomeColumns(NamedTuple):
             self.action[mask],
             self.target[mask],
             self.cost[mask],
-            tuple(chance[mask] for chance in self.chances),
+            tuple(column[mask] for column in self.probabilities),
         )
 
     def numbered(self, number: Array) -> OutcomeColumns:
@@ -40,7 +40,7 @@ class OutcomeColumns(NamedTuple):
         return self._replace(state=number[self.state], target=number[self.target])
 
     def extended(
-        self, state: Any, action: int, target: Array, cost: float, chance: float
+        self, state: Any, action: int, target: Array, cost: float, probability: float
     ) -> OutcomeColumns:
         """With a row more for each of some targets."""
 
@@ -52,23 +52,22 @@ class OutcomeColumns(NamedTuple):
             longer(self.action, action),
             longer(self.target, target),
             longer(self.cost, cost),
-            tuple(longer(each, chance) for each in self.chances),
+            tuple(longer(each, probability) for each in self.probabilities),
         )
 
     def model(self, fields: dict[str, Any]) -> SSP | IntervalSSP:
         """The model of probabilities or intervals, with the other fields of an `SSP`."""
-        if len(self.chances) == 1:
-            return SSP(**self._arrays(self.chances[0], fields))
-        every, (low, high) = self.merged(fields)
-        return IntervalSSP.from_fields(every, low, np.minimum(high, 1.0))
+        if len(self.probabilities) == 1:
+            return SSP(**self._arrays(self.probabilities[0], fields))
+        arrays = self._arrays(np.stack(self.probabilities, axis=1), fields)
+        low, high = arrays["outcome_probability"].T
+        return IntervalSSP.from_fields(arrays, low, np.minimum(high, 1.0))
 
-    def merged(self, fields: dict[str, Any]) -> tuple[dict[str, Any], list[Array]]:
-        """All fields of an `SSP` but for the probabilities, and the chances of its outcomes."""
-        columns = self.state, self.action, self.target
-        return (
-            self._arrays(np.ones(len(self.cost)), fields),
-            merged_columns(*columns, self.cost, self.chances),
-        )
+    def counted_model(self, fields: dict[str, Any], confidence: float) -> IntervalSSP:
+        """The model of counts, whose intervals all hold with this probability."""
+        arrays = self._arrays(np.stack(self.probabilities, axis=1), fields)
+        (count,) = arrays["outcome_probability"].T
+        return IntervalSSP.from_fields_counted(arrays, count, confidence)
 
     def _arrays(self, probability: Array, fields: dict[str, Any]) -> dict[str, Any]:
         columns = self.state, self.action, self.target

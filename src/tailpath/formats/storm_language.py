@@ -25,7 +25,7 @@ from typing import Any
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
-from tailpath.formats.labelled import Labelled, Lazy
+from tailpath.formats.labelled import LabelledMDP, Lazy
 from tailpath.formats.labelled_ssp import DEFAULT_GOAL, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.umb import UmbReader
@@ -67,7 +67,7 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
 
 def _built(
     path: str, constants: str, expressions: list[str], limits: StormLimits
-) -> tuple[Labelled, dict[str, str]]:
+) -> tuple[LabelledMDP, dict[str, str]]:
     """What Storm makes of the file, and the labels it gave to conditions that are no labels
     themselves.
     """

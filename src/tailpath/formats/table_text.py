@@ -1,5 +1,5 @@
 """The text of a long table: its columns, names and numbers. Small tables are read some rows at a
-time, large ones many (`bulk.py`); either way each different text of a column is understood once.
+time, large ones many (`bulk.py`); either way each different text of a column is parsed once.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
-    Numbered,
+    NameIndex,
     all_integers,
     decode_name,
     encode_name,
     json_texts,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.text import BLOCK, TextFile, Words, after, as_they_appear
+from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
 from tailpath.graph import Array, BoolArray, FloatArray
+from tailpath.model.columns import INTERVALS, PRICES, columns_called, has_intervals
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
-from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
+from tailpath.model.tables import times_of
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -41,24 +42,24 @@ Rows = Iterator[tuple[int, Sequence[str]]]
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
-class Names:
-    """Names and their numbers, as they appear; a cell is understood once."""
+class CellNames:
+    """Names and their numbers, as they appear; a cell is parsed once."""
 
     def __init__(self, file: TextFile, one_based: bool) -> None:
         self.file, self.one_based = file, one_based
         self.number_of_cell: dict[str, int] = {}
-        self.names = Numbered()
+        self.names = NameIndex()
 
-    def of(self, words: Words) -> Array:
+    def of(self, words: Categorical) -> Array:
         """The numbers of a column, (n,)."""
-        order = as_they_appear(words.number, len(words.texts)).tolist()
-        cells, known = [words.texts[position] for position in order], self.number_of_cell
+        order = as_they_appear(words.codes, len(words.categories)).tolist()
+        cells, known = [words.categories[position] for position in order], self.number_of_cell
         for cell in cells:
             if cell not in known:
                 self._enter(cell)
-        number = np.full(len(words.texts), -1, dtype=np.int32)
+        number = np.full(len(words.categories), -1, dtype=np.int32)
         number[order] = [known[cell] for cell in cells]
-        return np.asarray(number[words.number])
+        return np.asarray(number[words.codes])
 
     def _enter(self, cell: str) -> None:
         name = self._name(cell)
@@ -71,7 +72,7 @@ class Names:
         """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
-        names: list[Any] = self.names.first
+        names: list[Any] = self.names.names
         if not all(type(name) is int for name in names):
             return tuple(names), list(columns)
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
@@ -87,31 +88,31 @@ class Names:
         if not self.one_based:
             return name
         if type(name) is not int or name < 1:
-            raise self.file.fail(f"{shorten(cell)!r} does not count from 1")
+            raise self.file.error(f"{shorten(cell)!r} does not count from 1")
         return name - 1
 
 
 class LongTable:
-    """The columns of the file: states and actions by number, and the line of each row; in a Parquet
-    file rows are `counted` instead. `chances` are those of probabilities, under the names
-    in `given_by`; there are none in a log of steps."""
+    """The columns of the file: states and actions by number, and the line of each row, or its
+    number in a Parquet file, which `row_noun` says. `probabilities` may be the ends of intervals,
+    or counts, as `probability_names` says; there are none in a log of steps."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based = path, reading.one_based
         self.columns = reading.table_columns()
         self.is_log = reading.confidence is not None
-        self.given_by: tuple[str, ...] = ()
+        self.probability_names: tuple[str, ...] = ()
         self.width = 0
         self.line: Sequence[int] = ()
         is_parquet = path.lower().endswith(".parquet")
-        self.counted = "row" if is_parquet else "line"
+        self.row_noun = "row" if is_parquet else "line"
         data = b"" if is_parquet else text_bytes(path, read_bytes(path))
         self.file = TextFile(path, data, reading.progress)
         columns = self._parquet() if is_parquet else self._text()
-        self.source, self.target, self.action, self.price, *self.chances = columns
+        self.source, self.target, self.action, self.price, *self.probabilities = columns
 
     def _text(self) -> Columns:
-        found = bulk.attempt(self.file.data, self._cut)
+        found = bulk.attempt(self.file.data, self._read_bulk)
         return found or self._read(self._rows_of(self.file.data.decode()))
 
     def _parquet(self) -> Columns:
@@ -120,8 +121,10 @@ class LongTable:
         positions = sorted(set(self.at.values()) - {self.width})
         texts = bulk.parquet_texts(self.path, table, positions)
         try:
-            batches = (map(bulk.words, batch.columns) for batch in texts.to_batches())
-            found = self._joined(self._plain(dict(zip(positions, words))) for words in batches)
+            batches = (map(bulk.categorical, batch.columns) for batch in texts.to_batches())
+            found = self._concatenated(
+                self._plain(dict(zip(positions, words))) for words in batches
+            )
         except FormatError:  # row by row, to find the one at fault
             cells: list[Iterable[str]] = [repeat("")] * self.width
             for position in positions:
@@ -130,7 +133,7 @@ class LongTable:
         self.line = range(1, 1 + len(found[0]))
         return found
 
-    def _joined(self, blocks: Iterable[Columns]) -> Columns:
+    def _concatenated(self, blocks: Iterable[Columns]) -> Columns:
         """The columns of all blocks together."""
         columns = tuple(np.concatenate(column) for column in zip(*blocks))
         if not columns:
@@ -139,8 +142,8 @@ class LongTable:
 
     def _header(self, words: Sequence[str]) -> None:
         """Where each column stands; cost or reward is the `price`. What was read is forgotten."""
-        self.states = Names(self.file, self.one_based)
-        self.actions = Names(self.file, self.one_based)
+        self.states = CellNames(self.file, self.one_based)
+        self.actions = CellNames(self.file, self.one_based)
         self.fractions: set[str] = set()
         names = [word.strip() for word in words]
         self.width = len(names)
@@ -161,11 +164,13 @@ class LongTable:
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
         self.at = at
-        self.given_by = next((ways for ways in INTERVALS if all(way in at for way in ways)), ())
+        self.probability_names = next(
+            (ways for ways in INTERVALS if all(way in at for way in ways)), ()
+        )
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
 
-    def _cut(self) -> Columns:
-        """State, target, action, price and chances of all rows of plain text."""
+    def _read_bulk(self) -> Columns:
+        """State, target, action, price and probabilities of all rows of plain text."""
         data = self.file.data
         begin = after(data, 1)
         self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
@@ -176,39 +181,39 @@ class LongTable:
             lines.refuse_quotes()
             words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
             blocks.append(self._plain(dict(zip(positions, words))))
-        found = self._joined(blocks)
+        found = self._concatenated(blocks)
         self.line = range(2, 2 + len(found[0]))
         return found
 
-    def _plain(self, words: Mapping[int, Words]) -> Columns:
+    def _plain(self, words: Mapping[int, Categorical]) -> Columns:
         if self.times:
             raise FormatError(f"{self.path}: rows with times are taken apart one by one")
         return self._numbered(words)
 
-    def _numbered(self, words: Mapping[int, Words]) -> Columns:
+    def _numbered(self, words: Mapping[int, Categorical]) -> Columns:
         """The columns of some rows, whose texts are given by the index of their column."""
         at, numbers = self.at, self.file.numbers
         source, target, price = (words[at[column]] for column in ("state", "next_state", "price"))
         # Row by row, so that states count as they appear whatever the size of a block.
-        pairs = np.stack([source.number, target.number + len(source.texts)], axis=1)
-        states = self.states.of(Words(pairs.ravel(), source.texts + target.texts))
+        pairs = np.stack([source.codes, target.codes + len(source.categories)], axis=1)
+        states = self.states.of(Categorical(pairs.ravel(), source.categories + target.categories))
         actions = self.actions.of(words[at["action"]] if "action" in at else target)
-        self.fractions.update(text.strip() for text in price.texts if "/" in text)
-        columns = (price, *(words[at[column]] for column in self.given_by))
+        self.fractions.update(text.strip() for text in price.categories if "/" in text)
+        columns = (price, *(words[at[column]] for column in self.probability_names))
         found = (
             states[::2],
             states[1::2],
             actions,
-            *(each.understood(numbers) for each in columns),
+            *(each.map(numbers) for each in columns),
         )
         for mark, marked in self.marks.items():
-            marked.extend(words[at[mark]].understood(partial(self._truths, mark)).tolist())
+            marked.extend(words[at[mark]].map(partial(self._truths, mark)).tolist())
         return found
 
     def _truths(self, mark: str, texts: list[str]) -> BoolArray:
         for text in texts:
             if text.lower() not in _TRUE + _FALSE:
-                raise self.file.fail(f"{mark}: {shorten(text)!r} is neither true nor false")
+                raise self.file.error(f"{mark}: {shorten(text)!r} is neither true nor false")
         return np.array([text.lower() in _TRUE for text in texts])
 
     # ------------------------------------------------------------------ some rows at a time
@@ -230,35 +235,37 @@ class LongTable:
         self._header(next(rows, (1, ()))[1])
         self.line = at_line = []
         blocks = []
-        for lines, block in self.file.blocks(self._full(rows), self._block):
+        for lines, block in self.file.blocks(self._full_rows(rows), self._block):
             at_line += lines
             blocks.append(block)
-        return self._joined(blocks)
+        return self._concatenated(blocks)
 
     def _block(self, rows: list[Sequence[str]]) -> Columns:
         columns = list(zip(*rows))
-        return self._numbered({at: Words.among(columns[at]) for at in set(self.at.values())})
+        return self._numbered(
+            {at: Categorical.from_texts(columns[at]) for at in set(self.at.values())}
+        )
 
-    def _full(self, rows: Rows) -> Iterator[Sequence[str]]:
+    def _full_rows(self, rows: Rows) -> Iterator[Sequence[str]]:
         """The rows that are not empty, each as wide as the header; with times, one for each
         different time."""
         for line, row in rows:
             self.file.line = line
             if row and len(row) != self.width:
-                raise self.file.fail(f"{len(row)} columns, expected {self.width}")
+                raise self.file.error(f"{len(row)} columns, expected {self.width}")
             if row:
-                yield from self._unfolded(row) if self.times else (row,)
+                yield from self._rows_per_time(row) if self.times else (row,)
 
-    def _unfolded(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
+    def _rows_per_time(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
         """A row for each different time of one."""
         cells = {column: row[position] for column, position in self.times.items()}
         try:
             found = times_of(cells)
-            chance = as_fraction(cells.get("probability", "1").strip())
+            probability = as_fraction(cells.get("probability", "1").strip())
         except (ModelError, ValueError, ZeroDivisionError) as error:
-            raise self.file.fail(brief(str(error))) from None
+            raise self.file.error(brief(str(error))) from None
         for time, share in found.items():
-            each = [*row, str(share * chance)]
+            each = [*row, str(share * probability)]
             each[self.times["times"]] = str(time)
             yield each
 

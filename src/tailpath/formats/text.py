@@ -1,7 +1,7 @@
 """Lines, words and numbers of text files, strict and quick.
 
 A file of a million lines must not become a million objects at once, and each number costs a call if
-it is parsed alone. So lines come from a large text block by block, and are understood column by
+it is parsed alone. So lines come from a large text block by block, and are parsed column by
 column. A block that is refused is read again line by line, to find the one at fault.
 """
 
@@ -61,24 +61,24 @@ class TextFile:
         return bool(text)
 
     def blocks(
-        self, rows: Iterable[Row], understand: Callable[[list[Row]], Found]
+        self, rows: Iterable[Row], parse: Callable[[list[Row]], Found]
     ) -> Iterator[tuple[list[int], Found]]:
-        """What `understand` makes of rows, many at a time, and their lines.
+        """What `parse` makes of rows, many at a time, and their lines.
 
         What it remembers of a block it must not remember of one that it refuses.
         """
         rows = iter(rows)
         while block := [(self.line, row) for row in islice(rows, BLOCK)]:
             try:
-                found = understand([row for _, row in block])
+                found = parse([row for _, row in block])
             except FormatError:
                 for line, row in block:
                     self.line = line
-                    understand([row])
+                    parse([row])
                 raise
             yield [line for line, _ in block], found
 
-    def fail(self, message: str, line: int | None = None) -> FormatError:
+    def error(self, message: str, line: int | None = None) -> FormatError:
         """The refusal of a line, by default the one that is being read."""
         return FormatError(f"{self.path}:{self.line if line is None else line}: {message}")
 
@@ -98,7 +98,7 @@ class TextFile:
         """An integer, 0 or more; no sign, no underscores, no digits of other scripts."""
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-            raise self.fail(f"{shorten(digits)!r} is not a whole number")
+            raise self.error(f"{shorten(digits)!r} is not a whole number")
         return int(digits)
 
     def numbers(self, texts: Sequence[str]) -> FloatArray:
@@ -124,21 +124,21 @@ class TextFile:
         return np.array([self.integer(text) for text in texts], dtype=np.int64)
 
 
-class Words(NamedTuple):
-    """A column of texts: the number of each, (n,), and the different ones."""
+class Categorical(NamedTuple):
+    """A column of texts as pandas has them: the code of each, (n,), and the different ones."""
 
-    number: Array
-    texts: list[str]
+    codes: Array
+    categories: list[str]
 
     @classmethod
-    def among(cls, texts: Sequence[str]) -> Words:
-        """Those of some texts."""
+    def from_texts(cls, texts: Sequence[str]) -> Categorical:
+        """The column of some texts."""
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return cls(np.fromiter(map(known.__getitem__, texts), np.int32, len(texts)), list(known))
 
-    def understood(self, parse: Callable[[list[str]], Array]) -> Array:
-        """What each text says, (n,), without the blanks around it: each different one is parsed."""
-        return parse([text.strip() for text in self.texts])[self.number]
+    def map(self, parse: Callable[[list[str]], Array]) -> Array:
+        """What each text, without the blanks around it, is parsed to, (n,); equal ones once."""
+        return parse([text.strip() for text in self.categories])[self.codes]
 
 
 def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:

@@ -28,13 +28,13 @@ from tailpath.formats.archives import tar_members
 from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import load_json, read_bytes, shorten, unpacked
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 
 _ENTITIES = ("states", "choices", "branches")
-Ends = tuple[FloatArray | None, FloatArray]
+LowAndHigh = tuple[FloatArray | None, FloatArray]
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -59,13 +59,13 @@ class UmbReader:
         try:
             text = bytes(self.members["index.json"]).decode("utf-8")
         except UnicodeDecodeError:
-            raise self._fail("index.json", "this is not UTF-8 text") from None
+            raise self._error("index.json", "this is not UTF-8 text") from None
         self.index = self._object(load_json(text, f"{path}: member index.json"), "the index")
         self.system = self._object(self.index.get("transition-system"), "transition-system")
         self._check_kind()
         self.sizes = {entity: self._size(f"#{entity}") for entity in _ENTITIES}
 
-    def model(self) -> Labelled:
+    def model(self) -> LabelledMDP:
         n_states, n_choices, n_branches = (self.sizes[entity] for entity in _ENTITIES)
         # From the branches up: where a mapping is absent, its size is that of one that has been
         # compared with the bytes of a member.
@@ -73,13 +73,13 @@ class UmbReader:
         choice_branches = self._offsets("choice-to-branches.bin", n_choices, n_branches)
         state_choices = self._offsets("state-to-choices.bin", n_states, n_choices)
         if target.size and target.max() >= n_states:
-            raise self._fail(
+            raise self._error(
                 "branch-to-target.bin", f"has the state {target.max()}, outside 0..{n_states - 1}"
             )
         choice_action, actions = self._actions(n_choices)
         low, probability = self._probability(choice_branches)
-        return Labelled(
-            where=self.path,
+        return LabelledMDP(
+            path=self.path,
             state_choices=state_choices,
             choice_branches=choice_branches,
             target=target.astype(np.int64),
@@ -96,18 +96,18 @@ class UmbReader:
 
     # ------------------------------------------------------------------ index
 
-    def _fail(self, member: str, message: str) -> FormatError:
+    def _error(self, member: str, message: str) -> FormatError:
         return FormatError(f"{self.path}: member {shorten(member)}: {message}")
 
     def _object(self, value: Any, what: str) -> dict[str, Any]:
         if not isinstance(value, dict):
-            raise self._fail("index.json", f"{what} must be an object")
+            raise self._error("index.json", f"{what} must be an object")
         return value
 
     def _size(self, key: str) -> int:
         value = self.system.get(key)
         if type(value) is not int or not 0 <= value < 2**31:
-            raise self._fail(
+            raise self._error(
                 "index.json", f"{key} must be a whole number below 2^31, not {shorten(repr(value))}"
             )
         return value
@@ -115,19 +115,19 @@ class UmbReader:
     def _check_kind(self) -> None:
         version = self.index.get("format-version")
         if type(version) is not int or version not in (0, 1):
-            raise self._fail(
+            raise self._error(
                 "index.json",
                 f"format-version {shorten(repr(version))} is not known; this program reads 0 and 1",
             )
         if self.system.get("time") != "discrete":
-            raise self._fail(
+            raise self._error(
                 "index.json",
                 f"time is {shorten(repr(self.system.get('time')))}; only discrete time has steps",
             )
         if self._size("#players") > 1:
-            raise self._fail("index.json", "a game with several players has no single policy")
+            raise self._error("index.json", "a game with several players has no single policy")
         if self.system.get("#observations", 0) != 0:
-            raise self._fail("index.json", "a partially observable model hides its states")
+            raise self._error("index.json", "a partially observable model hides its states")
 
     def _extras(self) -> Extras:
         comment = self.index.get("model-data", {})
@@ -149,7 +149,7 @@ class UmbReader:
                 "alias", identifier
             )
             if not isinstance(alias, str) or alias in found:
-                raise self._fail(
+                raise self._error(
                     "index.json",
                     f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is no"
                     " text",
@@ -164,22 +164,22 @@ class UmbReader:
         if data is None:
             if count == 0:
                 return np.zeros(0, dtype=dtype)
-            raise self._fail(member, "is missing")
+            raise self._error(member, "is missing")
         size = np.dtype(dtype).itemsize * count
         if len(data) != size:
-            raise self._fail(member, f"has {len(data)} bytes, expected {size}")
+            raise self._error(member, f"has {len(data)} bytes, expected {size}")
         return np.frombuffer(data, dtype=dtype)
 
     def _offsets(self, member: str, count: int, end: int) -> IntArray:
         if member not in self.members:
             if count != end:
-                raise self._fail(
+                raise self._error(
                     member, f"is missing, but {count} things do not map one to one to {end}"
                 )
             return np.arange(count + 1, dtype=np.int64)
         offsets = self._array(member, "<u8", count + 1)
         if offsets[0] != 0 or offsets[-1] != end or (offsets[1:] < offsets[:-1]).any():
-            raise self._fail(member, f"must rise from 0 to {end}")
+            raise self._error(member, f"must rise from 0 to {end}")
         return offsets.astype(np.int64)
 
     def _bits(self, member: str, count: int) -> BoolArray:
@@ -188,7 +188,7 @@ class UmbReader:
         data = self._array(member, "u1", -(-count // 64) * 8)
         bits = np.unpackbits(data, bitorder="little").astype(np.bool_)
         if bits[count:].any():
-            raise self._fail(member, f"has bits set beyond the {count} entries")
+            raise self._error(member, f"has bits set beyond the {count} entries")
         return bits[:count]
 
     def _numbers(self, member: str, kind: Any, count: int) -> FloatArray:
@@ -206,7 +206,7 @@ class UmbReader:
             or size % 128
             or size > 2**20
         ):
-            raise self._fail(
+            raise self._error(
                 "index.json",
                 f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor"
                 " rational",
@@ -218,11 +218,11 @@ class UmbReader:
             top = int.from_bytes(data[at : at + half], "little", signed=True)
             bottom = int.from_bytes(data[at + half : at + 2 * half], "little")
             if bottom == 0:
-                raise self._fail(member, f"entry {at // (2 * half)} has the denominator 0")
+                raise self._error(member, f"entry {at // (2 * half)} has the denominator 0")
             values.append(_float(top, bottom))
         return np.array(values, dtype=np.float64)
 
-    def _ends(self, member: str, kind: Any, count: int) -> Ends:
+    def _low_and_high(self, member: str, kind: Any, count: int) -> LowAndHigh:
         """Low and high ends of intervals; the low ones are None where there are plain numbers."""
         kind = self._object(kind, "a type")
         base, interval, _ = str(kind.get("type")).partition("-interval")
@@ -230,7 +230,7 @@ class UmbReader:
             return None, self._numbers(member, kind, count)
         size = kind.get("size", {"double": 128, "rational": 256}.get(base))
         if type(size) is not int or size % 2:
-            raise self._fail(
+            raise self._error(
                 "index.json", f"the type {shorten(repr(kind))} of {shorten(member)} does not halve"
             )
         ends = self._numbers(member, {"type": base, "size": size // 2}, 2 * count)
@@ -238,20 +238,20 @@ class UmbReader:
 
     def _points(self, member: str, kind: Any, count: int) -> FloatArray:
         """Numbers, which a model of intervals may write as intervals of no width."""
-        low, high = self._ends(member, kind, count)
+        low, high = self._low_and_high(member, kind, count)
         if low is not None and (low != high).any():
             at = int(np.flatnonzero(low != high)[0])
             found = f"entry {at} is the interval [{low[at]:g}, {high[at]:g}]"
-            raise self._fail(member, f"{found}; probabilities may be intervals, rewards may not")
+            raise self._error(member, f"{found}; probabilities may be intervals, rewards may not")
         return high
 
-    def _probability(self, choice_branches: IntArray) -> Ends:
+    def _probability(self, choice_branches: IntArray) -> LowAndHigh:
         kind = self.system.get("branch-probability-type")
         if kind is None:
             if (np.diff(choice_branches) > 1).any():
-                raise self._fail("index.json", "the model has no probabilities")
+                raise self._error("index.json", "the model has no probabilities")
             return None, np.ones(int(choice_branches[-1]))
-        return self._ends("branch-to-probability.bin", kind, self.sizes["branches"])
+        return self._low_and_high("branch-to-probability.bin", kind, self.sizes["branches"])
 
     def _labels(self) -> Labels:
         found = self._annotations("aps")
@@ -274,7 +274,7 @@ class UmbReader:
                 or not applies
                 or any(entity not in _ENTITIES for entity in applies)
             ):
-                raise self._fail(
+                raise self._error(
                     "index.json",
                     f"the reward {shorten(alias)!r} must apply to states, choices or branches",
                 )
@@ -299,7 +299,7 @@ class UmbReader:
         if f"{folder}values.bin" in self.members:
             values = self._array(f"{folder}values.bin", "<u4", n_choices).astype(np.int64)
         if values.size and values.max() >= n_actions:
-            raise self._fail(
+            raise self._error(
                 f"{folder}values.bin", f"has the action {values.max()}, outside 0..{n_actions - 1}"
             )
         strings = bytes(self.members.get(f"{folder}strings.bin", b""))
@@ -307,7 +307,7 @@ class UmbReader:
         try:
             names = [strings[begin:end].decode("utf-8") for begin, end in pairwise(offsets)]
         except UnicodeDecodeError:
-            raise self._fail(f"{folder}strings.bin", "this is not UTF-8 text") from None
+            raise self._error(f"{folder}strings.bin", "this is not UTF-8 text") from None
         number = {
             name: index for index, name in enumerate(dict.fromkeys(name for name in names if name))
         }

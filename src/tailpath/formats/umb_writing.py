@@ -11,9 +11,9 @@ from tailpath.formats.archives import packed_tar
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.umb import writable_action
-from tailpath.formats.writing import choice_costs, known_part
+from tailpath.formats.writing import choice_costs, probability_columns
 from tailpath.graph import BoolArray
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
@@ -22,10 +22,10 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
     """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the
     reward `cost`; goals have a loop.
     """
-    ssp, kind = known_part(model), {"type": "double", "size": 64}
-    chances = [ssp.outcome_probability]
+    ssp, kind = underlying_ssp(model), {"type": "double", "size": 64}
     if isinstance(model, IntervalSSP):
-        chances, kind = [model.low, model.high], {"type": "double-interval", "size": 128}
+        kind = {"type": "double-interval", "size": 128}
+    probabilities = probability_columns(model).values()
     goals = np.flatnonzero(ssp.is_goal)
     loop = ssp.state_choices[goals]  # the choice that each goal's loop comes before
     loop_branch = ssp.choice_outcomes[loop]
@@ -45,7 +45,7 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
         "choice-to-branches": (np.append(0, np.cumsum(lengths)), "<u8"),
         "branch-to-target": (np.insert(ssp.outcome_target, loop_branch, goals), "<u8"),
         "branch-to-probability": (
-            np.stack([np.insert(chance, loop_branch, 1.0) for chance in chances], axis=1),
+            np.stack([np.insert(p, loop_branch, 1.0) for p in probabilities], axis=1),
             "<f8",
         ),
         "actions/choices/values": (np.insert(1 + np.argsort(order)[action], loop, 0), "<u4"),

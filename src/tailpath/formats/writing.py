@@ -1,6 +1,6 @@
 """Text files written block by block: what is held as text is a few megabytes, whatever the model.
 
-A block is some columns of texts side by side. Equal numbers are spelled once.
+A block is some columns of texts side by side. Equal numbers are formatted once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -27,7 +27,7 @@ class Block:
     """
 
     def __init__(self, model: SSP | IntervalSSP, states: range) -> None:
-        self.model, self.ssp = model, known_part(model)
+        self.model, self.ssp = model, underlying_ssp(model)
         self.states = states
         self.choices = _between(self.ssp.state_choices, states)
         self.outcomes = _between(self.ssp.choice_outcomes, self.choices)
@@ -49,32 +49,36 @@ class Block:
         """The states that they lead to."""
         return np.asarray(table[self.of_outcomes(self.ssp.outcome_target)])
 
-    def actions(self, spell: Callable[[int], str]) -> Texts:
+    def actions(self, to_text: Callable[[int], str]) -> Texts:
         """The actions that they are outcomes of."""
-        return spelled(self.ssp.choice_action[self.choice], spell)
+        return formatted(self.ssp.choice_action[self.choice], to_text)
 
-    def costs(self, spell: Callable[[float], str]) -> Texts:
+    def costs(self, to_text: Callable[[float], str]) -> Texts:
         """What they cost."""
-        return spelled(self.of_outcomes(self.ssp.outcome_cost), spell)
+        return formatted(self.of_outcomes(self.ssp.outcome_cost), to_text)
 
-    def chances(
+    def probabilities(
         self, before: str, between: str, after: str, estimates: bool = False
     ) -> Iterator[Texts]:
         """Their probabilities; intervals in brackets, perhaps with what was estimated."""
-        ends: list[Any] = [self.ssp.outcome_probability]
+        columns = list(probability_columns(self.model).values())
         if isinstance(self.model, IntervalSSP):
             before, after = f"{before}[", f"]{after}"
-            ends = [self.model.low, self.model.high, self.model.estimate if estimates else None]
-        present = [end for end in ends if end is not None]
-        for position, end in enumerate(present):
+            if estimates and self.model.estimate is not None:
+                columns.append(self.model.estimate)
+        for position, column in enumerate(columns):
             first = before if position == 0 else between
-            last = after if position == len(present) - 1 else ""
-            yield spelled(self.of_outcomes(end), f"{first}{{!r}}{last}".format)
+            last = after if position == len(columns) - 1 else ""
+            yield formatted(self.of_outcomes(column), f"{first}{{!r}}{last}".format)
 
 
-def known_part(model: SSP | IntervalSSP) -> SSP:
-    """The model, or the one inside of its intervals."""
-    return model.inside if isinstance(model, IntervalSSP) else model
+def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
+    """The probability of each outcome, or the ends of its interval, by the names that columns of
+    them have.
+    """
+    if isinstance(model, IntervalSSP):
+        return {"low": model.low, "high": model.high}
+    return {"probability": model.outcome_probability}
 
 
 def choice_costs(ssp: SSP) -> tuple[FloatArray, BoolArray]:
@@ -92,7 +96,7 @@ def _between(offsets: Array, part: range) -> range:
 
 def blocks(model: SSP | IntervalSSP, progress: Progress | None = None) -> Iterator[Block]:
     """The states of a model, some at a time. Progress is told in outcomes."""
-    ssp, first = known_part(model), 0
+    ssp, first = underlying_ssp(model), 0
     first_outcome = ssp.choice_outcomes[ssp.state_choices]
     while first < ssp.n_states:
         last = int(np.searchsorted(first_outcome, first_outcome[first] + BLOCK, side="right")) - 1
@@ -113,10 +117,10 @@ def text_column(texts: Iterable[str]) -> Texts:
     return np.array(list(texts), dtype=object)
 
 
-def spelled(values: Array, spell: Callable[[Any], str]) -> Texts:
-    """A column: the text of every value, (n,). Equal ones are spelled once."""
+def formatted(values: Array, to_text: Callable[[Any], str]) -> Texts:
+    """A column: the text of every value, (n,). Equal ones are formatted once."""
     different, number = np.unique(values, return_inverse=True)
-    return text_column(map(spell, different.tolist()))[number]
+    return text_column(map(to_text, different.tolist()))[number]
 
 
 def joined_columns(*columns: Texts) -> bytes:

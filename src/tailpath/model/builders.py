@@ -73,7 +73,7 @@ class Numbering:
         # Before equal rows are added up: a negative one could hide in the sum.
         if not 0 <= probability < np.inf:
             raise ModelError(
-                f"{where_outcome(state, action, next_state)} has probability {probability}"
+                f"{describe_outcome(state, action, next_state)} has probability {probability}"
             )
         cost = 0.0
         if probability > 0:
@@ -101,8 +101,8 @@ class Numbering:
         finite = all(np.isfinite(value) for value in self.costs.values())
         return common_unit(self.costs) if finite and self.costs else None
 
-    def arrays(self, start: Name) -> ModelArrays:
-        """The model of all rows."""
+    def arrays(self, start: Name, probability: Array | None = None) -> ModelArrays:
+        """The model of all rows, or that with other columns in place of their probability."""
         states = self.states
         for goal in self.goals:
             states.setdefault(goal, len(states))
@@ -112,8 +112,10 @@ class Numbering:
             )
         is_goal = np.zeros(len(states), dtype=np.bool_)
         is_goal[[states[goal] for goal in self.goals]] = True
+        source, action, target, own, cost = self.columns()
+        columns = own if probability is None else probability
         return ModelArrays(
-            **arrays_from_rows(*self.columns(), len(states), merge=True),
+            **arrays_from_rows(source, action, target, columns, cost, len(states), merge=True),
             is_goal=is_goal,
             start_index=states[start],
             states=tuple(states),
@@ -166,11 +168,15 @@ def arrays_from_rows(
     as they first appear, outcomes as they appear; rows of probability 0 are left out, but their
     choice stays. With `merge`, outcomes of a choice with the same target and the same cost become
     one.
+
+    Instead of a probability, (n,), rows may have several columns, (n, k), such as the ends of an
+    interval. So have the outcomes then, and none is left out.
     """
     n_actions = int(action.max(initial=0)) + 1
     choices, of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)
-    possible = probability != 0
-    rows: Outcomes = (of_row[possible], target[possible], probability[possible], cost[possible])
+    rows: Outcomes = (of_row, target, probability, cost)
+    if probability.ndim == 1:
+        rows = _picked(rows, probability != 0)
     if merge:
         rows = merge_equal_outcomes(*rows)
     elif (np.diff(rows[0]) < 0).any():
@@ -196,21 +202,6 @@ def outcomes_of_rows(rows: Transitions) -> dict[str, Any]:
     }
 
 
-def merged_columns(
-    state: Array,
-    action: Array,
-    target: Array,
-    cost: Array,
-    columns: Sequence[Array],
-) -> list[Array]:
-    """Columns of rows that are given as numbers, by the outcomes that `arrays_from_rows` makes of
-    the same rows.
-    """
-    n_actions = int(action.max(initial=0)) + 1
-    of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)[1]
-    return [merge_equal_outcomes(of_row, target, column, cost)[2] for column in columns]
-
-
 def _choices(key: IntArray, n_actions: int) -> tuple[IntArray, Array]:
     """The choices `state * n_actions + action` by state and then as they first appear, and the
     index of every row's choice among them.
@@ -229,7 +220,7 @@ def _choices(key: IntArray, n_actions: int) -> tuple[IntArray, Array]:
 
 def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost: Array) -> Outcomes:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same
-    choice, target and cost.
+    choice, target and cost: probabilities (n,), or columns (n, k) in their place.
     """
     rows: Outcomes = (choice, target, probability, cost)
     if len(choice) > SMALL:
@@ -246,7 +237,8 @@ def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost:
     if first.all():
         return _picked(rows, np.argsort(choice, kind="stable"))
     group = np.cumsum(first) - 1
-    total = np.bincount(group, weights=probability[by_content])
+    columns = probability[by_content].T
+    total = np.apply_along_axis(lambda column: np.bincount(group, column), -1, columns).T
     # lexsort is stable, so the first of a group is its first appearance; sorting those restores the
     # order given.
     seen = by_content[first]
@@ -287,10 +279,10 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
             float(as_fraction(value))  # whose exponent may be out of range
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        where = where_outcome(state, action, next_state)
-        raise ModelError(f"{where} has {what} {value!r}, which is not a number") from None
+        outcome = describe_outcome(state, action, next_state)
+        raise ModelError(f"{outcome} has {what} {value!r}, which is not a number") from None
 
 
-def where_outcome(state: Name, action: Name, next_state: Name) -> str:
+def describe_outcome(state: Name, action: Name, next_state: Name) -> str:
     """An outcome by its names, for messages."""
     return f"state {state!r}, action {action!r} -> {next_state!r}"

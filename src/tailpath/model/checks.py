@@ -33,13 +33,19 @@ def _short(unit: Fraction) -> str:
 
 
 def check_structure(ssp: SSP) -> None:
-    n, offsets = ssp.n_states, ssp.state_choices
-    rows = ssp.choice_outcomes
+    """Refuse arrays that do not fit together, and names, states and choices that cannot be."""
+    _check_lengths(ssp)
+    _check_names(ssp)
+    _check_choices(ssp)
+
+
+def _check_lengths(ssp: SSP) -> None:
+    n = ssp.n_states
     if n <= 0:
         raise ModelError("the model has no states")
     for name, array, end in (
-        ("state_choices", offsets, ssp.n_choices),
-        ("choice_outcomes", rows, ssp.n_outcomes),
+        ("state_choices", ssp.state_choices, ssp.n_choices),
+        ("choice_outcomes", ssp.choice_outcomes, ssp.n_outcomes),
     ):
         if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
             raise ModelError(f"{name} must rise from 0 to {end}")
@@ -51,6 +57,11 @@ def check_structure(ssp: SSP) -> None:
         ssp.actions
     ):
         raise ModelError("choice_action points outside the list of actions")
+
+
+def _check_names(ssp: SSP) -> None:
+    """Names, the start, the goals and the geometry."""
+    n = ssp.n_states
     for names, what in ((ssp.states, "states"), (ssp.actions, "actions")):
         if not isinstance(names, range) and len(set(names)) < len(names):
             repeated = next(name for name, often in Counter(names).items() if often > 1)
@@ -66,28 +77,26 @@ def check_structure(ssp: SSP) -> None:
         and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n
     ):
         raise ModelError("the geometry needs a row, a column and a kind per state")
-    choices_of = np.diff(offsets)
-    for state in first_of((choices_of == 0) & ~ssp.is_goal):
+
+
+def _check_choices(ssp: SSP) -> None:
+    n_choices = np.diff(ssp.state_choices)
+    for state in first_of((n_choices == 0) & ~ssp.is_goal):
         raise ModelError(
             f"state {ssp.states[state]!r} has no choices and is not a goal; give it some, or make"
             " it a goal"
         )
-    for state in first_of((choices_of > 0) & ssp.is_goal):
+    for state in first_of((n_choices > 0) & ssp.is_goal):
         raise ModelError(
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
         )
-    for choice in first_of(np.diff(rows) == 0):
-        raise ModelError(f"{where_choice(ssp, choice)} has no outcomes")
-    _check_repeated_actions(ssp)
-
-
-def _check_repeated_actions(ssp: SSP) -> None:
+    for choice in first_of(np.diff(ssp.choice_outcomes) == 0):
+        raise ModelError(f"{describe_choice(ssp, choice)} has no outcomes")
     key = ssp.choice_state.astype(np.int64) * len(ssp.actions) + ssp.choice_action
-    if (np.diff(key) > 0).all():
-        return
-    order = np.argsort(key, kind="stable")
-    for position in first_of(np.diff(key[order]) == 0):
-        raise ModelError(f"{where_choice(ssp, int(order[position]))} is given twice")
+    if not (np.diff(key) > 0).all():
+        order = np.argsort(key, kind="stable")
+        for position in first_of(np.diff(key[order]) == 0):
+            raise ModelError(f"{describe_choice(ssp, int(order[position]))} is given twice")
 
 
 def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> None:
@@ -96,7 +105,7 @@ def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> Non
         choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
         target = int(ssp.outcome_target[outcome])
         to = f" -> {ssp.states[target]!r}" if 0 <= target < ssp.n_states else ""
-        raise ModelError(f"{where_choice(ssp, choice)}{to} {why(outcome)}")
+        raise ModelError(f"{describe_choice(ssp, choice)}{to} {why(outcome)}")
 
 
 def check_outcomes(ssp: SSP) -> None:
@@ -163,7 +172,8 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     gap = np.abs(total - 1.0)
     for choice in first_of(gap > ROW_TOLERANCE * length):
         raise ModelError(
-            f"the probabilities of {where_choice(ssp, choice)} sum to {total[choice]:.12g}, not 1"
+            f"the probabilities of {describe_choice(ssp, choice)} sum to {total[choice]:.12g}, not"
+            " 1"
         )
     eps = np.finfo(np.float64).eps
     off = gap > eps * length
@@ -174,7 +184,7 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
         first = int(rough[0])
         warnings.warn(
             f"the probabilities of {count(rough.size, 'choice')} were scaled to sum to 1;"
-            f" the first is {where_choice(ssp, first)}, off by {gap[first]:.3g}",
+            f" the first is {describe_choice(ssp, first)}, off by {gap[first]:.3g}",
             TailpathWarning,
             stacklevel=4,
         )
@@ -183,6 +193,6 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     return np.asarray(probability / np.repeat(np.where(off, total, 1.0), length))
 
 
-def where_choice(ssp: SSP, choice: int) -> str:
+def describe_choice(ssp: SSP, choice: int) -> str:
     state = int(np.searchsorted(ssp.state_choices, choice, side="right")) - 1
     return f"state {ssp.states[state]!r}, action {ssp.choice_name(choice)!r}"

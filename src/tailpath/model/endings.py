@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from fractions import Fraction
 from itertools import cycle, islice
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
 from tailpath.model.cost_units import common_unit, refused_unless_number
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
@@ -68,7 +68,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
     >>> tp.solve_cvar_exact(tp.give_up(ssp, 25), 0.1).cvar(0.1)
     25.0
     """
-    return _with_intervals(ssp, *_given_up(_inside(ssp), cost))
+    return _with_intervals(ssp, *_given_up(underlying_ssp(ssp), cost))
 
 
 def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
@@ -151,7 +151,7 @@ def within(
     if max_pairs is None:
         per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
         max_pairs = int(MOST_BYTES / per_pair)
-    return _with_intervals(ssp, *_limited(_inside(ssp), steps, otherwise, gamma, max_pairs))
+    return _with_intervals(ssp, *_limited(underlying_ssp(ssp), steps, otherwise, gamma, max_pairs))
 
 
 def _limited(
@@ -193,10 +193,6 @@ def _limited(
     return made, np.append(ssp.by_state.edges(pairs), ssp.n_outcomes)
 
 
-def _inside(model: SSP | IntervalSSP) -> SSP:
-    return model.inside if isinstance(model, IntervalSSP) else model
-
-
 def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
     """What was made of a model, with its intervals if it has some: `outcome` is the outcome behind
     each, or the number of all of them where it is certain.
@@ -235,14 +231,14 @@ def _rows_by_step(
     position = np.full(n, late)
     position[goals] = len(pairs) + np.arange(len(goals))
     goes_on = (step + 1 < len(layers)) & ~ssp.is_goal[rows.target]
-    ahead = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
+    next_pair = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
     cost = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step, factor)
     loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
     finish = late if price is None else late + 1
     return arrays_from_rows(
         np.append(rows.source, late),
         np.append(action, len(ssp.actions)),
-        np.append(np.where(goes_on, ahead, position[rows.target]), finish),
+        np.append(np.where(goes_on, next_pair, position[rows.target]), finish),
         np.append(rows.probability, 1.0),
         np.append(cost, float(loop if price is None else price)),
         n_states=finish + 1,
@@ -358,9 +354,8 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
     return Geometry(geometry.rows, geometry.columns, *cells)
 
 
-def fresh_name(name: str, taken: Iterable[Name]) -> str:
+def fresh_name(name: str, taken: Container[Name]) -> str:
     """The name, with as many primes as it takes to be new."""
-    known = set(taken)
-    while name in known:
+    while name in taken:
         name += "'"
     return name

@@ -24,7 +24,7 @@ import numpy as np
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import first_of
 from tailpath.model.builders import outcomes_of_rows
-from tailpath.model.checks import ROW_TOLERANCE, refuse_outcome, where_choice
+from tailpath.model.checks import ROW_TOLERANCE, describe_choice, refuse_outcome
 from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -121,8 +121,8 @@ class IntervalSSP(IntervalBuilder):
         for k in first_of((least > 1 + ROW_TOLERANCE * count) | (most < 1 - ROW_TOLERANCE * count)):
             what = f"at least {least[k]:.12g}" if least[k] > 1 else f"at most {most[k]:.12g}"
             raise ModelError(
-                f"the intervals of {where_choice(ssp, k)} admit no distribution: probabilities sum"
-                f" to {what}, not 1"
+                f"the intervals of {describe_choice(ssp, k)} admit no distribution: probabilities"
+                f" sum to {what}, not 1"
             )
 
     def _sums(self, terms: FloatArray) -> FloatArray:
@@ -328,3 +328,8 @@ class IntervalSSP(IntervalBuilder):
         frame = self.inside.to_pandas()
         columns = {name: frame[name] for name in ("state", "action", "next_state")}
         return data_frame({**columns, "low": self.low, "high": self.high, "cost": frame["cost"]})
+
+
+def underlying_ssp(model: SSP | IntervalSSP) -> SSP:
+    """The model itself, or the one with probabilities from inside of its intervals."""
+    return model.inside if isinstance(model, IntervalSSP) else model

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.model.columns import NONE
 from tailpath.model.interval_rows import (
     counted_rows,
     fields_of_rows,
@@ -21,7 +22,7 @@ from tailpath.model.interval_rows import (
 from tailpath.model.matrices import interval_arrays_from_matrices
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.model.tables import NONE, outcomes_of_table
+from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount
 
 Row = tuple[Name, Name, Name, Any, Any]
@@ -84,7 +85,7 @@ class IntervalBuilder(Record):
         (array([0.8 , 0.05, 1.  ]), array([0.95, 0.2 , 1.  ]))
         """
         goals = goals if isinstance(goals, str) else list(goals)
-        fields, (low, high) = fields_of_rows(interval_rows(outcomes, goals), start, goals)
+        fields, (low, high) = fields_of_rows(interval_rows(outcomes, goals), start, goals, 2)
         return cls.from_fields({**fields, "notes": notes}, low, np.minimum(high, 1.0))
 
     @classmethod
@@ -334,7 +335,7 @@ class IntervalBuilder(Record):
             return cls.from_table(rows, start=start, goals=goals, confidence=confidence)
         known = set(goals)
         steps = ((*row[:4], (row[4],)) for row in counted_rows(rows) if row[0] not in known)
-        fields, (count,) = fields_of_rows(steps, start, goals)
+        fields, (count,) = fields_of_rows(steps, start, goals, 1)
         return cls.from_fields_counted({**fields, "notes": notes}, count, confidence)
 
     @classmethod

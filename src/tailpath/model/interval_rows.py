@@ -21,9 +21,8 @@ from tailpath.model.builders import (
     Name,
     Numbering,
     checked_rows,
+    describe_outcome,
     goal_names,
-    merged_columns,
-    where_outcome,
 )
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.cost_units import as_fraction
@@ -35,16 +34,16 @@ Row = tuple[Name, Name, Name, Any, tuple[float, ...]]
 
 
 def fields_of_rows(
-    rows: Iterable[Row], start: Name, goals: Iterable[Name]
-) -> tuple[Fields, list[FloatArray]]:
-    """The fields of an `SSP` but for the probabilities, and what stands for these, outcome by
-    outcome.
+    rows: Iterable[Row], start: Name, goals: Iterable[Name], width: int
+) -> tuple[Fields, FloatArray]:
+    """The fields of an `SSP` but for the probabilities, and the `width` numbers that stand for
+    each of these, (width, n_outcomes).
 
     Rows that agree in all else are one outcome, and their numbers are added up.
     """
     numbers = Numbering(goal_names(goals))
     beside: list[tuple[float, ...]] = []
-    for number, (state, action, next_state, cost, chances) in enumerate(rows):
+    for number, (state, action, next_state, cost, ends_or_count) in enumerate(rows):
         try:
             # Any probability will do: what stands for it is added up beside it.
             numbers.add(state, action, next_state, 1, cost)
@@ -53,11 +52,10 @@ def fields_of_rows(
                 f"row {number} has a name that cannot be hashed: {(state, action, next_state)!r}"
             ) from None
         if state not in numbers.goals:
-            beside.append(chances)
-    fields = numbers.arrays(start)._asdict()
-    source, action_, target, _, paid = numbers.columns()
-    columns = list(np.array(beside, dtype=np.float64).reshape(len(beside), -1).T)
-    return fields, merged_columns(source, action_, target, paid, columns)
+            beside.append(ends_or_count)
+    columns = np.array(beside, dtype=np.float64).reshape(-1, width)
+    fields = numbers.arrays(start, columns)._asdict()
+    return fields, fields["outcome_probability"].T
 
 
 def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
@@ -67,8 +65,8 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
     rows: list[Row] = []
     least: dict[tuple[Name, Name], list[float]] = {}
     known = set(goals)
-    for state, action, next_state, chance, cost in checked_rows(outcomes, "(low, high)"):
-        ends = _ends(chance, state, action, next_state)
+    for state, action, next_state, probability, cost in checked_rows(outcomes, "(low, high)"):
+        ends = _low_and_high(probability, state, action, next_state)
         rows.append((state, action, next_state, cost, ends))
         least.setdefault((state, action), []).append(ends[0])
     full = {choice for choice, lows in least.items() if math.fsum(lows) >= 1}
@@ -79,22 +77,25 @@ def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
     ]
 
 
-def _ends(chance: Any, state: Name, action: Name, next_state: Name) -> tuple[float, float]:
-    where = where_outcome(state, action, next_state)
+def _low_and_high(
+    probability: Any, state: Name, action: Name, next_state: Name
+) -> tuple[float, float]:
+    outcome = describe_outcome(state, action, next_state)
     try:
-        single = isinstance(chance, str) or np.ndim(chance) == 0
-        pair = (chance, chance) if single else tuple(chance)
+        single = isinstance(probability, str) or np.ndim(probability) == 0
+        pair = (probability, probability) if single else tuple(probability)
         low, high = (
             float(as_fraction(end)) if isinstance(end, (str, Decimal)) else float(end)
             for end in pair
         )
     except (TypeError, ValueError, ArithmeticError):
         raise ModelError(
-            f"{where} has probability {chance!r}, which is neither a number nor a pair (low, high)"
+            f"{outcome} has probability {probability!r}, which is neither a number nor a pair (low,"
+            " high)"
         ) from None
     if not 0 <= low <= high <= 1 + ROW_TOLERANCE:
         raise ModelError(
-            f"{where} has the interval [{low:g}, {high:g}], which is not one of probabilities"
+            f"{outcome} has the interval [{low:g}, {high:g}], which is not one of probabilities"
         )
     return low, high
 
@@ -164,8 +165,8 @@ def _count(state: Any, action: Any, next_state: Any, count: Any) -> int:
     except (TypeError, ValueError, OverflowError):
         as_integer = -1
     if as_integer < 0 or as_integer != count:
-        where = where_outcome(state, action, next_state)
-        raise ModelError(f"{where} has count {count!r}, which is not a whole number of 0 or more")
+        outcome = describe_outcome(state, action, next_state)
+        raise ModelError(f"{outcome} has count {count!r}, which is not a whole number of 0 or more")
     return as_integer
 
 

@@ -1,0 +1,158 @@
+"""Which column of a table holds what, by its name: for tables in memory and in files.
+
+- state, next_state: they must be there
+- action: the way is the action: it is called like the state it leads to, and surely leads there
+- probability: 1
+- low, high: of a model with intervals: the least and the greatest probability, in place of it
+- count: of a model with intervals: how often the outcome was seen; without it and without
+  probabilities every row is a step seen
+- cost: a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2`
+- goal: true where the row leads to a goal; without it, states without rows are the goals
+- start: true where the row leaves the start; without it, the first row does
+
+`WORDS` has the other names of each. A column of any other name is named: `columns={"cost":
+"minutes"}`. Others are passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
+from types import MappingProxyType
+from typing import Any
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.texts import did_you_mean
+
+#: What the columns are called, each by its own name first; costs that are rewards have the other
+#: sign. The table of `docs/formats.md` is made of it.
+WORDS = {
+    "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
+    "action": ("action", "a", "choice", "road", "route", "idaction"),
+    "next_state": ("next_state", "to", "target", "next", "destination", "to_state", "idstateto"),
+    "probability": ("probability", "prob", "p", "chance"),
+    "low": ("low", "lower"),
+    "high": ("high", "upper"),
+    "count": ("count",),
+    "cost": (
+        *("cost", "time", "duration", "length", "distance", "weight", "c"),
+        *("seconds", "minutes", "hours", "price"),
+    ),
+    "reward": ("reward", "r"),
+    "times": ("times", "samples", "durations"),
+    "goal": ("goal", "terminated", "done"),
+    "start": ("start",),
+}
+#: One of them says what an outcome costs.
+PRICES = ("cost", "reward", "times")
+#: The columns that may hold probabilities, in the order in which a model with intervals looks for
+#: them.
+INTERVALS = (("low", "high"), ("count",), ("probability",))
+
+#: No column is chosen.
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def columns_called(
+    names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False
+) -> dict[str, Any]:
+    """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
+
+    Of two names for one column, or none for one that must be there, refuses. Of several columns
+    of probabilities, those with `intervals` are taken if these are asked for, else the
+    probability.
+    """
+    names = list(names)
+    found = {column: _chosen(column, name, names) for column, name in chosen.items()}
+    plain = {plain_name(name): name for name in reversed(names) if name not in found.values()}
+    priced = any(column in found for column in PRICES)
+    for column, words in WORDS.items():
+        present = [plain[word] for word in words if word in plain]
+        if column in found or not present or (priced and column in PRICES):
+            continue
+        if len(present) > 1 and words[0] not in plain:
+            raise ModelError(
+                f"the columns {listed(present)} could all be the {column};"
+                f" say which {_how(column, present)}"
+            )
+        found[column] = present[0]
+    unused = [name for name in names if name not in found.values()]
+    if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in str(names[0])]):
+        raise ModelError(f"the columns are separated by {marks[0]!r}, not by commas")
+    for column in ("state", "next_state"):
+        if column not in found:
+            expected = f"expected one of {listed(WORDS[column])} among {listed(names)}"
+            raise ModelError(
+                f"no column is the {column}; {expected}, or say which {_how(column, unused)}"
+            )
+    if sum(column in found for column in PRICES) != 1:
+        expected = listed(word for column in PRICES for word in WORDS[column])
+        raise ModelError(
+            "exactly one column must be the cost, the reward or the times, one of"
+            f" {expected}; there are {listed(names)}; or say which {_how('cost', unused)}"
+        )
+    if _ways_of_probability(found, intervals) and "action" not in found:
+        raise ModelError(
+            "where there are probabilities a column must be the action, one of"
+            f" {listed(WORDS['action'])}; or say which {_how('action', unused)}"
+        )
+    return {column: found[column] for column in WORDS if column in found}
+
+
+def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, ...]:
+    """The columns that hold probabilities; others that could are taken out of those found."""
+    ways = INTERVALS if intervals else INTERVALS[::-1]
+    known = next((way for way in ways if all(column in found for column in way)), ())
+    for column in {column for way in INTERVALS for column in way} - set(known):
+        found.pop(column, None)
+    if not intervals and known and known != ("probability",):
+        raise ModelError(
+            f"the table has {' and '.join(known)} for probabilities; read it with"
+            " IntervalSSP.from_table"
+        )
+    if intervals and "times" in found and known != ("probability",):
+        raise ModelError(
+            "a table with intervals or counts has a cost in every row; times are for known"
+            " probabilities"
+        )
+    return known
+
+
+def _how(column: str, unused: Sequence[Any]) -> str:
+    """How to say which column is meant, in Python and on the command line, by an example."""
+    # Rows mostly begin with the state and end with the cost.
+    name = unused[0 if column in ("state", "action") else -1] if unused else "NAME"
+    return f"(columns={{{column!r}: {name!r}}}, --column {quote(f'{column}={name}')})"
+
+
+def _chosen(column: str, name: Any, names: list[Any]) -> Any:
+    """The name of a column that the user chose, if both are there."""
+    if column not in WORDS:
+        raise OptionError(
+            f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
+        )
+    if name not in names:
+        hint = did_you_mean(name, names) or f"; there are {listed(names)}"
+        raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
+    return name
+
+
+def plain_name(name: Any) -> str:
+    """A name as the words for columns are written."""
+    return str(name).strip().lower().replace(" ", "_")
+
+
+def listed(names: Iterable[Any]) -> str:
+    """Names for a message."""
+    return ", ".join(map(str, names))
+
+
+def has_intervals(names: Iterable[Any], chosen: Mapping[str, Any] = NONE) -> bool:
+    """Whether columns of these names hold intervals or counts, and no probabilities besides."""
+    plain = {*map(plain_name, names)}
+
+    def there(column: str) -> bool:
+        return column in chosen or any(word in plain for word in WORDS[column])
+
+    known = [all(map(there, ways)) for ways in INTERVALS]
+    return any(known[:2]) and not known[2]
