@@ -13,9 +13,9 @@ import numpy as np
 
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request
+from tailpath.evaluation.expected_loss import Bracket
 from tailpath.kernels.rounding import UNIT
 
-Bracket = tuple[float, float]
 #: A tail this small is never cut finer.
 LEAST_TAIL = 1e-250
 

@@ -96,9 +96,9 @@ class ShiftedDistribution(CostDistribution):
         if self.exact:
             return 0.0
         found, error = self.reduced, 4 * UNIT
-        steep, jump = loss.moves(found.costs * (1 - error), found.costs * (1 + error))
+        steep, jump = loss.slope_and_jump(found.costs * (1 - error), found.costs * (1 + error))
         behind = (
-            found.tail_mass * found._last + found.tail_excess
+            found.tail_mass * found._last_cost + found.tail_excess
             if found.costs.size and found.tail_mass > 0
             else 0.0
         )

@@ -85,7 +85,7 @@ class Losses:
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
         exact = dyadic and costs.max() * self.unit.denominator < 2**53
-        self._off = np.stack([curve.off(costs, exact) for curve in curves], axis=1)
+        self._off = np.stack([curve.rounding_error(costs, exact) for curve in curves], axis=1)
 
     @cached_property
     def model(self) -> SSP:

@@ -176,7 +176,7 @@ def _least_loss(
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
     worth, slope = curve.values(costs), curve.slope * float(unit)
     shift = float(worth.min())
-    off = float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
+    off = float(np.max(curve.rounding_error(costs))) + 4 * UNIT * float(np.abs(worth).max())
     problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
     if problem.fine and float(worth[0]) < float(worth.max()):
         raise OptionError(
