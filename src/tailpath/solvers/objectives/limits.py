@@ -30,10 +30,11 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.measures import Late, VaR
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
-from tailpath.solvers.objectives.answer import RiskSolution, by_coin
 from tailpath.solvers.objectives.losses import Losses, Priced
+from tailpath.solvers.objectives.risk_solution import RiskSolution, by_coin
 
 #: Column generation ends when the relative gap has fallen to this.
 GAP = 1e-11
@@ -65,9 +66,14 @@ class LossRow:
 
 
 def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
-    """A measure as a row."""
+    """A measure as a row; VaR_alpha <= t is a limit on being late: P(Z > t) <= alpha."""
     factor, alpha = measure.tail or (0.0, 1.0)
-    return LossRow(measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
+    curve = measure.curve
+    if isinstance(measure, VaR):
+        curve, bound = Late(bound).curve, measure.alpha
+    elif curve is None and measure.tail is None:
+        raise OptionError(f"{measure} can only be minimised alone or without limits")
+    return LossRow(curve or curve_of([(0, 0)], 0), factor, alpha, bound)
 
 
 class Columns:

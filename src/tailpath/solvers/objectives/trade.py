@@ -29,7 +29,6 @@ import numpy as np
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.policy import Policy
-from tailpath.solvers.objectives.answer import by_coin
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FOUND0,
@@ -43,6 +42,7 @@ from tailpath.solvers.objectives.envelope import (
     slopes,
 )
 from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.risk_solution import by_coin
 
 #: Differences below this, relatively, are rounding.
 SAME = SAME_VALUE
