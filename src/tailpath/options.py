@@ -166,7 +166,7 @@ def takes_model(verb: Method) -> Method:
     return cast(Method, checked)
 
 
-def each(method: Method) -> Method:
+def vectorised(method: Method) -> Method:
     """Let a method of one alpha take a list or an array of them, too; the answer is
     then an array.
     """

@@ -119,7 +119,7 @@ class Core:
         """The node each outcome leaves."""
         return self.by_node.source.astype(np.int64)
 
-    def spread(self, per_node: FloatArray) -> FloatArray:
+    def to_states(self, per_node: FloatArray) -> FloatArray:
         """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
         end = np.zeros((2, *per_node.shape[1:]))
         end[1] = np.inf

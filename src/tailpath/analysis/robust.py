@@ -45,23 +45,23 @@ MAX_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A model against a nature. `fine` is the level, in units, at which runs that may never arrive
-    end, or 0: all must arrive surely.
+    """A model against a nature. `penalty` is the level, in units, at which runs that may never
+    arrive end, or 0: all must arrive surely.
     """
 
     model: IntervalSSP
     nature: int
-    fine: int = 0
+    penalty: int = 0
     max_bytes: int = MAX_BYTES
 
     @cached_property
     def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each of its nodes, the choice of each row (-1: it ends at a fine)
-        and the level of each outcome.
+        """The game; the state of each of its nodes, the choice of each row (-1: it ends at the
+        penalty) and the level of each outcome.
         """
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
-        if self.fine:
+        if self.penalty:
             almost_sure = almost_sure_under_nature(model, self.nature)[0]
             choice, allowed = np.arange(ssp.n_choices), np.ones(ssp.n_outcomes, dtype=np.bool_)
             nodes, ends = np.flatnonzero(~ssp.is_goal), np.flatnonzero(~almost_sure)
@@ -72,7 +72,7 @@ class Robust:
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
 
         def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
-            """One more choice, of one more outcome, stands for all that end at a fine."""
+            """One more choice, of one more outcome, stands for all that end at the penalty."""
             return np.append(column, last).astype(column.dtype)
 
         row = np.append(choice, np.full(len(ends), ssp.n_choices))
@@ -89,7 +89,7 @@ class Robust:
         of_row = owners(row_start)
         open_ = np.bincount(of_row, width, len(row))
         inside = (rest / np.where(open_ > 0, open_, 1.0))[of_row] * width + low
-        cost = ended(ssp.outcome_cost, self.fine * unit)[outcome]
+        cost = ended(ssp.outcome_cost, self.penalty * unit)[outcome]
         target = ended(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
         rows = (
             offsets_of(number[state], len(nodes)),
@@ -101,7 +101,7 @@ class Robust:
         width, rest = frozen(width, rest)
         game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest), cost, self.nature)
         level = (
-            ended(ssp.outcome_level, self.fine)[outcome]
+            ended(ssp.outcome_level, self.penalty)[outcome]
             if ssp.cost_unit is not None
             else np.zeros(len(outcome), dtype=np.int64)
         )
@@ -118,9 +118,9 @@ class Robust:
         warn_if_unproved(found.bounds)
         return found
 
-    def spread(self, per_node: FloatArray, elsewhere: float = np.inf) -> FloatArray:
-        """Values by node as values by state: 0 at goals."""
-        found = np.full(self.model.n_states, elsewhere)
+    def to_states(self, per_node: FloatArray) -> FloatArray:
+        """Node values to states: 0 at goals, infinite where there is no node."""
+        found = np.full(self.model.n_states, np.inf)
         found[self.model.inside.is_goal] = 0.0
         found[self._rows[1]] = per_node
         return found
@@ -128,7 +128,7 @@ class Robust:
     @cached_property
     def risk_neutral(self) -> NDArray[np.int32]:
         """The choice of every state with the least expected cost, -1 where there is none; where a
-        run would end at a fine, the first.
+        run would end at the penalty, the first.
         """
         _, nodes, choice, _ = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
@@ -293,8 +293,9 @@ class Robust:
         )
 
 
-def robust(model: IntervalSSP, nature: int, fine: int = 0, **options: Any) -> Robust:
-    """`Robust`, found once for each nature and fine."""
+def robust(model: IntervalSSP, nature: int, penalty: int = 0, **options: Any) -> Robust:
+    """`Robust`, found once for each nature and penalty."""
     return model.found_once(
-        ("robust", nature, fine, *options.items()), lambda: Robust(model, nature, fine, **options)
+        ("robust", nature, penalty, *options.items()),
+        lambda: Robust(model, nature, penalty, **options),
     )

@@ -191,12 +191,12 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
     """
     nowhere = np.append(np.where(ssp.is_goal, 0.0, np.inf), 0.0)
 
-    def spread(values: FloatArray) -> FloatArray:
+    def scatter(values: FloatArray) -> FloatArray:
         by_state = nowhere.copy()
         by_state[risk_neutral.state] = values
         return by_state
 
-    return found.each(spread)
+    return found.each(scatter)
 
 
 def _with_worst_cost_to_go(

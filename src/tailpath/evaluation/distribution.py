@@ -46,7 +46,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import alpha_from, each, takes_alpha
+from tailpath.options import alpha_from, takes_alpha, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -193,7 +193,7 @@ class CostDistribution(Record):
         inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
         return a, int(np.argmax(inside)) if inside.any() else -1
 
-    @each
+    @vectorised
     def var(self, alpha: float) -> float:
         """Value at risk: the least cost that is exceeded with probability `alpha` at most.
 
@@ -220,7 +220,7 @@ class CostDistribution(Record):
         _, position = self._var_index(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
-    @each
+    @vectorised
     def cvar(self, alpha: float) -> float:
         """Conditional value at risk: the mean of the worst `alpha` of all outcomes.
 
@@ -252,7 +252,7 @@ class CostDistribution(Record):
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
-    @each
+    @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
         """Proved bounds on `cvar(alpha)` of the model's numbers, or on any measure of risk.
 

@@ -17,7 +17,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import each, takes_alpha
+from tailpath.options import takes_alpha, vectorised
 from tailpath.verify.distribution import Proof
 from tailpath.verify.reduction import check_reduction, check_shifts
 
@@ -63,11 +63,11 @@ class ShiftedDistribution(CostDistribution):
             | own
         )
 
-    @each
+    @vectorised
     def cvar(self, alpha: float) -> float:
         return shifted(self.reduced.cvar(alpha), self.shift)
 
-    @each
+    @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)

@@ -18,7 +18,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
-from tailpath.options import each, takes_alpha
+from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
 from tailpath.solvers.exact.layout import least_costs
@@ -197,7 +197,7 @@ class BudgetSolution(Record):
         found: FloatArray = self.cvar(np.asarray(alphas, dtype=np.float64).ravel())
         return found
 
-    @each
+    @vectorised
     def var(self, a: float) -> float:
         """The VaR at `a` of the policy for `a`.
 
@@ -261,7 +261,7 @@ class BudgetSolution(Record):
         """
         return self._as_cost(np.min(self._total(self._check(a))))
 
-    @each
+    @vectorised
     def mean(self, a: float) -> float:
         """The expected cost of the policy for `a`.
 

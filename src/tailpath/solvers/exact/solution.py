@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import FloatArray
-from tailpath.options import alpha_from, check_invertible_alpha, each, same_alpha, takes_alpha
+from tailpath.options import alpha_from, check_invertible_alpha, same_alpha, takes_alpha, vectorised
 from tailpath.pictures.notebook import card
 from tailpath.solvers.exact.budget_solution import BudgetSolution
 from tailpath.texts import Table
@@ -51,7 +51,7 @@ class ExactSolution(BudgetSolution):
         Over which budgets it was found, and why.
     """
 
-    @each
+    @vectorised
     def cvar(self, a: float) -> float:
         """The least CVaR at `a`.
 
@@ -168,7 +168,7 @@ class WeightedSolution(BudgetSolution):
     weight: float = field(kw_only=True)
     price: FloatArray = field(kw_only=True)
 
-    @each
+    @vectorised
     def cvar(self, a: float) -> float:
         """The CVaR of the policy; with weight 0 the policy is evaluated.
 

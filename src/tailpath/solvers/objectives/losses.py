@@ -39,7 +39,7 @@ from tailpath.solvers.exact.table import (
     fill_table,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import fined
+from tailpath.solvers.objectives.dead_ends import with_penalty
 
 #: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,
 #: twice.
@@ -89,10 +89,10 @@ class Losses:
 
     @cached_property
     def model(self) -> SSP:
-        """The model the losses are minimised on: with fines at dead ends if no loss
+        """The model the losses are minimised on: with a penalty at dead ends if no loss
         goes on rising.
         """
-        return fined(self.ssp, self.horizon + 1) if self.flat else self.ssp
+        return with_penalty(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
     def _layout(self) -> ModelLayout:

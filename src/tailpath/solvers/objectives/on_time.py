@@ -52,7 +52,7 @@ from tailpath.solvers.exact.table import (
     fill_table,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import fined
+from tailpath.solvers.objectives.dead_ends import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 from tailpath.solvers.uncertain.deadlines import robust_lateness
 
@@ -247,7 +247,7 @@ def _until(
         last = int(min(some, units))
         _check_levels(last, max_bytes)
         # A cost of t is on time with t left, so the budget is one unit more than the deadline.
-        model, limit = fined(ssp, last), float(last + 1)
+        model, limit = with_penalty(ssp, last), float(last + 1)
         layout = layout_of(model, "late")
         filled: Any = partial(fill_table, layout, max_bytes=max_bytes, **how)
         table = filled(layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE))

@@ -189,8 +189,8 @@ def solution_of(
     return AtomSolution(
         ssp=given,
         atoms=augmented.model.atoms,
-        value=augmented.core.spread(augmented.work.value) + more,
-        var=augmented.core.spread(tables.var) + more,
+        value=augmented.core.to_states(augmented.work.value) + more,
+        var=augmented.core.to_states(tables.var) + more,
         choice=choice,
         xi_offset=offset,
         xi=xi,

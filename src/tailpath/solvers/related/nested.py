@@ -57,7 +57,7 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
             break
     choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
     choices[ssp.choice_state[taken]] = taken
-    value = core.spread(value) * unit_of(ssp, "nested CVaR")
+    value = core.to_states(value) * unit_of(ssp, "nested CVaR")
     return NestedSolution(value, MarkovPolicy.from_choices(ssp, choices), sweeps)
 
 

@@ -28,7 +28,7 @@ from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
-from tailpath.options import check_invertible_alpha, each, takes_alpha
+from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.expected import solve_robust_expected
 from tailpath.solvers.uncertain.words import both_sides, other_nature
@@ -109,7 +109,7 @@ class RobustSolution(Record):
     def _unit(self) -> float:
         return float(self.model.cost_unit or 1)
 
-    @each
+    @vectorised
     def cvar(self, a: float) -> float:
         """The least CVaR: what the policy for `a` costs under the worst (or best) nature.
 
@@ -270,7 +270,7 @@ class RobustSolution(Record):
             then = replace(self, model=self.model.narrowed(choice, share)).cvar(a)
             state = inside.states[int(inside.choice_state[choice])]
             found.append(MoreData(state, inside.choice_name(choice), then, now - then))
-        return tuple(sorted(found, key=lambda each: -each.gain))
+        return tuple(sorted(found, key=lambda change: -change.gain))
 
     @cached_property
     def other(self) -> RobustSolution:

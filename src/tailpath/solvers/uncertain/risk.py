@@ -178,7 +178,7 @@ def _least_loss(
     shift = float(worth.min())
     off = float(np.max(curve.rounding_error(costs))) + 4 * UNIT * float(np.abs(worth).max())
     problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
-    if problem.fine and float(worth[0]) < float(worth.max()):
+    if problem.penalty and float(worth[0]) < float(worth.max()):
         raise OptionError(
             "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
         )
