@@ -284,8 +284,8 @@ def evaluate_request(request: Request) -> CostDistribution:
     if chain.has_zero_cost_edges:
         searched, solved = without_zero_cost_cycles(chain)
         cycle_error += solved
-    result, end = _search(searched, cycle_error, request)
-    return summarise(request, result, chain.expected_cost, _totals(chain, request), end)
+    result, stop_reason = _search(searched, cycle_error, request)
+    return summarise(request, result, chain.expected_cost, _moments(chain, request), stop_reason)
 
 
 def _engine(
@@ -327,11 +327,11 @@ def _search(
         if lattice is None:
             return nothing_found(), StopReason.FINISHED
         search = LatticeSearch(lattice, request)
-    end = search.run()
-    return search.result(cycle_error), end
+    stop_reason = search.run()
+    return search.result(cycle_error), stop_reason
 
 
-def _totals(chain: CostChain, request: Request) -> Moments:
+def _moments(chain: CostChain, request: Request) -> Moments:
     """What the chain itself tells of the whole."""
     mean, start = chain.expected_cost, chain.start
     if start == chain.n:

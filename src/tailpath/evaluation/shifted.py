@@ -97,14 +97,14 @@ class ShiftedDistribution(CostDistribution):
             return 0.0
         found, error = self.reduced, 4 * UNIT
         steep, jump = loss.slope_and_jump(found.costs * (1 - error), found.costs * (1 + error))
-        behind = (
+        tail_cost = (
             found.tail_mass * found._last_cost + found.tail_excess
             if found.costs.size and found.tail_mass > 0
             else 0.0
         )
         return float(
             np.sum(found.probabilities * (jump + error * steep * found.costs))
-            + error * loss.slope * behind
+            + error * loss.slope * tail_cost
         )
 
     @property
