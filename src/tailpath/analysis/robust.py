@@ -153,7 +153,7 @@ class Robust:
         )
         # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
         # allow.
-        error_bound = np.maximum(*self._off)
+        error_bound = np.maximum(*self._value_error)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = CANCELLED * np.max(error_bound / value, where=value > 0, initial=0.0)
             almost_sure = np.nan_to_num(
@@ -163,7 +163,7 @@ class Robust:
         return interval_layout(game, level, self.optimum.chosen, value, integer_only, start)
 
     @cached_property
-    def _off(self) -> tuple[FloatArray, FloatArray]:
+    def _value_error(self) -> tuple[FloatArray, FloatArray]:
         """By node how far V may lie below and above its value, in units, with the
         rounding of that.
         """
@@ -213,12 +213,12 @@ class Robust:
         """
         layout, node, _ = self._laid_out
         beyond = (layout.nodes.value - layout.nodes.certain_cost)[1:]
-        off, positive = [side[node[1:]] for side in self._off], beyond > 0
+        value_error, positive = [side[node[1:]] for side in self._value_error], beyond > 0
         with np.errstate(invalid="ignore", divide="ignore"):
             below, above = (
-                float(np.max(side / beyond, where=positive, initial=0.0)) for side in off
+                float(np.max(side / beyond, where=positive, initial=0.0)) for side in value_error
             )
-        zero = float(np.max(off[1], where=~positive, initial=0.0))
+        zero = float(np.max(value_error[1], where=~positive, initial=0.0))
         return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), zero
 
     def enclosed(

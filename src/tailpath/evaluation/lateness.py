@@ -22,6 +22,16 @@ SHORT, LONGEST = 64, 10**7
 CONVERGED = 1e-15
 
 
+def has_converged(model: IntervalSSP, units: int, late: float, before: float) -> bool:
+    """Whether all that is late at a deadline of some units never arrives, given what was late at
+    half of them.
+    """
+    # From anywhere nature cannot keep from arriving at all, a run of one visit to each state may
+    # arrive.
+    longest = model.n_states * int(model.inside.outcome_level.max(initial=1))
+    return units > longest and float(late) >= before * (1 - CONVERGED)
+
+
 @dataclass
 class Lateness:
     """A table that grows as later t are asked for.
@@ -56,11 +66,7 @@ class Lateness:
             enough = np.flatnonzero(late <= alpha * (1 + SAME_MASS) if alpha < 1 else late < 1)
             if len(enough):
                 return float(enough[0])
-            # From anywhere nature cannot keep from arriving at all, a run of one visit to each node
-            # may arrive.
-            longest = self.product.n_states * int(self.product.inside.outcome_level.max(initial=1))
-            converged = float(late[-1]) >= before * (1 - CONVERGED)
-            if not self.almost_sure and units > longest and converged:
+            if not self.almost_sure and has_converged(self.product, units, late[-1], before):
                 return math.inf
             units, before = 2 * units, float(late[-1])
         assert self.product.cost_unit is not None

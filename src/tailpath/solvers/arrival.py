@@ -252,9 +252,11 @@ def _mask(arrival: Arrival) -> BoolArray:
 def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
     """How far a probability P H(s') / sum P H may be off, relatively."""
     ssp, value = arrival.ssp, np.where(alive, arrival.value, 1.0)
-    off = np.where(alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0)
-    _refuse(ssp, off > LARGEST_ERROR, "is not known well enough to compute with")
-    worst = float(off.max()) * (1 + FEW)
+    relative_error = np.where(
+        alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0
+    )
+    _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
+    worst = float(relative_error.max()) * (1 + FEW)
     # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here,
     # for k terms of a sum.
     worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error

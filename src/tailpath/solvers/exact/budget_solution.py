@@ -22,7 +22,7 @@ from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
 from tailpath.solvers.exact.layout import least_costs
-from tailpath.solvers.exact.table import counted
+from tailpath.solvers.exact.table import model_as_counted
 
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
 #: says where VaR is.
@@ -221,7 +221,7 @@ class BudgetSolution(Record):
         low, high = self._enclosed(a)
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= high[position]) > 1:
             if a not in self._evaluated:
-                found = evaluate(counted(self.largest), self.policy(a), a).var(a)
+                found = evaluate(model_as_counted(self.largest), self.policy(a), a).var(a)
                 self._evaluated[a] = shifted(found, self._shift)
             return self._evaluated[a]
         w = int(self.budgets[position])

@@ -106,14 +106,14 @@ def enclosed(
     w = np.arange(len(priced)) if budgets is None else budgets
     # An infinite error bound of a level, where zero-cost outcomes go round without end, is one of
     # all levels.
-    counted = np.asarray(w if steps is None else steps, dtype=np.float64)
-    lost: FloatArray = (
-        np.minimum(counted * error_bound.per_level, 1.0)
+    levels = np.asarray(w if steps is None else steps, dtype=np.float64)
+    error: FloatArray = (
+        np.minimum(levels * error_bound.per_level, 1.0)
         if math.isfinite(error_bound.per_level)
-        else np.ones(counted.shape)
+        else np.ones(levels.shape)
     )
     # Whatever is counted, a run counts V* once, so that its error bound counts once as well.
-    share = 1 - lost
+    share = 1 - error
     least = priced * share
     low = weight * w + np.maximum(
         least * (1 - error_bound.below), least - error_bound.at_all * scale
@@ -123,6 +123,6 @@ def enclosed(
         np.where(priced > 0, priced * (1 + error_bound.above), 0.0) + error_bound.at_zero * scale
     )
     most = np.minimum(raised / share, priced / share + error_bound.at_all * scale)
-    high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
+    high = np.asarray(weight * w + np.where(error < 1, most, np.inf), dtype=np.float64)
     # A few units more for the sums above, and for values so small that they were taken for 0.
     return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + error_bound.vanished * scale

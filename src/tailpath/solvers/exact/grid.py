@@ -129,19 +129,19 @@ def check_rising(measure: Measure) -> None:
         )
 
 
-def both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
+def rounded_both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
     """The model with costs rounded up and with costs rounded down, the latter on a finer grid where
     steps would else become free.
     """
     return rounded(ssp, delta, up=True), rounded_down(ssp, delta) or rounded(ssp, delta, up=False)
 
 
-def on_costs_of(policy: Any, ssp: SSP) -> Policy:
+def on_model(policy: Any, ssp: SSP) -> Policy:
     """A policy made for a model with rounded costs, on the model as it is: what it remembers still
     falls by rounded costs.
     """
     if isinstance(policy, MixedPolicy):
-        members = tuple(on_costs_of(member, ssp) for member in policy.members)
+        members = tuple(on_model(member, ssp) for member in policy.members)
         return MixedPolicy(members, policy.weights)
     same: Policy = policy.on(ssp) if isinstance(policy, BudgetPolicy) else policy
     return same

@@ -21,9 +21,9 @@ from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late
-from tailpath.solvers.exact.grid import on_costs_of
+from tailpath.solvers.exact.grid import on_model
 from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.trade import SAME, Part, Rounding, mixed
+from tailpath.solvers.objectives.trade import SAME, Member, Rounding, mixed
 from tailpath.texts import Content, Table, count
 
 
@@ -52,7 +52,7 @@ class Corner(Record):
     measure: Measure
     mean: float
     risk: float
-    parts: tuple[Part, ...]
+    parts: tuple[Member, ...]
     before: float
     true: SSP | None = None
 
@@ -65,7 +65,7 @@ class Corner(Record):
             max(budget for _, _, budget in self.parts),
         )
         policy = mixed(tables, self.parts)
-        return policy if self.true is None else on_costs_of(policy, self.true)
+        return policy if self.true is None else on_model(policy, self.true)
 
     def __repr__(self) -> str:
         return (
@@ -178,8 +178,10 @@ class Frontier(Shown, Series[Corner]):
         """
         more = self._moved[0]
         left = shifted(risk, -more)
-        away = 4 * UNIT * (abs(risk) + abs(float(more))) if more and math.isfinite(risk) else 0.0
-        return left - away, left + away
+        rounding = (
+            4 * UNIT * (abs(risk) + abs(float(more))) if more and math.isfinite(risk) else 0.0
+        )
+        return left - rounding, left + rounding
 
     def _at(self, risk: float) -> float:
         """The least mean at a given risk, as found."""

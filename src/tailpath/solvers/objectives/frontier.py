@@ -24,7 +24,7 @@ from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confide
 from tailpath.risk.measure import Measure, is_cvar
 from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
-from tailpath.solvers.exact.grid import both_ways
+from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.corners import Corner, Frontier
@@ -96,7 +96,7 @@ def frontier(
         return _of_reduced(ssp, risk, tolerance, delta, progress)
     if delta is None:
         return _frontier(ssp, risk, tolerance, progress)
-    above, below = both_ways(ssp, delta)
+    above, below = rounded_both_ways(ssp, delta)
     floor = _frontier(below, risk, tolerance, progress)
     found = _frontier(above, risk, tolerance, progress)
     corners = tuple(replace(corner, true=ssp) for corner in found.corners)

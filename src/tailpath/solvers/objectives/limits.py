@@ -97,8 +97,8 @@ class Columns:
         """What the best mixture costs at most, if all losses are off as far as they may be;
         infinite if rounding decides whether one keeps the limits.
         """
-        off = np.array([priced.off for priced in self.found])
-        values = self.values + off
+        loss_error = np.array([priced.loss_error for priced in self.found])
+        values = self.values + loss_error
         largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
         tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
@@ -243,7 +243,7 @@ def solve_limited(
     else:
         value = float(best.single.losses[0]) + best.constant
         policy = losses.policy(best.single.weights)
-        high = value + float(best.single.off[0]) + 4 * UNIT * abs(value)
+        high = value + float(best.single.loss_error[0]) + 4 * UNIT * abs(value)
     multipliers = tuple(best.multipliers.tolist())
     bounds = low, max(best.high, high)
     return RiskSolution(ssp, objective, limits, value, bounds, policy, multipliers)
@@ -306,11 +306,15 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
     # Rounding decides about the limits: they count as kept, and what the mixture costs is charged
     # alone.
     if math.isinf(high):
-        off = np.array([priced.off[0] for priced in found])
-        high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
-    away = 4 * UNIT * abs(constant)
-    value, low = mixture.value + constant, low + constant - away
-    high = high + constant + away
+        loss_error = np.array([priced.loss_error[0] for priced in found])
+        high = (
+            mixture.value
+            + float(weights @ loss_error)
+            + 8 * UNIT * float(np.abs(values[:, 0]).max())
+        )
+    rounding = 4 * UNIT * abs(constant)
+    value, low = mixture.value + constant, low + constant - rounding
+    high = high + constant + rounding
     return BestMixture(value, low, high, columns, weights, mixture.multipliers, single, constant)
 
 

@@ -48,14 +48,14 @@ LEVEL_BYTES = 44
 
 class Priced(NamedTuple):
     """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
-    which is no more than `off` above what is given. `weights` find the policy again.
+    which is no more than `loss_error` above what is given. `weights` find the policy again.
     """
 
     value: float
     low: float
     high: float
     losses: FloatArray
-    off: FloatArray
+    loss_error: FloatArray
     weights: FloatArray
 
 
@@ -85,7 +85,9 @@ class Losses:
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
         exact = dyadic and costs.max() * self.unit.denominator < 2**53
-        self._off = np.stack([curve.rounding_error(costs, exact) for curve in curves], axis=1)
+        self._rounding_error = np.stack(
+            [curve.rounding_error(costs, exact) for curve in curves], axis=1
+        )
 
     @cached_property
     def model(self) -> SSP:
@@ -112,8 +114,8 @@ class Losses:
             for value, by in zip(values, [weights, *np.eye(len(weights))])
         ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
-        away = 2 * UNIT * np.abs(shift)
-        low, high = low - away, high + away
+        rounding = 2 * UNIT * np.abs(shift)
+        low, high = low - rounding, high + rounding
         return Priced(
             float(values[0]),
             float(low[0]),
@@ -136,14 +138,14 @@ class Losses:
             float(weights @ self.slope),
             np.array([self.horizon]),
         )
-        worth, off = self.worth @ weights, self._off @ np.abs(weights)
+        worth, loss_error = self.worth @ weights, self._rounding_error @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
-            off = off + 4 * UNIT * np.abs(self.worth) @ np.abs(weights)
+            loss_error = loss_error + 4 * UNIT * np.abs(self.worth) @ np.abs(weights)
         # What floats miss of the losses: as a share of them, or where they are least as it is.
         above = worth - worth.min()
-        share = float(np.max(off / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
-        least = float(np.max(off, where=above <= 0, initial=0.0))
-        missed = min((share * float(high[0]) if share else 0.0) + least, float(off.max()))
+        share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
+        least = float(np.max(loss_error, where=above <= 0, initial=0.0))
+        missed = min((share * float(high[0]) if share else 0.0) + least, float(loss_error.max()))
         # What is flat has no slope to charge what vanished by.
         vanished = error_bound.vanished * float(above.max())
         return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished

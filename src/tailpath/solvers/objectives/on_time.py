@@ -41,7 +41,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.grid import both_ways
+from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.parts import PartTable
 from tailpath.solvers.exact.table import (
@@ -145,17 +145,18 @@ def solve_on_time(
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            return _against(ssp, deadline, nature, delta, max_bytes)
+            return _with_intervals(ssp, deadline, nature, delta, max_bytes)
         ssp = ssp.inside
     deadline = check_amount(deadline, "a deadline", signed=ssp.signed)
     how: Any = {"max_bytes": max_bytes, "progress": progress}
     if ssp.signed:
         finite = math.isfinite(deadline)
         more = max(float(exact_cost(deadline, ssp) - ssp.shift), 0.0) if finite else deadline
-        return _on(ssp, solve_on_time(ssp.reduced, more, delta=delta, **how), deadline)
+        return _of_reduced(ssp, solve_on_time(ssp.reduced, more, delta=delta, **how), deadline)
     if delta is not None:
         upper, lower = (
-            solve_on_time(model, deadline, comm=comm, **how) for model in both_ways(ssp, delta)
+            solve_on_time(model, deadline, comm=comm, **how)
+            for model in rounded_both_ways(ssp, delta)
         )
         return replace(upper, latest=upper.latest.on(ssp), floor=lower)
     require_unit(ssp)
@@ -166,13 +167,13 @@ def solve_on_time(
     return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, **how)
 
 
-def _on(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
+def _of_reduced(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
     """What was found for the reduced model, as that of the model with costs as given."""
-    floor = None if found.floor is None else _on(ssp, found.floor, deadline)
+    floor = None if found.floor is None else _of_reduced(ssp, found.floor, deadline)
     return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
 
 
-def _against(
+def _with_intervals(
     model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int
 ) -> OnTimeSolution:
     """`solve_on_time` of a model with intervals."""

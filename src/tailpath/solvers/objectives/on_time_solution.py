@@ -22,7 +22,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.table import counted
+from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses
 
@@ -171,7 +171,7 @@ class OnTimeSolution(Record):
         if enough.size:
             level = int(enough[0])
             if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
-                nearest = cheapest_run(counted(self.latest))[0]
+                nearest = cheapest_run(model_as_counted(self.latest))[0]
                 return math.inf if math.isinf(nearest) else self._cost(max(level, int(nearest)))
             return self._cost(level)
         last = self._cost(len(self.lateness) - 1)
@@ -211,7 +211,7 @@ class OnTimeSolution(Record):
             Elsewhere it is risk-neutral.
         """
         choices = self.latest.risk_neutral.copy()
-        model = counted(self.latest)
+        model = model_as_counted(self.latest)
         for choice in cheapest_run(model)[1]:
             choices[model.choice_state[choice]] = choice
         return self.latest.spent(choices)

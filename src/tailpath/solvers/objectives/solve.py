@@ -34,7 +34,7 @@ from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
-from tailpath.solvers.exact.grid import both_ways, check_rising, on_costs_of
+from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.mean_risk import MeanRisk
@@ -139,7 +139,7 @@ def solve(
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            return _against(ssp, goal, tuple(subject_to), delta, nature)
+            return _with_intervals(ssp, goal, tuple(subject_to), delta, nature)
         ssp = ssp.inside
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
@@ -204,26 +204,26 @@ def _of_reduced(
         ends = shifted_costs(np.array([found.value, *found.bounds]), unit, constant)
         value, low, high = ends.tolist()
     else:
-        value, away = shifted(found.value, constant), _moved_by_rounding(goal, asked, by)
+        value, rounding = shifted(found.value, constant), _breakpoint_error(goal, asked, by)
         low, high = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
-        low, high = low - away, high + away
-    policy = on_costs_of(found.policy, ssp)
+        low, high = low - rounding, high + rounding
+    policy = on_model(found.policy, ssp)
     return RiskSolution(ssp, goal, limits, value, (low, high), policy, found.multipliers)
 
 
-def _moved_by_rounding(goal: Measure, asked: Measure, by: Fraction) -> float:
+def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
     """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
     nothing."""
     total = 0.0
     for (factor, old), (_, new) in zip(goal.terms, asked.terms):
         if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
             pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
-            off = max(abs(float(there - (here - by))) for here, there in pairs)
-            total += abs(factor) * off * old.curve.steepest * 2
+            distance = max(abs(float(there - (here - by))) for here, there in pairs)
+            total += abs(factor) * distance * old.curve.steepest * 2
     return total
 
 
-def _against(
+def _with_intervals(
     model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
     """Without limits, on a model with intervals."""
@@ -246,7 +246,7 @@ def _rounded(
     """The optimum bracketed by those of the costs rounded up, whose policy it is, and down."""
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
-    above, below = both_ways(ssp, delta)
+    above, below = rounded_both_ways(ssp, delta)
     lower = solve(below, goal, limits)
     try:
         upper = solve(above, goal, limits, mix=mix)
@@ -255,7 +255,7 @@ def _rounded(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
             None,
         ) from None
-    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_costs_of(upper.policy, ssp)
+    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_model(upper.policy, ssp)
     return replace(upper, ssp=ssp, bounds=bounds, policy=policy)
 
 

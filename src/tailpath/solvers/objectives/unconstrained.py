@@ -54,8 +54,8 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
-    away = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
-    bounds = (scale * low * (1 - away), scale * high * (1 + away))
+    rounding = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
+    bounds = (scale * low * (1 - rounding), scale * high * (1 + rounding))
     return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
 
 
@@ -89,8 +89,8 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
     if high - least > 100 * NOBODY * (1 + abs(least) + curve.slope * longest):
         return None
     low, up = (mean * bound for bound in expected.bounds)
-    away = 4 * UNIT * (up + abs(least)) if mean else 0.0
-    value, bounds = mean * expected.cost() + least, (low + least - away, up + high + away)
+    rounding = 4 * UNIT * (up + abs(least)) if mean else 0.0
+    value, bounds = mean * expected.cost() + least, (low + least - rounding, up + high + rounding)
     return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
 
 

@@ -93,17 +93,17 @@ class RobustSolution(Record):
         return self._problem.excess(self.alpha)
 
     @cached_property
-    def _known(self) -> dict[float, Least]:
+    def _cvars_found(self) -> dict[float, Least]:
         return {}
 
-    def _least(self, a: float) -> Least:
+    def _cvar(self, a: float) -> Least:
         if check_invertible_alpha(a) < self.alpha:
             raise OptionError(
                 f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
             )
-        if a not in self._known:
-            self._known[a] = self._budgets.least(a, self.tolerance)
-        return self._known[a]
+        if a not in self._cvars_found:
+            self._cvars_found[a] = self._budgets.least(a, self.tolerance)
+        return self._cvars_found[a]
 
     @property
     def _unit(self) -> float:
@@ -128,7 +128,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        return self._least(a).value * self._unit
+        return self._cvar(a).value * self._unit
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on the least CVaR; the upper one holds for the policy.
@@ -148,7 +148,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(a)
+        found = self._cvar(a)
         return min(found.low, found.high) * self._unit, found.high * self._unit
 
     def budget(self, a: float) -> float:
@@ -171,7 +171,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(a)
+        found = self._cvar(a)
         budget = max(found.table.budget(found.position), 0.0)
         return float(Fraction(budget) * Fraction(self.model.cost_unit or 1))
 
@@ -196,7 +196,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(self.alpha if a is None else a)
+        found = self._cvar(self.alpha if a is None else a)
         return robust_budget_policy(self._problem, found.table.found, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
