@@ -14,7 +14,8 @@ from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Moments, Request, summarise
-from tailpath.evaluation.queue import ChainGraph, QueueSearch
+from tailpath.evaluation.queue import QueueSearch
+from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain

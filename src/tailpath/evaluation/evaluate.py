@@ -43,7 +43,8 @@ from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
-from tailpath.evaluation.queue import ChainGraph, QueueSearch
+from tailpath.evaluation.queue import QueueSearch
+from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles

@@ -13,7 +13,8 @@ import numpy as np
 from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Moments, Request, summarise, truncation_bound
-from tailpath.evaluation.queue import LazyGraph, QueueSearch
+from tailpath.evaluation.queue import QueueSearch
+from tailpath.evaluation.search_graphs import LazyGraph
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import in_costs
 
