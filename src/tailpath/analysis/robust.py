@@ -226,13 +226,13 @@ class Robust:
     ) -> tuple[FloatArray, FloatArray]:
         """Bounds of the values of a criterion by level; `scale` is what a unit of V counts for."""
         value = found.values[:, criterion]
-        lost = np.minimum(np.arange(len(value)) * found.error, 1.0)
+        error = np.minimum(np.arange(len(value)) * found.error, 1.0)
         below, above, zero = self._error_bound if scale else (0.0, 0.0, 0.0)
-        low = value * (1 - lost) * (1 - below) * (1 - 2e-15)
+        low = value * (1 - error) * (1 - below) * (1 - 2e-15)
         with np.errstate(divide="ignore"):
             high = np.where(
-                lost < 1,
-                value * (1 + above) / (1 - lost) * (1 + 2e-15) + zero * scale + 1e-250,
+                error < 1,
+                value * (1 + above) / (1 - error) * (1 + 2e-15) + zero * scale + 1e-250,
                 np.inf,
             )
         return low, high
@@ -253,13 +253,15 @@ class Robust:
         """The least probability of a cost of w units or more, for w = 0 .. units."""
         return self._filled(LATE[None, :], float(units))
 
-    def loss(self, worth: FloatArray, slope: float) -> Filled:
-        """The least expected loss, from `worth[b]`, 0 or more, of arriving with b units left and
-        `slope` for every unit beyond.
+    def loss(self, terminal_loss: FloatArray, slope: float) -> Filled:
+        """The least expected loss, from `terminal_loss[b]`, 0 or more, of arriving with b units
+        left and `slope` for every unit beyond.
         """
         criterion = np.zeros((1, 4))
-        criterion[0, [BASE, SLOPE, TO_GO]] = worth[0], slope, slope
-        return self._filled(criterion, float(len(worth) - 1), np.ascontiguousarray(worth[:, None]))
+        criterion[0, [BASE, SLOPE, TO_GO]] = terminal_loss[0], slope, slope
+        return self._filled(
+            criterion, float(len(terminal_loss) - 1), np.ascontiguousarray(terminal_loss[:, None])
+        )
 
     def _filled(
         self,

@@ -467,14 +467,14 @@ class CostDistribution(Record):
         return check_distribution(self, self.ssp, self.policy)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = super().__getstate__()
+        state = super().__getstate__()
         if (
             any(callable(part) for part in vars(self.policy).values())
             if hasattr(self.policy, "__dict__")
             else self.policy is not None
         ):
-            kept["policy"], kept["deviation"] = None, self.std
-        return kept
+            state["policy"], state["deviation"] = None, self.std
+        return state
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.

@@ -154,8 +154,8 @@ class OpenMass(NamedTuple):
     overshoot: FloatArray
     mass: FloatArray
 
-    def selected(self, some: Any) -> OpenMass:
-        return OpenMass(self.node[some], self.overshoot[some], self.mass[some])
+    def selected(self, mask: Any) -> OpenMass:
+        return OpenMass(self.node[mask], self.overshoot[mask], self.mass[mask])
 
     def joined(self, other: OpenMass) -> OpenMass:
         return (

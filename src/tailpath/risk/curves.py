@@ -92,9 +92,9 @@ class Curve:
         """The steepest slope of the loss between each of some costs and another, and by how much it
         jumps there.
         """
-        x, steep = self._x, self._steepness
+        x, slopes = self._x, self._steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
-        steepest = np.where(last - first > 1, steep.max(), np.maximum(steep[first], steep[last]))
+        steepest = np.where(last - first > 1, slopes.max(), np.maximum(slopes[first], slopes[last]))
         jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
         return steepest, jumps[last] - jumps[first]
 

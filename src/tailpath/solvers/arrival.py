@@ -203,12 +203,12 @@ def given_arrival(ssp: SSP) -> SSP:
             " about runs that arrive"
         )
     mask = _mask(arrival)
-    faded = alive & (arrival.value < FADED)
-    if faded.any():
+    too_small = alive & (arrival.value < FADED)
+    if too_small.any():
         # Their own probabilities are not known; they only matter where runs get there.
         onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
         alive &= ssp.transitions.only(onwards).joined(ssp.state_choices).reachable(ssp.start_index)
-        _refuse(ssp, faded & alive, "is too small to compute with")
+        _refuse(ssp, too_small & alive, "is too small to compute with")
     error_bound = _error_bound(arrival, alive)
     arriving = np.where(
         alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0

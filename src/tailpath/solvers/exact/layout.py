@@ -184,7 +184,7 @@ def allowed_error(before: ErrorBound) -> float:
     return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
-def _begin(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
+def _first_levels(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond what
     is sure there. The start's are all read.
     """
@@ -215,7 +215,7 @@ def _ordered(
         depth, group = zero_cost_blocks(rows.only(zero_cost))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
-    begin = _begin(rows, least, certain_cost)
+    begin = _first_levels(rows, least, certain_cost)
     selected, keys = np.flatnonzero(reached), (least, np.where(joint, 1, begin), group, depth)
     node = selected[np.lexsort(tuple(key[selected] for key in keys))]
     first = block_starts(depth[node], group[node])

@@ -230,17 +230,18 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     choice, node_choices = members_of(layout.node_choices, node)
     outcome, outcome_start = members_of(layout.outcome_start, choice)
     owner = owners(outcome_start)
-    then = remaining[owners(node_choices)][owner] - layout.level[outcome]
+    budget_after = remaining[owners(node_choices)][owner] - layout.level[outcome]
     target, probability = layout.target[outcome], layout.probability[outcome]
-    near, spent = np.flatnonzero((then > 0) & (target >= 0)), np.flatnonzero(then <= 0)
+    near = np.flatnonzero((budget_after > 0) & (target >= 0))
+    spent = np.flatnonzero(budget_after <= 0)
     rows = Rows(
         node_choices,
         offsets_of(owner[near], len(choice)),
-        np.searchsorted(key, then[near] * width + target[near]).astype(np.int32),
+        np.searchsorted(key, budget_after[near] * width + target[near]).astype(np.int32),
         probability[near],
         layout.choice_cost[choice],
     )
-    ends = 1 - then[spent], probability[spent], value_behind(nodes, target[spent])
+    ends = 1 - budget_after[spent], probability[spent], value_behind(nodes, target[spent])
     # The members of a joint block with the same budget stand together.
     block = owners(nodes.block_start)[node]
     joint = nodes.block_joint[block]

@@ -212,8 +212,8 @@ class Frontier(Shown, Series[Corner]):
             return list(range(len(self.corners)))
         risk, mean = self.risk, self.mean
         steps = np.diff(risk) / (risk[-1] - risk[0]) - np.diff(mean) / (mean[0] - mean[-1])
-        way = np.append(0.0, np.cumsum(steps))
-        wanted = np.searchsorted(way, np.linspace(0.0, way[-1], max(count, 2))[1:-1])
+        arc_length = np.append(0.0, np.cumsum(steps))
+        wanted = np.searchsorted(arc_length, np.linspace(0.0, arc_length[-1], max(count, 2))[1:-1])
         return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
 
     def plot(self, ax: Any = None) -> Any:

@@ -243,9 +243,9 @@ def _until(
     if ssp.is_goal[ssp.start_index]:
         policy = always_risk_neutral(ssp, solve_expected(ssp).choices)
         return OnTimeSolution(deadline, np.zeros(1), missed, 0.0, policy)
-    some = SHORT if math.isinf(units) else LONG
+    length = SHORT if math.isinf(units) else LONG
     while True:
-        last = int(min(some, units))
+        last = int(min(length, units))
         _check_levels(last, max_bytes)
         # A cost of t is on time with t left, so the budget is one unit more than the deadline.
         model, limit = with_penalty(ssp, last), float(last + 1)
@@ -254,7 +254,7 @@ def _until(
         table = filled(layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE))
         if last == units or table.values[-1, 0] <= max(late, missed[1]) * (1 + SAME_MASS):
             break
-        some *= 2
+        length *= 2
     policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
     least = partial(filled, layout.objective(LATE, limit=limit))

@@ -165,19 +165,20 @@ def _least_loss(
     unit = model.cost_unit
     horizon = curve.units(unit)
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
-    worth, slope = curve.values(costs), curve.slope * float(unit)
-    shift = float(worth.min())
-    error_bound = float(np.max(curve.rounding_error(costs))) + 4 * UNIT * float(np.abs(worth).max())
+    terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
+    shift = float(terminal_loss.min())
+    error_bound = float(np.max(curve.rounding_error(costs)))
+    error_bound += 4 * UNIT * float(np.abs(terminal_loss).max())
     problem = (
         robust(model, nature_called(nature))
         if slope
         else robust_with_penalty(model, nature, horizon)
     )
-    if problem.penalty and float(worth[0]) < float(worth.max()):
+    if problem.penalty and float(terminal_loss[0]) < float(terminal_loss.max()):
         raise OptionError(
             "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
         )
-    found = problem.loss(worth - shift, slope)
+    found = problem.loss(terminal_loss - shift, slope)
     low, high = problem.enclosed(found, slope)
     value = float(found.values[-1, 0]) + shift
     bounds = float(low[-1]) + shift - error_bound, float(high[-1]) + shift + error_bound
