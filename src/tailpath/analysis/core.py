@@ -131,7 +131,7 @@ class Core:
         """The states that have a node."""
         return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
 
-    def gather(self, per_state: NDArray[Any]) -> NDArray[Any]:
+    def to_nodes(self, per_state: NDArray[Any]) -> NDArray[Any]:
         """State values to nodes: those of any member, which must agree."""
         state = self._inside()
         values = np.empty(self.n, dtype=per_state.dtype)
@@ -145,8 +145,8 @@ class Core:
         return self.walks_to(self.choice[chosen])
 
     def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
-        """The given choices of the model, -1 at all other states, but that members of free
-        components walk to the one that leaves theirs.
+        """The given choices of the model, -1 at all other states, but that members of
+        zero-cost components walk to the one that leaves theirs.
         """
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)

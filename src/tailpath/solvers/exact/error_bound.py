@@ -2,8 +2,8 @@
 
 All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units
 for a choice with k outcomes and cost groups, per step; a budget of w is spent within w steps (times
-the longest run of free outcomes). To this comes the proved error of V*, which counts for more where
-a closed form takes the budget off it (`layout.py`).
+the longest run of zero-cost outcomes). To this comes the proved error of V*, which counts for more
+where a closed form takes the budget off it (`layout.py`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def error_bound_of(
     """
     ssp, zero = expected.ssp, expected.value == 0
     assert ssp.cost_unit is not None
-    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their
-    # upper bounds count.
+    # A policy that keeps to zero-cost outcomes among states of value 0 proves the 0; otherwise
+    # their upper bounds count.
     outcome = np.flatnonzero(
         np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)])
     )

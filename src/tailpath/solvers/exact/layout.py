@@ -116,10 +116,10 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         certain_cost = nearest.astype(np.int64)
         if skip == "excess":
             allowed, expected = allowed_error(error_bound_of(expected, 0.0)), sharpened(ssp)
-            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.gather)
+            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.to_nodes)
             certain_cost = certain_budgets(bounds, unit, nearest, allowed)
     least = least_costs(rows, int(core.node_of[ssp.start_index]))[:-1]
-    value = core.gather(expected.value) / float(unit)
+    value = core.to_nodes(expected.value) / float(unit)
     order, depth, nodes = _ordered(rows, least, certain_cost, value)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order] = np.arange(len(order))

@@ -134,8 +134,8 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     given, ssp = ssp, ssp.reduced
     core = core_of(ssp) if settings.gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
-    core = core.renumbered(np.argsort(core.gather(expected.value), kind="stable"))
-    value = core.gather(expected.value)
+    core = core.renumbered(np.argsort(core.to_nodes(expected.value), kind="stable"))
+    value = core.to_nodes(expected.value)
     falling = settings.start == "neutral"
     work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
     model = _atom_model(core, every, grids, settings.gamma)
