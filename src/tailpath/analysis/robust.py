@@ -156,11 +156,11 @@ class Robust:
         error_bound = np.maximum(*self._value_error)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = CANCELLED * np.max(error_bound / value, where=value > 0, initial=0.0)
-            almost_sure = np.nan_to_num(
+            certain = np.nan_to_num(
                 np.minimum(nearest_ends(game, level), value - error_bound / share), posinf=0.0
             )
-        integer_only = np.maximum(np.floor(almost_sure), 0.0).astype(np.int64)
-        return interval_layout(game, level, self.optimum.chosen, value, integer_only, start)
+        certain_cost = np.maximum(np.floor(certain), 0.0).astype(np.int64)
+        return interval_layout(game, level, self.optimum.chosen, value, certain_cost, start)
 
     @cached_property
     def _value_error(self) -> tuple[FloatArray, FloatArray]:

@@ -94,14 +94,13 @@ class CostBand(Record):
     # ------------------------------------------------------------------ mean and CVaR
 
     @cached_property
-    def _almost_sure(self) -> tuple[bool, bool]:
-        """Whether the policy surely arrives, with the best nature and with the worst."""
+    def _natures(self) -> list[tuple[int, bool]]:
+        """The best nature and the worst, and whether the policy surely arrives with each."""
         start = self.product.inside.start_index
-        best, worst = (
-            bool(almost_sure_under_nature(self.product, nature)[0][start])
+        return [
+            (nature, bool(almost_sure_under_nature(self.product, nature)[0][start]))
             for nature in (COOPERATIVE, ADVERSARIAL)
-        )
-        return best, worst
+        ]
 
     @cached_property
     def mean_bounds(self) -> tuple[float, float]:
@@ -119,7 +118,7 @@ class CostBand(Record):
     def _means(self) -> list[tuple[float, float, float]]:
         """Lower bound, value and upper bound of the mean with the best nature and the worst."""
         start, found = self.product.inside.start_index, []
-        for nature, almost_sure in zip((COOPERATIVE, ADVERSARIAL), self._almost_sure):
+        for nature, almost_sure in self._natures:
             low = value = high = math.inf
             if almost_sure:
                 problem = robust(self.product, nature)
@@ -136,10 +135,9 @@ class CostBand(Record):
         """The table of E[(Z - w)+] with the best nature and the worst; None where the mean is
         infinite.
         """
-        natures = zip((COOPERATIVE, ADVERSARIAL), self._almost_sure)
         return [
             robust(self.product, nature).excess(self.alpha) if almost_sure else None
-            for nature, almost_sure in natures
+            for nature, almost_sure in self._natures
         ]
 
     @cached_property
@@ -233,8 +231,7 @@ class CostBand(Record):
     def _lateness(self) -> list[Lateness]:
         """The probability of a larger cost, with the best nature for each cost and the worst."""
         return [
-            Lateness(self.product, nature, almost_sure)
-            for nature, almost_sure in zip((COOPERATIVE, ADVERSARIAL), self._almost_sure)
+            Lateness(self.product, nature, almost_sure) for nature, almost_sure in self._natures
         ]
 
     @vectorised
@@ -334,7 +331,8 @@ class CostBand(Record):
         )
 
     def _worst_probabilities(self) -> NDArray[np.float64]:
-        if not self._almost_sure[1]:
+        _, (_, almost_sure) = self._natures
+        if not almost_sure:
             raise GoalUnreachableError(
                 "some nature keeps the policy from arriving, and the mean has no bound"
             )

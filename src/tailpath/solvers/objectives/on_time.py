@@ -58,9 +58,9 @@ from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
-LEFT = 1e-12
+NEGLIGIBLE = 1e-12
 #: With any other, when so few are late that it cannot be told from nobody.
-NOBODY = 1e-250
+NOBODY_LATE = 1e-250
 #: Tables of so many levels are made at once; longer ones only if they are needed, twice as long
 #: each time.
 SHORT, LONG = 64, 4096
@@ -163,8 +163,10 @@ def solve_on_time(
     assert ssp.cost_unit is not None
     how["way"] = way_of(comm)
     if math.isinf(deadline):
-        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], **how)
-    return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, **how)
+        return _solve_until(ssp, math.inf, deadline, NEGLIGIBLE + _missed(ssp)[1], **how)
+    return _solve_until(
+        ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY_LATE, **how
+    )
 
 
 def _of_reduced(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
@@ -199,8 +201,8 @@ def _in_parts(
     """
     units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
     table = PartTable.of(part, job, max_bytes, progress)
-    almost_sure = table.expected.nearest.astype(np.int64)
-    filled = partial(table.filled, almost_sure, limit=float(units + 1))
+    certain_cost = table.expected.nearest.astype(np.int64)
+    filled = partial(table.filled, certain_cost, limit=float(units + 1))
     tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
     policy: Any = table.policy(tied, units + 1)
     return _solution(deadline, (0.0, 0.0), tied, policy, partial(filled, LATE))
@@ -211,7 +213,7 @@ def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
     can be.
     """
     least, most = _missed(ssp)
-    return _until(ssp, math.inf, math.inf, alpha if alpha >= least else most + LEFT)
+    return _solve_until(ssp, math.inf, math.inf, alpha if alpha >= least else most + NEGLIGIBLE)
 
 
 @found_once
@@ -233,7 +235,7 @@ def _check_levels(levels: int, max_bytes: int) -> None:
         )
 
 
-def _until(
+def _solve_until(
     ssp: SSP, units: float, deadline: float, late: float, max_bytes: int = MAX_BYTES, **how: Any
 ) -> OnTimeSolution:
     """The table up to a deadline of some units, or until no more than `late` are late, or can be
@@ -257,8 +259,8 @@ def _until(
         length *= 2
     policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    least = partial(filled, layout.objective(LATE, limit=limit))
-    return _solution(deadline, missed, table, policy, least)
+    without_ties = partial(filled, layout.objective(LATE, limit=limit))
+    return _solution(deadline, missed, table, policy, without_ties)
 
 
 def _solution(
@@ -266,15 +268,16 @@ def _solution(
     missed: tuple[float, float],
     table: BudgetTable,
     policy: BudgetPolicy,
-    least: Callable[[], BudgetTable],
+    fill_without_ties: Callable[[], BudgetTable],
 ) -> OnTimeSolution:
     """The solution of a table that breaks ties. A lateness takes four operations less than the
-    rounding of a step has room for; where a tie gave away more, `least` fills the table without.
+    rounding of a step has room for; where a tie gave away more, the lower bounds come from a table
+    without.
     """
     lateness = table.values[1:, 0].copy()
     found = OnTimeSolution(deadline, lateness, missed, table.error, policy)
     if table.given_away <= THRICE:
         return found
-    table = least()
+    table = fill_without_ties()
     floor = replace(found, lateness=table.values[1:, 0].copy(), error=table.error)
     return replace(found, floor=floor)

@@ -18,7 +18,7 @@ from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses
-from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
+from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until, solve_on_time
 from tailpath.solvers.objectives.risk_solution import RiskSolution
 
 #: An evaluation that would only spare a search ends after so many nodes.
@@ -86,7 +86,7 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
     high = max(costs.bounds(others)[1], least)
     # What an evaluation cannot tell from nobody may still have its way before it.
     longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
-    if high - least > 100 * NOBODY * (1 + abs(least) + curve.slope * longest):
+    if high - least > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
         return None
     low, up = (mean * bound for bound in expected.bounds)
     rounding = 4 * UNIT * (up + abs(least)) if mean else 0.0
