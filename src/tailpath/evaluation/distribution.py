@@ -46,7 +46,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import alpha_from, takes_alpha, vectorised
+from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -518,10 +518,7 @@ class CostDistribution(Record):
             return self
 
     def _repr_html_(self) -> str:
-        alphas = sorted(
-            {a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True
-        )
-        rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
+        rows = [(a, self.var(a), self.cvar(a)) for a in usual_alphas(self.alpha)]
         facts = [("mean", self.mean), ("never arrives", self.unreached)]
         return card(
             "Distribution of the total cost",

@@ -42,7 +42,7 @@ from tailpath.evaluation.engine import (
 from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
-from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
+from tailpath.evaluation.mixture import LEAST_TAIL, finer_tail, mixed_distribution
 from tailpath.evaluation.queue import QueueSearch
 from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.evaluation.shifted import ShiftedDistribution
@@ -229,8 +229,7 @@ def evaluate_for(
             or alpha <= LEAST_TAIL
         ):
             return found
-        # Two steps of the same factor: from a mass of 0.1 to 0.01, then to 0.0001 and so on.
-        alpha = max(min(alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL)
+        alpha = finer_tail(min(alpha, found.tail_mass))
 
 
 def evaluate_request(request: Request) -> CostDistribution:

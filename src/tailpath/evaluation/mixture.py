@@ -20,6 +20,13 @@ from tailpath.kernels.rounding import UNIT
 LEAST_TAIL = 1e-250
 
 
+def finer_tail(mass: float) -> float:
+    """The tail mass to evaluate with next where one does not lead far enough: from 0.1 to 1e-3,
+    then to 1e-7 and so on.
+    """
+    return max(mass**2 / 10, LEAST_TAIL)
+
+
 def mixed_distribution(
     request: Request, weights: Sequence[float], evaluate: Callable[[int, float], CostDistribution]
 ) -> CostDistribution:
@@ -34,7 +41,7 @@ def mixed_distribution(
             and finer > LEAST_TAIL
             and (not costs.costs.size or costs.costs[-1] < last)
         ):
-            finer = max(finer**2 / 10, LEAST_TAIL)
+            finer = finer_tail(finer)
             costs = evaluate(i, finer)
         members[i] = costs
     share = np.array(weights)

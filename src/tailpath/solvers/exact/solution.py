@@ -9,7 +9,14 @@ from dataclasses import dataclass, field, replace
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import FloatArray
-from tailpath.options import alpha_from, check_invertible_alpha, same_alpha, takes_alpha, vectorised
+from tailpath.options import (
+    alpha_from,
+    check_invertible_alpha,
+    same_alpha,
+    takes_alpha,
+    usual_alphas,
+    vectorised,
+)
 from tailpath.pictures.notebook import card
 from tailpath.solvers.exact.budget_solution import BudgetSolution
 from tailpath.texts import Table
@@ -126,12 +133,9 @@ class ExactSolution(BudgetSolution):
         return known
 
     def _repr_html_(self) -> str:
-        alphas = sorted(
-            {a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True
-        )
         ssp = self.largest.ssp
         drawn = self.policy(self.alpha).plot(ssp) if ssp.geometry is not None else None
-        rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
+        rows = [(a, self.var(a), self.cvar(a)) for a in usual_alphas(self.alpha)]
         return card(
             f"Least CVaR, for alpha >= {self.alpha:g}",
             [Table(("alpha", "VaR", "CVaR"), rows)],
