@@ -65,6 +65,11 @@ def alpha_from(alpha: Any, least: float) -> float | None:
     return value if value >= least else least if same_alpha(value, least) else None
 
 
+def usual_alphas(least: float) -> list[float]:
+    """The alphas to show of a result that answers `least` and more, the largest first."""
+    return [*(a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > least), least]
+
+
 def confidence_note(alpha: float) -> str | None:
     """What to say to somebody who may have given a level of confidence."""
     if not CONFIDENT <= alpha < 1:
@@ -166,7 +171,7 @@ def takes_model(verb: Method) -> Method:
     return cast(Method, checked)
 
 
-def each(method: Method) -> Method:
+def vectorised(method: Method) -> Method:
     """Let a method of one alpha take a list or an array of them, too; the answer is
     then an array.
     """

@@ -92,9 +92,9 @@ def test_lower_bounds_hold_for_every_policy(
     except tp.TailpathError:
         return
     finite = np.array([float(exact[s]) for s in ssp.states])
-    value = shaken(share * core.gather(finite), noise, seed)
+    value = shaken(share * core.to_nodes(finite), noise, seed)
     if lower_defect(core.decisions(), np.append(value, 0.0), np.zeros(core.n + 1)) <= 0:
-        truth = core.gather(np.array([exact[s] for s in ssp.states], dtype=object))
+        truth = core.to_nodes(np.array([exact[s] for s in ssp.states], dtype=object))
         assert all(
             Fraction(v) <= true for v, true in zip(value.tolist(), truth.tolist(), strict=True)
         )

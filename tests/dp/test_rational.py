@@ -132,7 +132,7 @@ def test_policy_iteration_in_rationals(model: Model) -> None:
         core.decisions(), core.exact_rates(), _nearer_rows(core.decisions()), 0.0
     )
     assert found is not None
-    truth = core.gather(np.array([exact[s] for s in core.ssp.states], dtype=object))
+    truth = core.to_nodes(np.array([exact[s] for s in core.ssp.states], dtype=object))
     for x in range(core.n):
         assert Fraction(float(found[1].lower[x])) <= truth[x] <= Fraction(float(found[1].upper[x]))
         assert found[1].value[x] == pytest.approx(float(truth[x]), rel=1e-15)

@@ -193,7 +193,7 @@ def test_a_policy_read_back_is_the_same_policy(kind, suffix, tmp_path):
 
 def test_a_memory_that_grows_is_told(monkeypatch):
     """Somebody who waits for a history is told why, once, at the line that waits."""
-    for module in ("policies.unrolling", "evaluation.queue"):
+    for module in ("policies.unrolling", "evaluation.search_graphs"):
         monkeypatch.setattr(f"tailpath.{module}.MANY_PAIRS", 50)
     ssp = tp.within(tp.domains.river(rows=5, columns=5), 9)
     east = tp.HistoryPolicy(lambda history: "E")

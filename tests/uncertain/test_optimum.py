@@ -407,16 +407,16 @@ def test_the_checker_proves_what_is_right_and_refutes_what_is_not(seed, nature):
     )
     with pytest.raises(RefutedError, match="surely arrives"):
         replace(expected, lower=infinite, upper=infinite).verify()
-    found = best._known[0.1]
-    best._known[0.1] = found._replace(high=found.value * (1 - 1e-9))
+    found = best._cvars_found[0.1]
+    best._cvars_found[0.1] = found._replace(high=found.value * (1 - 1e-9))
     with pytest.raises(RefutedError, match="outside of its own bounds"):
         best.verify(0.1)
     less = found.value * (1 - 1e-9)
-    best._known[0.1] = found._replace(low=less, value=less, high=less)
+    best._cvars_found[0.1] = found._replace(low=less, value=less, high=less)
     with pytest.raises(RefutedError, match="CVaR of at most"):
         best.verify(0.1)
     lie = found.high * (1 + 1e-9)
-    best._known[0.1] = found._replace(low=lie, value=lie, high=found.high * (1 + 1e-8))
+    best._cvars_found[0.1] = found._replace(low=lie, value=lie, high=found.high * (1 + 1e-8))
     with pytest.raises(RefutedError, match="no lower bound of"):
         best.verify(0.1)
 
@@ -459,9 +459,9 @@ def test_the_checker_proves_a_budget_between_two_whole_ones():
         tp.IntervalSSP.from_outcomes([*BRANCH, ("B", "dear", "g", 1, 6)], "s", ["g"]), 0.5
     )
     assert "at most 7.5" in str(best.verify())
-    found = best._known[0.5]
+    found = best._cvars_found[0.5]
     # 7 2/3 is the best of whole budgets.
-    best._known[0.5] = found._replace(low=7.6, value=7.6, high=7.7)
+    best._cvars_found[0.5] = found._replace(low=7.6, value=7.6, high=7.7)
     with pytest.raises(
         RefutedError, match=r"no lower bound of 7\.6 .*: the budget 2\.5 allows 7\.5"
     ):

@@ -119,7 +119,7 @@ class Core:
         """The node each outcome leaves."""
         return self.by_node.source.astype(np.int64)
 
-    def spread(self, per_node: FloatArray) -> FloatArray:
+    def to_states(self, per_node: FloatArray) -> FloatArray:
         """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
         end = np.zeros((2, *per_node.shape[1:]))
         end[1] = np.inf
@@ -131,7 +131,7 @@ class Core:
         """The states that have a node."""
         return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
 
-    def gather(self, per_state: NDArray[Any]) -> NDArray[Any]:
+    def to_nodes(self, per_state: NDArray[Any]) -> NDArray[Any]:
         """State values to nodes: those of any member, which must agree."""
         state = self._inside()
         values = np.empty(self.n, dtype=per_state.dtype)
@@ -145,8 +145,8 @@ class Core:
         return self.walks_to(self.choice[chosen])
 
     def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
-        """The given choices of the model, -1 at all other states, but that members of free
-        components walk to the one that leaves theirs.
+        """The given choices of the model, -1 at all other states, but that members of
+        zero-cost components walk to the one that leaves theirs.
         """
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)

@@ -45,23 +45,23 @@ MAX_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A model against a nature. `fine` is the level, in units, at which runs that may never arrive
-    end, or 0: all must arrive surely.
+    """A model against a nature. `penalty` is the level, in units, at which runs that may never
+    arrive end, or 0: all must arrive surely.
     """
 
     model: IntervalSSP
     nature: int
-    fine: int = 0
+    penalty: int = 0
     max_bytes: int = MAX_BYTES
 
     @cached_property
     def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each of its nodes, the choice of each row (-1: it ends at a fine)
-        and the level of each outcome.
+        """The game; the state of each of its nodes, the choice of each row (-1: it ends at the
+        penalty) and the level of each outcome.
         """
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
-        if self.fine:
+        if self.penalty:
             almost_sure = almost_sure_under_nature(model, self.nature)[0]
             choice, allowed = np.arange(ssp.n_choices), np.ones(ssp.n_outcomes, dtype=np.bool_)
             nodes, ends = np.flatnonzero(~ssp.is_goal), np.flatnonzero(~almost_sure)
@@ -72,7 +72,7 @@ class Robust:
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
 
         def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
-            """One more choice, of one more outcome, stands for all that end at a fine."""
+            """One more choice, of one more outcome, stands for all that end at the penalty."""
             return np.append(column, last).astype(column.dtype)
 
         row = np.append(choice, np.full(len(ends), ssp.n_choices))
@@ -89,7 +89,7 @@ class Robust:
         of_row = owners(row_start)
         open_ = np.bincount(of_row, width, len(row))
         inside = (rest / np.where(open_ > 0, open_, 1.0))[of_row] * width + low
-        cost = ended(ssp.outcome_cost, self.fine * unit)[outcome]
+        cost = ended(ssp.outcome_cost, self.penalty * unit)[outcome]
         target = ended(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
         rows = (
             offsets_of(number[state], len(nodes)),
@@ -101,7 +101,7 @@ class Robust:
         width, rest = frozen(width, rest)
         game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest), cost, self.nature)
         level = (
-            ended(ssp.outcome_level, self.fine)[outcome]
+            ended(ssp.outcome_level, self.penalty)[outcome]
             if ssp.cost_unit is not None
             else np.zeros(len(outcome), dtype=np.int64)
         )
@@ -118,9 +118,9 @@ class Robust:
         warn_if_unproved(found.bounds)
         return found
 
-    def spread(self, per_node: FloatArray, elsewhere: float = np.inf) -> FloatArray:
-        """Values by node as values by state: 0 at goals."""
-        found = np.full(self.model.n_states, elsewhere)
+    def to_states(self, per_node: FloatArray) -> FloatArray:
+        """Node values to states: 0 at goals, infinite where there is no node."""
+        found = np.full(self.model.n_states, np.inf)
         found[self.model.inside.is_goal] = 0.0
         found[self._rows[1]] = per_node
         return found
@@ -128,7 +128,7 @@ class Robust:
     @cached_property
     def risk_neutral(self) -> NDArray[np.int32]:
         """The choice of every state with the least expected cost, -1 where there is none; where a
-        run would end at a fine, the first.
+        run would end at the penalty, the first.
         """
         _, nodes, choice, _ = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
@@ -153,17 +153,17 @@ class Robust:
         )
         # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
         # allow.
-        error_bound = np.maximum(*self._off)
+        error_bound = np.maximum(*self._value_error)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = CANCELLED * np.max(error_bound / value, where=value > 0, initial=0.0)
-            almost_sure = np.nan_to_num(
+            certain = np.nan_to_num(
                 np.minimum(nearest_ends(game, level), value - error_bound / share), posinf=0.0
             )
-        integer_only = np.maximum(np.floor(almost_sure), 0.0).astype(np.int64)
-        return interval_layout(game, level, self.optimum.chosen, value, integer_only, start)
+        certain_cost = np.maximum(np.floor(certain), 0.0).astype(np.int64)
+        return interval_layout(game, level, self.optimum.chosen, value, certain_cost, start)
 
     @cached_property
-    def _off(self) -> tuple[FloatArray, FloatArray]:
+    def _value_error(self) -> tuple[FloatArray, FloatArray]:
         """By node how far V may lie below and above its value, in units, with the
         rounding of that.
         """
@@ -213,12 +213,12 @@ class Robust:
         """
         layout, node, _ = self._laid_out
         beyond = (layout.nodes.value - layout.nodes.certain_cost)[1:]
-        off, positive = [side[node[1:]] for side in self._off], beyond > 0
+        value_error, positive = [side[node[1:]] for side in self._value_error], beyond > 0
         with np.errstate(invalid="ignore", divide="ignore"):
             below, above = (
-                float(np.max(side / beyond, where=positive, initial=0.0)) for side in off
+                float(np.max(side / beyond, where=positive, initial=0.0)) for side in value_error
             )
-        zero = float(np.max(off[1], where=~positive, initial=0.0))
+        zero = float(np.max(value_error[1], where=~positive, initial=0.0))
         return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), zero
 
     def enclosed(
@@ -226,13 +226,13 @@ class Robust:
     ) -> tuple[FloatArray, FloatArray]:
         """Bounds of the values of a criterion by level; `scale` is what a unit of V counts for."""
         value = found.values[:, criterion]
-        lost = np.minimum(np.arange(len(value)) * found.error, 1.0)
+        error = np.minimum(np.arange(len(value)) * found.error, 1.0)
         below, above, zero = self._error_bound if scale else (0.0, 0.0, 0.0)
-        low = value * (1 - lost) * (1 - below) * (1 - 2e-15)
+        low = value * (1 - error) * (1 - below) * (1 - 2e-15)
         with np.errstate(divide="ignore"):
             high = np.where(
-                lost < 1,
-                value * (1 + above) / (1 - lost) * (1 + 2e-15) + zero * scale + 1e-250,
+                error < 1,
+                value * (1 + above) / (1 - error) * (1 + 2e-15) + zero * scale + 1e-250,
                 np.inf,
             )
         return low, high
@@ -253,13 +253,15 @@ class Robust:
         """The least probability of a cost of w units or more, for w = 0 .. units."""
         return self._filled(LATE[None, :], float(units))
 
-    def loss(self, worth: FloatArray, slope: float) -> Filled:
-        """The least expected loss, from `worth[b]`, 0 or more, of arriving with b units left and
-        `slope` for every unit beyond.
+    def loss(self, terminal_loss: FloatArray, slope: float) -> Filled:
+        """The least expected loss, from `terminal_loss[b]`, 0 or more, of arriving with b units
+        left and `slope` for every unit beyond.
         """
         criterion = np.zeros((1, 4))
-        criterion[0, [BASE, SLOPE, TO_GO]] = worth[0], slope, slope
-        return self._filled(criterion, float(len(worth) - 1), np.ascontiguousarray(worth[:, None]))
+        criterion[0, [BASE, SLOPE, TO_GO]] = terminal_loss[0], slope, slope
+        return self._filled(
+            criterion, float(len(terminal_loss) - 1), np.ascontiguousarray(terminal_loss[:, None])
+        )
 
     def _filled(
         self,
@@ -293,8 +295,9 @@ class Robust:
         )
 
 
-def robust(model: IntervalSSP, nature: int, fine: int = 0, **options: Any) -> Robust:
-    """`Robust`, found once for each nature and fine."""
+def robust(model: IntervalSSP, nature: int, penalty: int = 0, **options: Any) -> Robust:
+    """`Robust`, found once for each nature and penalty."""
     return model.found_once(
-        ("robust", nature, fine, *options.items()), lambda: Robust(model, nature, fine, **options)
+        ("robust", nature, penalty, *options.items()),
+        lambda: Robust(model, nature, penalty, **options),
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.nature import almost_sure_under_nature
-from tailpath.analysis.robust import Robust, robust
+from tailpath.analysis.robust import robust
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import (
@@ -28,14 +28,14 @@ from tailpath.errors import (
     PolicyError,
     kind_of,
 )
-from tailpath.evaluation.harm import Doubtful, harms
+from tailpath.evaluation.harm import UncertainOutcome, uncertain_outcomes
+from tailpath.evaluation.lateness import LONGEST, SHORT, Lateness
 from tailpath.evaluation.product import product_of
-from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import check_alpha, check_invertible_alpha, each, takes_alpha
-from tailpath.pictures.style import own_axes
+from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, vectorised
+from tailpath.pictures.distributions import plot_band
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy
@@ -44,11 +44,6 @@ from tailpath.policies.unrolling import unroll
 
 #: How far apart the proved bounds of a CVaR may be, relatively.
 TOLERANCE = 1e-9
-#: Tables of lateness have so many levels at first, and at most.
-SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
-#: arrives, as far as doubles tell.
-CONVERGED = 1e-15
 
 
 @takes_alpha
@@ -98,66 +93,70 @@ class CostBand(Record):
 
     # ------------------------------------------------------------------ mean and CVaR
 
-    def _robust(self, nature: int, fine: int = 0) -> Robust:
-        return robust(self.product, nature, fine)
-
     @cached_property
-    def _almost_sure(self) -> tuple[bool, bool]:
-        """Whether the policy surely arrives, with the best nature and with the worst."""
+    def _natures(self) -> list[tuple[int, bool]]:
+        """The best nature and the worst, and whether the policy surely arrives with each."""
         start = self.product.inside.start_index
-        best, worst = (
-            bool(almost_sure_under_nature(self.product, nature)[0][start])
+        return [
+            (nature, bool(almost_sure_under_nature(self.product, nature)[0][start]))
             for nature in (COOPERATIVE, ADVERSARIAL)
-        )
-        return best, worst
+        ]
 
     @cached_property
     def mean_bounds(self) -> tuple[float, float]:
         """Proved: no nature makes the mean less than the first, or more than the second."""
-        return (
-            self._means(lambda bounds: bounds.lower)[0],
-            self._means(lambda bounds: bounds.upper)[1],
-        )
+        best, worst = self._means
+        return best[0], worst[2]
 
     @cached_property
     def mean(self) -> tuple[float, float]:
         """The least and the most expected cost; infinite where arriving is not sure."""
-        return self._means(lambda bounds: bounds.value)
+        best, worst = self._means
+        return best[1], worst[1]
 
-    def _means(self, side: Any) -> tuple[float, float]:
-        start = self.product.inside.start_index
-        found = [
-            float(problem.spread(side(problem.optimum.bounds))[start]) if almost_sure else math.inf
-            for almost_sure, problem in zip(
-                self._almost_sure, (self._robust(COOPERATIVE), self._robust(ADVERSARIAL))
-            )
+    @cached_property
+    def _means(self) -> list[tuple[float, float, float]]:
+        """Lower bound, value and upper bound of the mean with the best nature and the worst."""
+        start, found = self.product.inside.start_index, []
+        for nature, almost_sure in self._natures:
+            low = value = high = math.inf
+            if almost_sure:
+                problem = robust(self.product, nature)
+                bounds = problem.optimum.bounds
+                low, value, high = (
+                    float(problem.to_states(side)[start])
+                    for side in (bounds.lower, bounds.value, bounds.upper)
+                )
+            found.append((low, value, high))
+        return found
+
+    @cached_property
+    def _excess(self) -> list[RealBudgets | None]:
+        """The table of E[(Z - w)+] with the best nature and the worst; None where the mean is
+        infinite.
+        """
+        return [
+            robust(self.product, nature).excess(self.alpha) if almost_sure else None
+            for nature, almost_sure in self._natures
         ]
-        return found[0], found[1]
 
     @cached_property
-    def _excess(self) -> tuple[RealBudgets, RealBudgets]:
-        return self._robust(COOPERATIVE).excess(self.alpha), self._robust(ADVERSARIAL).excess(
-            self.alpha
-        )
-
-    @cached_property
-    def _known(self) -> dict[float, tuple[Least | None, Least | None]]:
+    def _cvars_found(self) -> dict[float, list[Least | None]]:
         return {}
 
-    def _least(self, a: float) -> tuple[Least | None, Least | None]:
+    def _cvars(self, a: float) -> list[Least | None]:
+        """CVaR with the best nature and the worst, in units; None where it is infinite."""
         if check_alpha(a) < self.alpha:
             raise OptionError(
                 f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}"
             )
-        if a not in self._known:
-            low, high = (
-                each.least(a, TOLERANCE) if almost_sure else None
-                for almost_sure, each in zip(self._almost_sure, self._excess)
-            )
-            self._known[a] = low, high
-        return self._known[a]
+        if a not in self._cvars_found:
+            self._cvars_found[a] = [
+                None if table is None else table.least(a, TOLERANCE) for table in self._excess
+            ]
+        return self._cvars_found[a]
 
-    @each
+    @vectorised
     def cvar(self, a: float) -> tuple[float, float]:
         """The least and the most CVaR: the mean of the worst `a` of all runs.
 
@@ -187,7 +186,7 @@ class CostBand(Record):
                [22., 26.]])
         """
         least, most = (
-            math.inf if found is None else found.value * self._unit for found in self._least(a)
+            math.inf if found is None else found.value * self._unit for found in self._cvars(a)
         )
         return least, most
 
@@ -211,7 +210,7 @@ class CostBand(Record):
         ModelError
             If the costs have no common unit.
         """
-        least, most = self._least(a)
+        least, most = self._cvars(a)
         return (
             math.inf if least is None else least.low * self._unit,
             math.inf if most is None else most.high * self._unit,
@@ -228,21 +227,14 @@ class CostBand(Record):
 
     # ------------------------------------------------------------------ the distribution
 
-    def _lateness(self, nature: int, units: int) -> NDArray[np.float64]:
-        """The least (cooperative) or most (adversarial) probability of a cost above t units, for t
-        = 0 .. units.
-        """
-        known: dict[int, NDArray[np.float64]] = vars(self).setdefault("_late", {})
-        if len(known.get(nature, ())) <= units:
-            side = 0 if nature == COOPERATIVE else 1
-            known[nature] = (
-                self._robust(nature, 0 if self._almost_sure[side] else units + 2)
-                .late(units + 1)
-                .values[1:, 0]
-            )
-        return known[nature]
+    @cached_property
+    def _lateness(self) -> list[Lateness]:
+        """The probability of a larger cost, with the best nature for each cost and the worst."""
+        return [
+            Lateness(self.product, nature, almost_sure) for nature, almost_sure in self._natures
+        ]
 
-    @each
+    @vectorised
     def cdf(self, x: float) -> tuple[float, float]:
         """The least and the most probability of a total cost of at most `x`.
 
@@ -282,14 +274,10 @@ class CostBand(Record):
         )
         if level >= LONGEST:
             raise LimitExceededError(f"{x:g} lies more than {LONGEST} cost units away", (0.0, 1.0))
-        units = max(SHORT, 1 << level.bit_length())
-        worst, best = (
-            1.0 - float(self._lateness(nature, units)[level])
-            for nature in (ADVERSARIAL, COOPERATIVE)
-        )
-        return worst, max(best, worst)
+        most, least = (1.0 - lateness.at(level) for lateness in self._lateness)
+        return least, max(most, least)
 
-    @each
+    @vectorised
     def var(self, a: float) -> tuple[float, float]:
         """The least and the most VaR: the least cost exceeded with probability `a` at most.
 
@@ -317,29 +305,8 @@ class CostBand(Record):
         (20.0, 60.0)
         """
         check_alpha(a)
-        return self._var(COOPERATIVE, a), self._var(ADVERSARIAL, a)
-
-    def _var(self, nature: int, a: float) -> float:
-        units, before = SHORT, 2.0
-        while units <= LONGEST:
-            late = self._lateness(nature, units)
-            enough = np.flatnonzero(late <= a * (1 + SAME_MASS) if a < 1 else late < 1)
-            if len(enough):
-                return float(enough[0]) * self._unit
-            # From anywhere nature cannot keep from arriving at all, a run of one visit to each node
-            # may arrive.
-            longest = self.product.n_states * int(self.product.inside.outcome_level.max(initial=1))
-            if (
-                not self._almost_sure[0 if nature == COOPERATIVE else 1]
-                and units > longest
-                and float(late[-1]) >= before * (1 - CONVERGED)
-            ):
-                return math.inf
-            units, before = 2 * units, float(late[-1])
-        raise LimitExceededError(
-            f"the VaR at {a:g} lies more than {LONGEST} cost units away",
-            (LONGEST * self._unit, math.inf),
-        )
+        least, most = (lateness.quantile(a) * self._unit for lateness in self._lateness)
+        return least, most
 
     # ------------------------------------------------------------------ nature
 
@@ -364,14 +331,15 @@ class CostBand(Record):
         )
 
     def _worst_probabilities(self) -> NDArray[np.float64]:
-        if not self._almost_sure[1]:
+        _, (_, almost_sure) = self._natures
+        if not almost_sure:
             raise GoalUnreachableError(
                 "some nature keeps the policy from arriving, and the mean has no bound"
             )
-        return self._robust(ADVERSARIAL).optimum.probability
+        return robust(self.product, ADVERSARIAL).optimum.probability
 
     @cached_property
-    def nature(self) -> tuple[Doubtful, ...]:
+    def nature(self) -> tuple[UncertainOutcome, ...]:
         """Which probabilities hurt most: what the worst nature for the mean makes of each outcome.
 
         A tuple by falling harm, each with `state`, `action`, `next_state`, `cost`, `low`, `high`,
@@ -383,11 +351,11 @@ class CostBand(Record):
         visits of the worst chain: over all outcomes of a choice it adds up to how much its
         intervals raise the mean, at the values of the worst nature.
         """
-        return harms(
+        return uncertain_outcomes(
             self.model,
             self.product,
             self.outcome,
-            self._robust(ADVERSARIAL),
+            robust(self.product, ADVERSARIAL),
             self._worst_probabilities(),
         )
 
@@ -406,45 +374,11 @@ class CostBand(Record):
         matplotlib Axes
             The axes.
         """
-        ax = own_axes(ax)
         top = self.var(self.alpha)[1]
         last = top if math.isfinite(top) else SHORT * self._unit
         costs = np.arange(0.0, last * 1.1 + self._unit, self._unit)
         band = np.array([self.cdf(float(x)) for x in costs])
-        ax.fill_between(
-            costs,
-            band[:, 0],
-            band[:, 1],
-            step="post",
-            color="0.8",
-            label="all that intervals allow",
-        )
-        ax.step(
-            costs,
-            band[:, 0],
-            where="post",
-            color="black",
-            linewidth=1.2,
-            label="worst nature at each cost",
-        )
-        ax.step(
-            costs,
-            band[:, 1],
-            where="post",
-            color="black",
-            linewidth=0.8,
-            linestyle=":",
-            label="best nature at each cost",
-        )
-        for value in self.cvar(self.alpha):
-            if math.isfinite(value):
-                ax.axvline(value, color="0.4", linewidth=0.8, linestyle="--")
-        ax.set(
-            xlabel=f"total cost (dashed: CVaR at {self.alpha:g}, least and most)",
-            ylabel="probability of at most that",
-        )
-        ax.legend(frameon=False, loc="lower right")
-        return ax
+        return plot_band(costs, band, self.cvar(self.alpha), self.alpha, ax)
 
     def __repr__(self) -> str:
         low, high = self.cvar(self.alpha)

@@ -3,8 +3,8 @@
 At accumulated level g the budget left is w - g, so the pair (state, g) already determines the
 action: the search runs over the model's own states, level by level, and each state picks its choice
 by the level. From g = w on the policy is risk-neutral and Markov, so V_mean of its Markov part
-completes every open node, and what is in a trap of it never arrives. The search therefore goes on
-to g = w at least.
+completes every open node, and what is in a dead end of it never arrives. The search therefore goes
+on to g = w at least.
 
 This needs the model's own cost levels as the policy's memory, and no cycle of zero-cost steps.
 Otherwise the policy is unrolled like any other.
@@ -79,7 +79,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     inner = states & ~ssp.is_goal
     lattice = _lay_out(ssp, policy, (inner, choices, cannot_arrive), ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
-    end = search.run()
+    stop_reason = search.run()
     if search.state["no_action"] >= 0:
         raise no_action(ssp, int(lattice.node[search.state["no_action"]]))
     found = search.result(ssp.probability_error)
@@ -94,10 +94,10 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         cost_to_go = Bounds(
             cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
         )
-    totals = _moments_if_missed(ssp, risk_neutral, found, lattice, spent)
-    if totals is None:
-        totals = _totals(ssp, risk_neutral, found, cost_to_go)
-    return summarise(request, found, cost_to_go, totals, end)
+    moments = _moments_if_missed(ssp, risk_neutral, found, lattice, spent)
+    if moments is None:
+        moments = _moments(ssp, risk_neutral, found, cost_to_go)
+    return summarise(request, found, cost_to_go, moments, stop_reason)
 
 
 def zero_cost_order(
@@ -116,12 +116,12 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArr
     """What a policy can do from the start on, whatever its budget: the states it gets to, goals
     included, and the choices it may take there.
     """
-    may = np.zeros(ssp.n_choices + 1, dtype=np.bool_)
-    may[policy.risk_neutral] = True
-    may[policy.choice[policy.from_budget <= policy.budget]] = True
-    may = may[:-1]  # -1 is no choice
-    states = ssp.by_state.only(may[ssp.outcome_choice]).reachable(ssp.start_index)
-    return states, may & states[ssp.choice_state]
+    taken = np.zeros(ssp.n_choices + 1, dtype=np.bool_)
+    taken[policy.risk_neutral] = True
+    taken[policy.choice[policy.from_budget <= policy.budget]] = True
+    taken = taken[:-1]  # -1 is no choice
+    states = ssp.by_state.only(taken[ssp.outcome_choice]).reachable(ssp.start_index)
+    return states, taken & states[ssp.choice_state]
 
 
 def _lay_out(
@@ -132,7 +132,7 @@ def _lay_out(
     risk_neutral: CostChain,
 ) -> Lattice:
     """Every state inside is a node, and a row is a choice; where the risk-neutral policy never
-    arrives, what is left with no budget is lost.
+    arrives, what is left with no budget is in a dead end.
     """
     (inner, choices, cannot_arrive), (rank, depth) = used, ordered
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
@@ -141,8 +141,8 @@ def _lay_out(
     n = len(order)
     position = np.full(ssp.n_states, n, dtype=np.int64)
     position[order] = np.arange(n)
-    trap = np.zeros(ssp.n_states, dtype=np.bool_)
-    trap[risk_neutral.state[~risk_neutral.arrives]] = True
+    dead_end = np.zeros(ssp.n_states, dtype=np.bool_)
+    dead_end[risk_neutral.state[~risk_neutral.arrives]] = True
     choice = np.flatnonzero(choices)
     outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_level, ssp.outcome_probability
     return Lattice(
@@ -150,7 +150,7 @@ def _lay_out(
         np.append(order, ssp.n_states),
         int(position[ssp.start_index]),
         depth,
-        _steps(policy, choice, order, trap[order], cannot_arrive[order]),
+        _steps(policy, choice, order, dead_end[order], cannot_arrive[order]),
         policy.budget,
         lost_row=not risk_neutral.all_arrive,
     )
@@ -160,22 +160,22 @@ def _steps(
     policy: BudgetPolicy,
     choice: NDArray[np.int64],
     order: NDArray[np.int64],
-    trap: NDArray[np.bool_],
+    dead_end: NDArray[np.bool_],
     cannot_arrive: NDArray[np.bool_],
 ) -> RowSteps:
     """The steps of these states, in this order, as rows of these choices: first the risk-neutral
     one.
 
-    In a trap the row after the last, which leads nowhere, comes before it, for a budget that is
-    spent; where it is hopeless already, for every budget.
+    In a dead end the row after the last, which leads nowhere, comes before it, for a budget that is
+    spent; where no choice leads to a goal any more, for every budget.
     """
     row = np.full(policy.ssp.n_choices + 1, -1, dtype=np.int64)  # -1 is no choice
     row[choice] = np.arange(len(choice))
     member, first = members_of(policy.first, order)
-    start = offsets_from_lengths(np.diff(first) + 1 + trap)
+    start = offsets_from_lengths(np.diff(first) + 1 + dead_end)
     from_budget, rows = np.full(start[-1], ALWAYS), np.full(start[-1], len(choice))
-    risk_neutral = start[:-1] + trap
-    from_budget[risk_neutral[trap]] = 1
+    risk_neutral = start[:-1] + dead_end
+    from_budget[risk_neutral[dead_end]] = 1
     rows[risk_neutral] = row[policy.risk_neutral[order]]
     own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
     from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
@@ -191,12 +191,12 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
     """
     nowhere = np.append(np.where(ssp.is_goal, 0.0, np.inf), 0.0)
 
-    def spread(values: FloatArray) -> FloatArray:
+    def scatter(values: FloatArray) -> FloatArray:
         by_state = nowhere.copy()
         by_state[risk_neutral.state] = values
         return by_state
 
-    return found.each(spread)
+    return found.each(scatter)
 
 
 def _with_worst_cost_to_go(
@@ -218,21 +218,19 @@ def _with_worst_cost_to_go(
     )
 
 
-def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Moments:
+def _moments(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Moments:
     """Mean and deviation from the head and the open nodes, where all of them arrive: sums of
     non-negative terms.
     """
-    opened = found.open
-    slack = (
-        found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
-    )
+    node, overshoot, mass = found.open
+    slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * UNIT
     mean = found.mean(cost_to_go.value)
     variance_to_go = np.zeros(ssp.n_states + 1)
     variance_to_go[risk_neutral.state] = node_variance(risk_neutral)
-    whole = found.last + opened.overshoot + cost_to_go.value[opened.node]
-    squared = (whole - mean) ** 2 + variance_to_go[opened.node]
+    total = found.last + overshoot + cost_to_go.value[node]
+    squared = (total - mean) ** 2 + variance_to_go[node]
     variance = np.sum(found.probabilities * (found.costs - mean) ** 2)
-    variance += np.sum(opened.mass * squared)
+    variance += np.sum(mass * squared)
     more = truncation_bound(found.truncated, found.last + found.truncated.overshoot)
     low = found.mean(cost_to_go.lower) * (1 - slack)
     high = found.mean(cost_to_go.upper) * (1 + slack) + more
@@ -265,11 +263,13 @@ def _moments_if_missed(
         + truncation_bound(found.truncated, 1.0)
         + len(mass) * 1e-320,  # products that fall below what floats hold with all digits
     )
-    stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
+    stuck = _dead_end_label(ssp, risk_neutral, found.open.node[missed > 0], lattice)
     return Moments((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
 
 
-def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice) -> str:
+def _dead_end_label(
+    ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice
+) -> str:
     """A state that the policy gets to and where the goal is out of reach once the budget is spent:
     one that was entered, or ahead of those open.
     """

@@ -14,7 +14,8 @@ from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Moments, Request, summarise
-from tailpath.evaluation.queue import ChainGraph, QueueSearch
+from tailpath.evaluation.queue import QueueSearch
+from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
@@ -32,18 +33,18 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
             " discounted costs never end"
         )
     search = QueueSearch(ChainGraph(chain, request.heuristic, gamma), request)
-    end = search.run()
+    stop_reason = search.run()
     total = _discounted_total(chain, chain.cost, gamma).each(lambda v: np.append(v, 0.0))
     remaining = search.remaining()
-    weight = np.array([gamma**node.stage for node in remaining], dtype=np.float64)
-    node = np.array([node.x for node in remaining], dtype=np.int64)
+    weight = np.array([gamma**entry.stage for entry in remaining], dtype=np.float64)
+    node = np.array([entry.node for entry in remaining], dtype=np.int64)
     mean = total.each(lambda v: v[chain.start])
-    totals = Moments(
+    moments = Moments(
         (float(mean.value), float(mean.lower), float(mean.upper)),
         _deviation(chain, total.value, gamma),
     )
     found = search.result(request.ssp.probability_error, numbered=False)
-    return summarise(request, found, total.each(lambda v: weight * v[node]), totals, end)
+    return summarise(request, found, total.each(lambda v: weight * v[node]), moments, stop_reason)
 
 
 def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:

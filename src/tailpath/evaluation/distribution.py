@@ -37,11 +37,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, TailpathError
+from tailpath.evaluation.expected_loss import (
+    is_linear_beyond,
+    loss_bounds_by_lines,
+    loss_of_head_and_tail,
+)
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import alpha_from, each, takes_alpha
+from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -118,13 +123,9 @@ class CostDistribution(Record):
     whose minimum is attained at w = VaR. At alpha = 1 they are the least possible cost and the
     mean; towards 0 both become the worst cost.
 
-    The head and two numbers of the rest, its mass and its excess, are all that is known, and from
-    them every larger alpha follows with non-negative sums only:
-
-        P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}
-        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k)
-
-    so that the result keeps its relative accuracy down to alpha = 1e-12 and below.
+    Only the head and two numbers of the rest, its mass and its excess, are known. Every larger
+    alpha follows from them with non-negative sums only, so that the result keeps its relative
+    accuracy down to alpha = 1e-12 and below.
 
     Examples
     --------
@@ -192,7 +193,7 @@ class CostDistribution(Record):
         inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
         return a, int(np.argmax(inside)) if inside.any() else -1
 
-    @each
+    @vectorised
     def var(self, alpha: float) -> float:
         """Value at risk: the least cost that is exceeded with probability `alpha` at most.
 
@@ -219,7 +220,7 @@ class CostDistribution(Record):
         _, position = self._var_index(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
-    @each
+    @vectorised
     def cvar(self, alpha: float) -> float:
         """Conditional value at risk: the mean of the worst `alpha` of all outcomes.
 
@@ -251,7 +252,7 @@ class CostDistribution(Record):
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
-    @each
+    @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
         """Proved bounds on `cvar(alpha)` of the model's numbers, or on any measure of risk.
 
@@ -308,7 +309,7 @@ class CostDistribution(Record):
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
         """E[h(Z)] of a loss h of the total cost, with proved bounds.
 
-        Behind its last point h is linear, so mass and excess of the tail say all, once the head
+        Beyond its last point h is linear, so mass and excess of the tail say all, once the head
         reaches that far.
 
         Parameters
@@ -332,65 +333,12 @@ class CostDistribution(Record):
         >>> costs.expected_loss(tp.Shortfall(30).curve)[0]
         3.0
         """
-        last = self._last
-        if not self._reaches(loss):
-            raise OptionError(
-                f"the distribution is known up to cost {last:g}; call evaluate with an alpha below"
-                f" {self.alpha:g}"
-            )
-        if self.unreached > 0 and loss.slope > 0:
-            return math.inf, math.inf, math.inf
-        head, error_bound = self._head_loss(loss)
-        behind, steep = loss.end, 0.0
-        if not self._settled and self.tail_mass > 0:
-            behind, steep = loss.after[-1] + loss.slope * (last - loss.last), loss.slope
-            error_bound += (
-                self.tail_mass
-                * steep
-                * ((self.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
-            )
-        tail = self.tail_mass * behind if self.tail_mass > 0 else 0.0
-        size = self.tail_mass * abs(loss.after[-1])
-        if steep > 0:  # where nothing arrives there is no last cost
-            size += self.tail_mass * steep * abs(last - loss.last)
-        error_bound += (self.relative_error + 20 * UNIT) * size + self.dropped * loss.largest
-        low, high = (
-            (loss.slope * excess for excess in self.tail_excess_bounds)
-            if loss.slope > 0
-            else (0.0, 0.0)
-        )
-        middle = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
-        error_bound += 8 * UNIT * (abs(head) + abs(tail) + high)
-        return (
-            head + tail + middle,
-            head + tail + low - error_bound,
-            head + tail + high + error_bound,
-        )
-
-    def _head_loss(self, loss: Any) -> tuple[float, float]:
-        """The part of E[h(Z)] that the head has, and what that may be off by: masses, sums, values
-        of h, and costs.
-        """
-        parts = self.probabilities * loss.values(self.costs)
-        error_bound = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(
-            np.sum(np.abs(parts))
-        )
-        steep, jump = loss.moves(
-            self.costs * (1 - self.cost_error), self.costs * (1 + self.cost_error)
-        )
-        # Sums of whole costs decide exactly which side of a jump they are on; those of discounted
-        # ones do not.
-        off = (
-            loss.off(self.costs)
-            + self.cost_error * steep * self.costs
-            + (jump if self.gamma < 1 else 0.0)
-        )
-        return float(np.sum(parts)), error_bound + float(np.sum(self.probabilities * off)) * (
-            1 + 1e-9
-        )
+        if not is_linear_beyond(self, loss):
+            raise self._beyond_head()
+        return loss_of_head_and_tail(self, loss)
 
     def loss_bounds(self, loss: Any) -> tuple[float, float]:
-        """Proved bounds on E[h(Z)], also where h bends behind the head.
+        """Proved bounds on E[h(Z)], also where h bends beyond the head.
 
         Parameters
         ----------
@@ -404,85 +352,31 @@ class CostDistribution(Record):
 
         Notes
         -----
-        Behind the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
+        Beyond the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
         excess, and one above h an upper bound. Flat lines, those of the last slope and those
         through x and another point of h are tried: a deadline gives Markov's inequality.
         """
-        if self._reaches(loss):
-            return self.expected_loss(loss)[1:]
-        if self.unreached > 0 and loss.slope > 0:
-            return math.inf, math.inf
-        x = max(self._last, 0.0)
-        breakpoints, at, after = loss.points_behind(x, include=self._last < 0)
-        error_bound = self.relative_error + 20 * UNIT
-        lost = (
-            max(self.tail_mass - self.open_mass - self.dropped, 0.0) if self.unreached > 0 else 0.0
-        )
-        opened = (
-            self.open_mass * (1 - error_bound),
-            self.open_mass * (1 + error_bound) + self.dropped,
-        )
-        never = (
-            max(lost * (1 - error_bound) - 4 * UNIT * self.tail_mass, 0.0),
-            lost * (1 + error_bound) + 4 * UNIT * self.tail_mass,
-        )
-        lower, upper = np.minimum(at, after), np.maximum(at, after)
-        # What never arrives is worth the end, and nothing is known of when the rest arrives.
-        ends = (
-            (_least(loss.end, never), -_least(-loss.end, never))
-            if self.unreached > 0
-            else (0.0, 0.0)
-        )
-        lows = [_least(float(lower.min()), opened) + ends[0]]
-        highs = [-_least(-float(upper.max()), opened) + ends[1]]
-        slopes = {0.0}
-        if self.unreached == 0 and math.isfinite(self.tail_excess_bounds[1]):
-            slopes |= {
-                loss.slope,
-                *np.concatenate(
-                    [(values[1:] - values[0]) / (breakpoints[1:] - x) for values in (lower, upper)]
-                ).tolist(),
-            }
-        for c in slopes - {0.0}:
-            # Of the line, and of where the head ends.
-            off = opened[1] * (
-                8 * UNIT * (loss.largest + abs(c) * float(breakpoints.max()))
-                + abs(c) * (self.cost_error + 4 * UNIT) * x
-            )
-            if c <= loss.slope:
-                lows.append(
-                    _least(float(np.min(lower - c * (breakpoints - x))), opened)
-                    + _least(c, self.tail_excess_bounds)
-                    - off
-                )
-            if c >= loss.slope:
-                highs.append(
-                    off
-                    - _least(-float(np.max(upper - c * (breakpoints - x))), opened)
-                    - _least(-c, self.tail_excess_bounds)
-                )
-        if loss.slope > 0:  # no flat line stays above
-            del highs[0]
-        head, slack = self._head_loss(loss)
-        low, high = head + max(lows), head + min(highs, default=math.inf)
-        slack += self.dropped * loss.largest
-        return low - slack - 16 * UNIT * (abs(head) + abs(low)), high + slack + 16 * UNIT * (
-            abs(head) + abs(high)
-        )
+        if is_linear_beyond(self, loss):
+            return loss_of_head_and_tail(self, loss)[1:]
+        return loss_bounds_by_lines(self, loss)
 
     @property
-    def _last(self) -> float:
+    def _last_cost(self) -> float:
         """The last cost of the head; below every cost if there is none."""
         return float(self.costs[-1]) if self.costs.size else -math.inf
 
     @property
-    def _settled(self) -> bool:
+    def _only_missed_left(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
-    def _reaches(self, loss: Any) -> bool:
-        """Whether the head reaches to where the loss is linear."""
-        return self.tail_mass == 0 or self._settled or loss.last <= self._last
+    def _beyond_head(self) -> OptionError:
+        """What to raise where more is asked for than the head knows."""
+        last = f"{self._last_cost:g}" if self.costs.size else "nothing"
+        return OptionError(
+            f"the distribution is known up to cost {last}; call evaluate with an alpha below"
+            f" {self.alpha:g}"
+        )
 
     # ------------------------------------------------------------------ the rest
 
@@ -520,13 +414,9 @@ class CostDistribution(Record):
         array([0. , 0.9, 1. ])
         """
         points = np.asarray(x, dtype=np.float64)
-        beyond = np.any(points > self.costs[-1]) if self.costs.size else True
-        if beyond and self.tail_mass > 0 and not self._settled:
-            last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
-            raise OptionError(
-                f"the distribution is known up to cost {last}; call evaluate with an alpha below"
-                f" {self.alpha:g}"
-            )
+        known = self.tail_mass == 0 or self._only_missed_left
+        if not known and np.any(points > self._last_cost):
+            raise self._beyond_head()
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result
@@ -577,14 +467,14 @@ class CostDistribution(Record):
         return check_distribution(self, self.ssp, self.policy)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = super().__getstate__()
+        state = super().__getstate__()
         if (
             any(callable(part) for part in vars(self.policy).values())
             if hasattr(self.policy, "__dict__")
             else self.policy is not None
         ):
-            kept["policy"], kept["deviation"] = None, self.std
-        return kept
+            state["policy"], state["deviation"] = None, self.std
+        return state
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.
@@ -604,10 +494,10 @@ class CostDistribution(Record):
         asked = self.alpha if alpha is None else alpha
         self.var(asked)  # refuses what was not evaluated
         return plot_distribution(
-            self._beyond(asked / IN_TAIL) if self.alpha > asked / SHOWN else self, asked, ax
+            self._known_to(asked / IN_TAIL) if self.alpha > asked / SHOWN else self, asked, ax
         )
 
-    def _beyond(self, alpha: float) -> CostDistribution:
+    def _known_to(self, alpha: float) -> CostDistribution:
         """The same distribution known as far as a smaller alpha needs it, for pictures of the tail;
         itself where that is not to be had.
         """
@@ -628,10 +518,7 @@ class CostDistribution(Record):
             return self
 
     def _repr_html_(self) -> str:
-        alphas = sorted(
-            {a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True
-        )
-        rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
+        rows = [(a, self.var(a), self.cvar(a)) for a in usual_alphas(self.alpha)]
         facts = [("mean", self.mean), ("never arrives", self.unreached)]
         return card(
             "Distribution of the total cost",
@@ -644,10 +531,3 @@ class CostDistribution(Record):
             f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR"
             f" {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"
         )
-
-
-def _least(factor: float, between: tuple[float, float]) -> float:
-    """The least of factor times a number between two, none of them negative; 0 times
-    whatever is 0.
-    """
-    return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

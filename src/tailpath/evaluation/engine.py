@@ -154,8 +154,8 @@ class OpenMass(NamedTuple):
     overshoot: FloatArray
     mass: FloatArray
 
-    def selected(self, some: Any) -> OpenMass:
-        return OpenMass(self.node[some], self.overshoot[some], self.mass[some])
+    def selected(self, mask: Any) -> OpenMass:
+        return OpenMass(self.node[mask], self.overshoot[mask], self.mass[mask])
 
     def joined(self, other: OpenMass) -> OpenMass:
         return (
@@ -195,21 +195,20 @@ class SearchResult:
 
     def mean(self, cost_to_go: FloatArray) -> float:
         """The mean cost, if what is open has so much to pay; by node."""
-        opened = self.open
-        return float(
-            np.sum(self.probabilities * self.costs)
-            + np.sum(opened.mass * (self.last + opened.overshoot + cost_to_go[opened.node]))
-        )
+        node, overshoot, mass = self.open
+        total = self.last + overshoot + cost_to_go[node]
+        return float(np.sum(self.probabilities * self.costs) + np.sum(mass * total))
 
 
-def unscaled(opened: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
+def unscaled(open_nodes: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
     """What is open as it is, not in units of 2^-SCALE; what would lose digits so is truncated,
     too.
     """
-    if opened.mass.min(initial=np.inf) < SMALL:
-        small = opened.mass < SMALL
-        truncated, opened = truncated.joined(opened.selected(small)), opened.selected(~small)
-    return OpenMass(opened.node, opened.overshoot, opened.mass * 2.0**-SCALE), truncated
+    if open_nodes.mass.min(initial=np.inf) < SMALL:
+        small = open_nodes.mass < SMALL
+        truncated = truncated.joined(open_nodes.selected(small))
+        open_nodes = open_nodes.selected(~small)
+    return open_nodes._replace(mass=open_nodes.mass * 2.0**-SCALE), truncated
 
 
 def nothing_found() -> SearchResult:
@@ -241,7 +240,11 @@ class Moments(NamedTuple):
 
 
 def summarise(
-    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Moments, end: StopReason
+    request: Request,
+    found: SearchResult,
+    cost_to_go: Bounds,
+    moments: Moments,
+    stop_reason: StopReason,
 ) -> CostDistribution:
     """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum
     of non-negative terms over them.
@@ -255,7 +258,7 @@ def summarise(
     # overshoot + V may cancel: charge the rounding of its parts. Products of the smallest masses
     # may fall below what floats hold with all digits.
     parts = parts * 4 * UNIT + mass * found.overshoot_error + len(found.open.mass) * 2e-323
-    if totals.unreached == 0:
+    if moments.unreached == 0:
         low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
     more = dropped = 0.0
     if found.truncated.mass.size:
@@ -269,35 +272,35 @@ def summarise(
         probabilities=found.probabilities,
         tail_mass=mass + found.dead_end_mass + dropped,
         open_mass=mass,
-        tail_excess=value + more if totals.unreached == 0 else float("inf"),
+        tail_excess=value + more if moments.unreached == 0 else float("inf"),
         tail_excess_bounds=(
             max(low * (1 - error_bound) - parts, 0.0),
             high * (1 + error_bound) + parts * (1 + error_bound) + more,
         ),
         alpha=request.alpha,
-        mean=totals.mean[0],
-        mean_bounds=totals.mean[1:],
-        deviation=totals.deviation,
-        unreached=totals.unreached,
+        mean=moments.mean[0],
+        mean_bounds=moments.mean[1:],
+        deviation=moments.deviation,
+        unreached=moments.unreached,
         relative_error=found.relative_error,
         cost_error=found.cost_error,
         dropped=dropped,
         expanded=found.expanded,
         engine=request.engine,
         reason=request.reason,
-        stuck=totals.stuck,
+        stuck=moments.stuck,
         gamma=request.gamma,
         ssp=request.ssp,
         policy=request.policy,
-        unreached_bounds=totals.unreached_bounds,
+        unreached_bounds=moments.unreached_bounds,
     )
-    if end is StopReason.FINISHED and not request.monitor.stop:
+    if stop_reason is StopReason.FINISHED and not request.monitor.stop:
         return result
-    raise _stopped_early(result, end, request)
+    raise _stopped_early(result, stop_reason, request)
 
 
 def _stopped_early(
-    result: CostDistribution, end: StopReason, request: Request
+    result: CostDistribution, stop_reason: StopReason, request: Request
 ) -> EvaluationInterrupted | LimitExceededError:
     low, high = shifted_bounds(partial_bounds(result, request.alpha), request.shift)
     known = (
@@ -308,7 +311,7 @@ def _stopped_early(
         return EvaluationInterrupted(f"interrupted {known}", (low, high))
     what = (
         f"limit of {request.limit} nodes"
-        if end is StopReason.NODES
+        if stop_reason is StopReason.NODES
         else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
     )
     return LimitExceededError(f"the {what} is reached {known}", (low, high))

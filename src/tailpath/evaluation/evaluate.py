@@ -42,8 +42,9 @@ from tailpath.evaluation.engine import (
 from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
-from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
-from tailpath.evaluation.queue import ChainGraph, QueueSearch
+from tailpath.evaluation.mixture import LEAST_TAIL, finer_tail, mixed_distribution
+from tailpath.evaluation.queue import QueueSearch
+from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
@@ -228,8 +229,7 @@ def evaluate_for(
             or alpha <= LEAST_TAIL
         ):
             return found
-        # Two steps of the same factor: from a mass of 0.1 to 0.01, then to 0.0001 and so on.
-        alpha = max(min(alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL)
+        alpha = finer_tail(min(alpha, found.tail_mass))
 
 
 def evaluate_request(request: Request) -> CostDistribution:
@@ -284,8 +284,8 @@ def evaluate_request(request: Request) -> CostDistribution:
     if chain.has_zero_cost_edges:
         searched, solved = without_zero_cost_cycles(chain)
         cycle_error += solved
-    result, end = _search(searched, cycle_error, request)
-    return summarise(request, result, chain.expected_cost, _totals(chain, request), end)
+    result, stop_reason = _search(searched, cycle_error, request)
+    return summarise(request, result, chain.expected_cost, _moments(chain, request), stop_reason)
 
 
 def _engine(
@@ -327,11 +327,11 @@ def _search(
         if lattice is None:
             return nothing_found(), StopReason.FINISHED
         search = LatticeSearch(lattice, request)
-    end = search.run()
-    return search.result(cycle_error), end
+    stop_reason = search.run()
+    return search.result(cycle_error), stop_reason
 
 
-def _totals(chain: CostChain, request: Request) -> Moments:
+def _moments(chain: CostChain, request: Request) -> Moments:
     """What the chain itself tells of the whole."""
     mean, start = chain.expected_cost, chain.start
     if start == chain.n:

@@ -15,7 +15,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import Name
 
 
-class Doubtful(NamedTuple):
+class UncertainOutcome(NamedTuple):
     """An outcome whose probability hurts: what the worst nature for the mean makes of it, and how
     much of the mean that is, in all visits.
     """
@@ -30,15 +30,15 @@ class Doubtful(NamedTuple):
     harm: float
 
 
-def harms(
+def uncertain_outcomes(
     model: IntervalSSP,
     product: IntervalSSP,
-    behind: NDArray[np.int64],
+    model_outcome: NDArray[np.int64],
     problem: Robust,
     worst: NDArray[np.float64],
-) -> tuple[Doubtful, ...]:
-    """By falling harm, from a product with a policy, the outcome of the model `behind` each of its
-    own, and nature's probabilities there.
+) -> tuple[UncertainOutcome, ...]:
+    """By falling harm, from the product with a policy, the outcome of the model that each of its
+    own stands for (-1: none), and nature's probabilities `worst` there.
     """
     inside, p = product.inside, worst
     value = problem.optimum.bounds.value
@@ -51,13 +51,13 @@ def harms(
     harm = visits[source] * (p - inside.outcome_probability) * game.worth(value)
     ssp = model.inside
     total, weight, mass = (np.zeros(model.n_outcomes) for _ in range(3))
-    real = behind >= 0
-    np.add.at(total, behind[real], harm[real])
-    np.add.at(weight, behind[real], (visits[source] * p)[real])
-    np.add.at(mass, behind[real], visits[source][real])
+    real = model_outcome >= 0
+    np.add.at(total, model_outcome[real], harm[real])
+    np.add.at(weight, model_outcome[real], (visits[source] * p)[real])
+    np.add.at(mass, model_outcome[real], visits[source][real])
     open_ = np.flatnonzero((mass > 0) & (model.rest > 0)[ssp.outcome_choice])
     return tuple(
-        Doubtful(
+        UncertainOutcome(
             ssp.states[int(ssp.choice_state[ssp.outcome_choice[o]])],
             ssp.choice_name(int(ssp.outcome_choice[o])),
             ssp.states[int(ssp.outcome_target[o])],

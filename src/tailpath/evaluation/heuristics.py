@@ -55,14 +55,14 @@ def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
     """The heuristic at every node of a chain and at the goal; refuses it where it is not
     consistent.
     """
-    height = np.append(heuristic[chain.state[: chain.n]], 0.0)
-    over = height[chain.source] - (chain.cost + height[chain.target])
+    value = np.append(heuristic[chain.state[: chain.n]], 0.0)
+    over = value[chain.source] - (chain.cost + value[chain.target])
     unit = 1.0 if chain.unit is None else float(chain.unit)
-    for transition in first_of(over > ROUNDING * np.maximum(unit, height[chain.source])):
+    for transition in first_of(over > ROUNDING * np.maximum(unit, value[chain.source])):
         source, target = int(chain.source[transition]), int(chain.target[transition])
         to = "the goal" if target >= chain.n else chain.label(target)
         raise OptionError(
-            f"the heuristic is not consistent: {height[source]:g} at {chain.label(source)} exceeds"
-            f" the cost {chain.cost[transition]:g} of a step to {to} plus {height[target]:g} there"
+            f"the heuristic is not consistent: {value[source]:g} at {chain.label(source)} exceeds"
+            f" the cost {chain.cost[transition]:g} of a step to {to} plus {value[target]:g} there"
         )
-    return height
+    return value

@@ -13,11 +13,18 @@ import numpy as np
 
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request
+from tailpath.evaluation.expected_loss import Bracket
 from tailpath.kernels.rounding import UNIT
 
-Bracket = tuple[float, float]
 #: A tail this small is never cut finer.
 LEAST_TAIL = 1e-250
+
+
+def finer_tail(mass: float) -> float:
+    """The tail mass to evaluate with next where one does not lead far enough: from 0.1 to 1e-3,
+    then to 1e-7 and so on.
+    """
+    return max(mass**2 / 10, LEAST_TAIL)
 
 
 def mixed_distribution(
@@ -34,7 +41,7 @@ def mixed_distribution(
             and finer > LEAST_TAIL
             and (not costs.costs.size or costs.costs[-1] < last)
         ):
-            finer = max(finer**2 / 10, LEAST_TAIL)
+            finer = finer_tail(finer)
             costs = evaluate(i, finer)
         members[i] = costs
     share = np.array(weights)
@@ -54,9 +61,11 @@ def mixed_distribution(
         return_inverse=True,
     )
     parts = [w * costs.probabilities[head] for w, costs, head in zip(weights, members, inside)]
-    masses, opened, excesses, excess_bounds = zip(*(_beyond(costs, last) for costs in members))
+    masses, open_masses, excesses, excess_bounds = zip(
+        *(_tail_beyond(costs, last) for costs in members)
+    )
     mean = mixed(costs.mean for costs in members)
-    spread = mixed(
+    variance = mixed(
         costs.std**2 + (costs.mean - mean) ** 2 if np.isfinite(costs.mean) else np.inf
         for costs in members
     )
@@ -64,13 +73,13 @@ def mixed_distribution(
         costs=values,
         probabilities=np.bincount(position, weights=np.concatenate(parts)).astype(np.float64),
         tail_mass=mixed(masses),
-        open_mass=mixed(opened),
+        open_mass=mixed(open_masses),
         tail_excess=mixed(excesses),
         tail_excess_bounds=mixed_bounds(excess_bounds),
         alpha=alpha,
         mean=mean,
         mean_bounds=mixed_bounds(costs.mean_bounds for costs in members),
-        deviation=float(np.sqrt(spread)),
+        deviation=float(np.sqrt(variance)),
         unreached=mixed(costs.unreached for costs in members),
         relative_error=max(costs.relative_error for costs in members) + len(members) * 2.0**-52,
         cost_error=max(costs.cost_error for costs in members),
@@ -86,30 +95,30 @@ def mixed_distribution(
     )
 
 
-def _beyond(costs: CostDistribution, last: float) -> tuple[float, float, float, Bracket]:
+def _tail_beyond(costs: CostDistribution, last: float) -> tuple[float, float, float, Bracket]:
     """P(Z > last), what of it may arrive, E[(Z - last)+] and its bounds, of a member whose head
     reaches that far or has nothing beyond it.
     """
     after = int(np.searchsorted(costs.costs, last, side="right"))
-    behind, masses = costs.costs[after:], costs.probabilities[after:]
+    beyond, masses = costs.costs[after:], costs.probabilities[after:]
     mass = float(np.sum(masses))
     if costs.unreached > 0:
         return mass + costs.tail_mass, mass + costs.open_mass, np.inf, (np.inf, np.inf)
-    end = float(costs.costs[-1]) if costs.costs.size else last
-    head = float(np.sum(masses * (behind - last))) + max(end - last, 0.0) * costs.tail_mass
+    head_end = float(costs.costs[-1]) if costs.costs.size else last
+    head = float(np.sum(masses * (beyond - last))) + max(head_end - last, 0.0) * costs.tail_mass
     # What the masses are off by, and the costs, whose differences cancel; what was dropped may
     # never have got there.
-    error_bound = (costs.relative_error + (len(behind) + 8) * UNIT) * head
+    error_bound = (costs.relative_error + (len(beyond) + 8) * UNIT) * head
     error_bound += (costs.cost_error + UNIT) * (
-        float(np.sum(masses * (behind + last))) + (end + last) * costs.tail_mass
+        float(np.sum(masses * (beyond + last))) + (head_end + last) * costs.tail_mass
     )
     low, high = costs.tail_excess_bounds
     low = max(
         head
         - error_bound
-        - max(end - last, 0.0) * costs.dropped
+        - max(head_end - last, 0.0) * costs.dropped
         + low
-        - max(last - end, 0.0) * costs.tail_mass * 2,
+        - max(last - head_end, 0.0) * costs.tail_mass * 2,
         0.0,
     )
     return (

@@ -1,22 +1,14 @@
 """ForPECVaR as published (Algorithm 1), in plain Python: the engine for any costs, any discount and
 any policy, and the reference for the other one.
 
-Nodes (x, cost) leave a priority queue in the order (cost + V_min(x), cost). A goal adds its
-probability to the head; any other node sends its probability on to its successors, where equal (x,
-cost) are grouped. The loop stops when P(Z > X) <= alpha. With gamma < 1 the stage t belongs to the
+Pairs (node, cost) leave a priority queue in the order (cost + V_min(node), cost). A goal adds its
+probability to the head; any other pair sends its probability on to its successors, where equal ones
+are grouped. The loop stops when P(Z > X) <= alpha. With gamma < 1 the stage t belongs to the
 key, since equal costs at different stages have different futures.
 
 The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all digits for small
 alpha. Here the open nodes are handed over instead, and the tail is summed over them. For the same
 reason P(Z > X) is the sum of the open probabilities, taken anew whenever it matters.
-
-A graph hands out integer costs and knows nothing of the search. Costs without a common unit that is
-worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
-all sums are exact, and so is what they decide. With a discount costs are floats.
-
-    ChainGraph  a finite chain
-    LazyGraph   pairs (state, memory) of a policy whose memory need not end, such as a history;
-                expanded as they are met
 """
 
 from __future__ import annotations
@@ -24,16 +16,14 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tailpath.evaluation.engine import (
     SCALE,
-    Heuristic,
     OpenMass,
     Request,
     SearchResult,
@@ -42,118 +32,19 @@ from tailpath.evaluation.engine import (
     truncation_threshold,
     unscaled,
 )
-from tailpath.evaluation.heuristics import ROUNDING, check_consistent
-from tailpath.graph import IntArray, Transitions
+from tailpath.evaluation.search_graphs import SearchGraph
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
-from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, integer_costs
-from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.chain import CostChain
-from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
-
-GOAL = "goal"
-
-
-class SearchGraph:
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost
-    to go, the heuristic. Costs count in units, or are floats where `unit` is None.
-
-    `edges` are the transitions whose cheapest way outside is V_min; with a discount that is no
-    lower bound, and 0 is. Dead ends stay infinite under any heuristic: what enters them need not be
-    followed.
-    """
-
-    start: Any
-    goal: Any
-    least_probability: float
-    remembers_all = False
-
-    def __init__(
-        self,
-        edges: Transitions,
-        level: IntArray | None,
-        unit: Fraction | None,
-        heuristic: Heuristic,
-        gamma: float,
-    ) -> None:
-        costs: list[Any]
-        self.unit: Fraction | None
-        costs, self.unit = integer_costs(edges.cost) if level is None else (level.tolist(), unit)
-        self._heuristic = least_costs_to_go(edges, costs)
-        if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
-            self._heuristic = [v if math.isinf(v) else 0 for v in self._heuristic]
-        if gamma < 1:
-            costs, self.unit = edges.cost.tolist(), None
-        self._cost = costs
-
-    def successors(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
-        raise NotImplementedError
-
-    def heuristic(self, x: Any) -> Any:
-        return self._heuristic[x]
-
-
-class ChainGraph(SearchGraph):
-    """The transitions of a chain; the goal is node n."""
-
-    def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
-        super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
-        self.start, self.goal = chain.start, chain.n
-        self.least_probability = float(chain.probability.min(initial=1.0))
-        if gamma < 1:
-            least = discounted_least_cost(chain, gamma)
-            self._heuristic = (least if heuristic == "min" else np.zeros_like(least)).tolist()
-        elif not isinstance(heuristic, str):
-            height, up = check_consistent(chain, heuristic).tolist(), 1 + Fraction(ROUNDING)
-            assert self.unit is not None
-            own = (math.floor(as_fraction(h) * up / self.unit) for h in height)
-            self._heuristic = [
-                v if math.isinf(v) else min(v, h) for v, h in zip(self._heuristic, own)
-            ]
-        self._row_start = chain.row_start.tolist()
-        self._transitions = list(zip(chain.target.tolist(), self._cost, chain.probability.tolist()))
-
-    def successors(self, x: int) -> Iterable[tuple[int, Any, float]]:
-        return self._transitions[self._row_start[x] : self._row_start[x + 1]]
-
-
-class LazyGraph(SearchGraph):
-    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
-    policies of the model, hence admissible.
-    """
-
-    remembers_all = True
-
-    def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
-        edges = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
-        unit = ssp.cost_unit
-        super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
-        self.ssp, self.policy = ssp, policy
-        self._steps = itertools.count()
-        # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
-        self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
-        self.goal = GOAL
-        self.start = (
-            GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
-        )
-
-    def successors(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
-        if next(self._steps) == MANY_PAIRS:
-            warn_of_growth()
-        for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
-            yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
-
-    def heuristic(self, x: Any) -> Any:
-        return 0 if x == GOAL else self._heuristic[x[0]]
+from tailpath.model.cost_units import decimal_above, in_costs
+from tailpath.model.ssp import FloatArray
 
 
 @dataclass
-class Node:
-    """An entry of the queue, its probability in units of 2^-SCALE; `roundings` counts the worst
-    chain of roundings behind it.
+class Entry:
+    """An entry of the queue: a node of the graph, what was paid on the way to it, and with which
+    probability, in units of 2^-SCALE; `roundings` counts those of the longest way.
     """
 
-    x: Any
+    node: Any
     cost: Any
     stage: int
     probability: float
@@ -161,7 +52,7 @@ class Node:
 
 
 class QueueSearch:
-    """Algorithm 1 with insert-and-group, on a walk."""
+    """Algorithm 1 with insert-and-group, on a graph."""
 
     def __init__(self, graph: SearchGraph, request: Request) -> None:
         self.graph, self.request = graph, request
@@ -170,27 +61,27 @@ class QueueSearch:
         self.head_roundings = self.longest = 0
         self.dead_end_mass = 0.0
         self.expanded = 0
-        self._open: dict[tuple[Hashable, Any, int], Node] = {}
-        self._truncated: list[Node] = []
+        self._open: dict[tuple[Hashable, Any, int], Entry] = {}
+        self._truncated: list[Entry] = []
         self._heap: list[tuple[Any, Any, int, tuple[Hashable, Any, int]]] = []
         self._tick = itertools.count()
         self._insert_and_group(graph.start, 0, 0, 2.0**SCALE, 0)
 
     def _insert_and_group(
-        self, x: Any, cost: Any, stage: int, probability: float, roundings: int
+        self, node: Any, cost: Any, stage: int, probability: float, roundings: int
     ) -> None:
-        key = (x, cost, stage if self.gamma < 1 else 0)
+        key = (node, cost, stage if self.gamma < 1 else 0)
         if key in self._open:
-            node = self._open[key]
-            node.probability += probability
-            node.roundings = max(node.roundings, roundings) + 1
-            node.stage = max(node.stage, stage)
+            entry = self._open[key]
+            entry.probability += probability
+            entry.roundings = max(entry.roundings, roundings) + 1
+            entry.stage = max(entry.stage, stage)
             return
-        least = self.graph.heuristic(x)
+        least = self.graph.heuristic(node)
         if math.isinf(least):
             self.dead_end_mass += probability
             return
-        self._open[key] = Node(x, cost, stage, probability, roundings)
+        self._open[key] = Entry(node, cost, stage, probability, roundings)
         order = (
             (cost + least, cost)
             if self.gamma == 1
@@ -201,7 +92,7 @@ class QueueSearch:
     def open_mass(self) -> float:
         return (
             math.fsum(
-                node.probability for node in itertools.chain(self._open.values(), self._truncated)
+                entry.probability for entry in itertools.chain(self._open.values(), self._truncated)
             )
             + self.dead_end_mass
         )
@@ -213,7 +104,7 @@ class QueueSearch:
         with self.request.monitor:
             return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
-    def _run(self, stop: float) -> StopReason:
+    def _run(self, target_mass: float) -> StopReason:
         monitor, limit = self.request.monitor, self.request.limit
         pause = self.request.tuning.queue_pause
         least_mass = truncation_threshold(self.request.alpha, self.graph.least_probability)
@@ -225,41 +116,41 @@ class QueueSearch:
             # Look before each new priority: the head is complete up to the highest one so far.
             if self.head and self._heap[0][0] > highest:
                 tail = base - arrived_since
-                if tail <= stop * (1 + 1e-9) or tail < 0.25 * base:
+                if tail <= target_mass * (1 + 1e-9) or tail < 0.25 * base:
                     base, arrived_since = self.open_mass(), 0.0
-                    if base <= stop * (1 + SAME_MASS):
+                    if base <= target_mass * (1 + SAME_MASS):
                         return StopReason.FINISHED
                 if self.expanded > limit:
                     return StopReason.NODES
             priority, _, _, key = heapq.heappop(self._heap)
             highest = max(highest, priority)
-            node = self._open.pop(key)
-            if node.x == self.graph.goal:
-                self.head[node.cost] = self.head.get(node.cost, 0.0) + node.probability
-                self.head_roundings = max(self.head_roundings, node.roundings + 1)
-                self.longest = max(self.longest, node.stage)
-                arrived_since += node.probability
+            entry = self._open.pop(key)
+            if entry.node == self.graph.goal:
+                self.head[entry.cost] = self.head.get(entry.cost, 0.0) + entry.probability
+                self.head_roundings = max(self.head_roundings, entry.roundings + 1)
+                self.longest = max(self.longest, entry.stage)
+                arrived_since += entry.probability
                 continue
-            if node.probability >= least_mass:
-                self._expand(node)
+            if entry.probability >= least_mass:
+                self._expand(entry)
             else:
-                self._truncated.append(node)
+                self._truncated.append(entry)
             if self.expanded > 2 * limit + 1000:
                 return StopReason.NODES
             if self.expanded % pause == 0:
-                if self._bytes(node.stage) > self.request.max_bytes:
+                if self._bytes(entry.stage) > self.request.max_bytes:
                     return StopReason.MEMORY
                 monitor.report(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
         return StopReason.FINISHED
 
-    def _expand(self, node: Node) -> None:
+    def _expand(self, entry: Entry) -> None:
         self.expanded += 1
-        factor = self.gamma**node.stage if self.gamma < 1 else 1
-        successors = list(self.graph.successors(node.x))
-        roundings = node.roundings + ROW * len(successors) + FIXED + 2
-        for x, cost, p in successors:
+        factor = self.gamma**entry.stage if self.gamma < 1 else 1
+        successors = list(self.graph.successors(entry.node))
+        roundings = entry.roundings + ROW * len(successors) + FIXED + 2
+        for node, cost, p in successors:
             self._insert_and_group(
-                x, node.cost + factor * cost, node.stage + 1, node.probability * p, roundings
+                node, entry.cost + factor * cost, entry.stage + 1, entry.probability * p, roundings
             )
 
     def _bytes(self, stage: int) -> int:
@@ -269,42 +160,42 @@ class QueueSearch:
         history = 24 * stage if self.graph.remembers_all else 0
         return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
 
-    def remaining(self) -> list[Node]:
+    def remaining(self) -> list[Entry]:
         """All that has not arrived: first what is open, then what was truncated."""
         return [*self._open.values(), *self._truncated]
 
     def relative_error(self) -> float:
-        worst = max((node.roundings for node in self._open.values()), default=0)
+        worst = max((entry.roundings for entry in self._open.values()), default=0)
         return (max(worst, self.head_roundings) + 4) * UNIT
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
         """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their
-        positions in `remaining`.
+        positions in `remaining()`.
         """
         costs, probabilities, cost_error = self._head()
-        nodes, opened = self.remaining(), len(self._open)
+        entries, n_open = self.remaining(), len(self._open)
         unit, last = self.graph.unit, max(self.head, default=0)
-        paid: Any = [node.cost for node in nodes]
+        paid: Any = [entry.cost for entry in entries]
         overshoot_error = 0.0
         if unit is not None:
             overshoot = in_costs([cost - last for cost in paid], unit)
         else:
             overshoot = np.array(paid, dtype=np.float64) - last
             overshoot_error = cost_error * (last + max(paid, default=0.0))
-        opened_mass = OpenMass(
-            np.array([node.x for node in nodes], dtype=np.int64)
+        remaining = OpenMass(
+            np.array([entry.node for entry in entries], dtype=np.int64)
             if numbered
-            else np.arange(len(nodes)),
+            else np.arange(len(entries)),
             overshoot,
-            np.array([node.probability for node in nodes], dtype=np.float64),
+            np.array([entry.probability for entry in entries], dtype=np.float64),
         )
-        opened_mass, truncated = unscaled(
-            opened_mass.selected(slice(opened)), opened_mass.selected(slice(opened, None))
+        open_nodes, truncated = unscaled(
+            remaining.selected(slice(n_open)), remaining.selected(slice(n_open, None))
         )
         return SearchResult(
             costs=costs,
             probabilities=probabilities * 2.0**-SCALE,
-            open=opened_mass,
+            open=open_nodes,
             truncated=truncated,
             dead_end_mass=self.dead_end_mass * 2.0**-SCALE,
             relative_error=self.relative_error() * (1 + cycle_error / UNIT),
@@ -319,7 +210,7 @@ class QueueSearch:
         probabilities = np.array([self.head[cost] for cost in exact], dtype=np.float64)
         if unit is None:
             # Each step rounds, and the powers of the discount are off by as many roundings.
-            longest = max((node.stage for node in self.remaining()), default=0)
+            longest = max((entry.stage for entry in self.remaining()), default=0)
             return (
                 np.array(exact, dtype=np.float64),
                 probabilities,
@@ -335,19 +226,6 @@ class QueueSearch:
         return costs, sums, 10 * UNIT
 
 
-def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
-    """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
-    that is too large for a float, a little less.
-
-    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
-    and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
-    """
-    coarse = max(1, max(cost, default=0) * (edges.n + 1) >> 52)
-    down = np.array([c // coarse for c in cost], dtype=np.float64)
-    least = edges.replaced(cost=down, level=None).distances().least
-    return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
-
-
 def _quantised(priority: float) -> float:
     """The priority in steps of about 1e-12 of itself.
 
@@ -359,23 +237,3 @@ def _quantised(priority: float) -> float:
     """
     mantissa, exponent = math.frexp(priority)
     return math.ldexp(math.floor(mantissa * 2**40 + 0.381966), exponent - 40)
-
-
-def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
-    early is safe.
-
-    With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
-    """
-    least = np.zeros(chain.n + 1)
-    rows = chain.row_start[:-1]
-    for _ in range(10_000):
-        after = (
-            np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0)
-            if chain.n
-            else least
-        )
-        if np.all(after - least <= 1e-12 * (1 + after)):
-            return least
-        least = after
-    return least

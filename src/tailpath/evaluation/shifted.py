@@ -17,7 +17,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
-from tailpath.options import each, takes_alpha
+from tailpath.options import takes_alpha, vectorised
 from tailpath.verify.distribution import Proof
 from tailpath.verify.reduction import check_reduction, check_shifts
 
@@ -63,11 +63,11 @@ class ShiftedDistribution(CostDistribution):
             | own
         )
 
-    @each
+    @vectorised
     def cvar(self, alpha: float) -> float:
         return shifted(self.reduced.cvar(alpha), self.shift)
 
-    @each
+    @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
@@ -96,15 +96,15 @@ class ShiftedDistribution(CostDistribution):
         if self.exact:
             return 0.0
         found, error = self.reduced, 4 * UNIT
-        steep, jump = loss.moves(found.costs * (1 - error), found.costs * (1 + error))
-        behind = (
-            found.tail_mass * found._last + found.tail_excess
+        slope, jump = loss.slope_and_jump(found.costs * (1 - error), found.costs * (1 + error))
+        tail_cost = (
+            found.tail_mass * found._last_cost + found.tail_excess
             if found.costs.size and found.tail_mass > 0
             else 0.0
         )
         return float(
-            np.sum(found.probabilities * (jump + error * steep * found.costs))
-            + error * loss.slope * behind
+            np.sum(found.probabilities * (jump + error * slope * found.costs))
+            + error * loss.slope * tail_cost
         )
 
     @property
@@ -119,7 +119,7 @@ class ShiftedDistribution(CostDistribution):
         found, reduced = self.reduced.verify(), self.reduced
         alphas = sorted({self.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > self.alpha)})
         claims = {f"CVaR at alpha {a:g}": (self.bounds(a), reduced.bounds(a)) for a in alphas}
-        told = check_shifts(
+        shifted_claims = check_shifts(
             {"the mean": (self.mean_bounds, reduced.mean_bounds), **claims}, self.shift
         )
-        return Proof((proved, *found.proved, *told), found.width)
+        return Proof((proved, *found.proved, *shifted_claims), found.width)

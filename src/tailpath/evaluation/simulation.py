@@ -174,7 +174,7 @@ class _Task(NamedTuple):
 
 
 def _laid_out(
-    rows: Transitions, trapped: NDArray[np.bool_], spent: NDArray[np.int64] | None = None
+    rows: Transitions, dead_end: NDArray[np.bool_], spent: NDArray[np.int64] | None = None
 ) -> Paths:
     count = len(rows.target)
     order, cumulative = np.empty(count, dtype=np.int64), np.empty(count)
@@ -185,7 +185,7 @@ def _laid_out(
         cumulative,
         (rows.cost if rows.level is None else rows.level)[order],
         np.empty(0, dtype=np.int64) if spent is None else spent[order],
-        trapped,
+        dead_end,
     )
 
 
@@ -197,8 +197,8 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     """The model's own states, all goals in one. None where a run might cycle at no cost with budget
     left, or leave the policy's states.
 
-    Otherwise the budget of every run is spent some day, and a run is lost exactly where the
-    risk-neutral part cannot arrive.
+    Otherwise the budget of every run is spent some day, and a run never arrives exactly where
+    the risk-neutral part cannot.
     """
     if (
         not same_numbering(policy.ssp, ssp)
@@ -209,13 +209,13 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
         risk_neutral = chain_of_choices(ssp, policy.risk_neutral)
     except PolicyError:
         return None
-    trapped = np.zeros(ssp.n_states, dtype=np.bool_)
-    trapped[risk_neutral.state] = ~risk_neutral.arrives
+    dead_end = np.zeros(ssp.n_states, dtype=np.bool_)
+    dead_end[risk_neutral.state] = ~risk_neutral.arrives
     node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
     level = None if ssp.cost_unit is None else ssp.outcome_level
     rows = ssp.transitions.renumber(node).replaced(level=level)
     start = int(node[ssp.start_index])
-    return _Task(_laid_out(rows, trapped, policy.level), policy.steps(), start, ssp)
+    return _Task(_laid_out(rows, dead_end, policy.level), policy.steps(), start, ssp)
 
 
 def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> NDArray[Any]:
@@ -279,18 +279,18 @@ def _walk_block(
 def _simulate_by_calls(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
     """Runs through the policy's own functions."""
     unit = ssp.cost_unit
-    prices = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
+    costs = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
     dead = dead_ends(ssp)
     random = np.random.default_rng(seed)
-    totals = [_walk_once(ssp, policy, prices, dead, random, most) for _ in range(n)]
-    costs = np.array([np.inf if total is None else total for total in totals], dtype=np.float64)
-    return costs if unit is None else in_costs(costs, unit)
+    totals = [_walk_once(ssp, policy, costs, dead, random, most) for _ in range(n)]
+    sums = np.array([np.inf if total is None else total for total in totals], dtype=np.float64)
+    return sums if unit is None else in_costs(sums, unit)
 
 
 def _walk_once(
     ssp: SSP,
     policy: Policy,
-    prices: list[Any],
+    costs: list[Any],
     dead: NDArray[np.bool_],
     random: np.random.Generator,
     most: int,
@@ -307,7 +307,7 @@ def _walk_once(
         choice = decision[_drawn([weight for _, weight in decision], random)][0]
         first, end = int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
         outcome = first + _drawn(ssp.outcome_probability[first:end].tolist(), random)
-        total += prices[outcome]
+        total += costs[outcome]
         name, state = ssp.states[state], int(ssp.outcome_target[outcome])
         if not ssp.is_goal[state]:
             memory = policy.remember(

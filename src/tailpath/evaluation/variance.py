@@ -33,12 +33,12 @@ def node_variance(chain: CostChain) -> FloatArray:
         target = np.where(proper[chain.source], target, chain.n).astype(np.int32)
         cost = np.where(proper, cost, 0.0)
     value = np.append(cost, 0.0)
-    ahead = np.where(proper[chain.source], chain.cost + value[target], 0.0)
+    cost_to_go = np.where(proper[chain.source], chain.cost + value[target], 0.0)
     # A step is compared with the mean of its row, which is V_mean but for rounding: what is sure
     # varies by nothing.
-    row_mean = chain.sums(chain.probability * ahead)
+    row_mean = chain.sums(chain.probability * cost_to_go)
     with np.errstate(over="ignore"):
-        surprise = (ahead - row_mean[chain.source]) ** 2
+        surprise = (cost_to_go - row_mean[chain.source]) ** 2
     rate = chain.sums(chain.probability * surprise)
     rows = chain.row_start, target, chain.probability, rate
     # Where V_mean was not found by sweeps, changes get small long before values are right.

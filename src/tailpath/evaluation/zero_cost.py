@@ -58,7 +58,7 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     entered[chain.start] = True
     entered[chain.target[~inside]] = True
     for of_members in np.split(edges, ends[:-1]) if edges.size else ():
-        rows, leaving, probability, part_error = _leave(
+        rows, leaving, probability, part_error = _exit_rows(
             chain, of_members, inside, entered, position
         )
         pieces.append((rows, leaving, probability))
@@ -84,7 +84,7 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     )
 
 
-def _leave(
+def _exit_rows(
     chain: CostChain,
     of_members: NDArray[Any],
     inside: NDArray[np.bool_],
@@ -106,20 +106,20 @@ def _leave(
     position[members] = np.arange(m)
     exits = np.stack((chain.target[outer].astype(np.float64), chain.cost[outer]))
     _, edge, column = np.unique(exits, axis=1, return_index=True, return_inverse=True)
-    walk, leave = np.zeros((m, m)), np.zeros((m, len(edge)))
+    q, r = np.zeros((m, m)), np.zeros((m, len(edge)))
     steps = position[chain.source[inner]], position[chain.target[inner]], chain.probability[inner]
     exit_ = position[chain.source[outer]], column.ravel(), chain.probability[outer]
-    np.add.at(walk, steps[:2], steps[2])
-    np.add.at(leave, exit_[:2], exit_[2])
+    np.add.at(q, steps[:2], steps[2])
+    np.add.at(r, exit_[:2], exit_[2])
     longest = int(np.bincount(position[chain.source[of_members]]).max())
     error = (2 * m + 2) * (((ROW + 1) * longest + FIXED + 3) * UNIT + chain.ssp.probability_error)
-    solved, underflowed = eliminate_dense(walk, leave.sum(axis=1), leave)
+    solved, underflowed = eliminate_dense(q, r.sum(axis=1), r)
     if not underflowed and np.isfinite(solved):
         error += solved
-    elif not eliminated_exits(steps, exit_, leave):
+    elif not eliminated_exits(steps, exit_, r):
         raise ModelError(
             f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
             " compute with"
         )
-    rows, columns = np.nonzero(leave * entered[members, None])
-    return members[rows], outer[edge[columns]], leave[rows, columns], error
+    rows, columns = np.nonzero(r * entered[members, None])
+    return members[rows], outer[edge[columns]], r[rows, columns], error

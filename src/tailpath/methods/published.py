@@ -12,10 +12,10 @@ from tailpath.methods.method import GAMMA, Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
 from tailpath.policies.atoms import log_atoms
+from tailpath.solvers.published.augmented import FACTORS, STARTS
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.solvers.published.quantile import solve_cvar_quantile
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import FACTORS, STARTS
 from tailpath.texts import count, name
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)

@@ -1,4 +1,6 @@
-"""Distributions of the total cost: their bars, and the tails of several side by side."""
+"""Distributions of the total cost: their bars, bands where probabilities are intervals, and the
+tails of several side by side.
+"""
 
 from __future__ import annotations
 
@@ -129,6 +131,32 @@ def _note_tail(distribution: Distribution, shown: int, right: float, ax: Any) ->
     ax.axvspan(last, right, zorder=0, label=label, **drawn)
 
 
+def plot_band(
+    costs: NDArray[np.float64],
+    band: NDArray[np.float64],
+    cvars: Iterable[float],
+    alpha: float,
+    ax: Any = None,
+) -> Any:
+    """The least and the most P(Z <= z) at every cost, columns of `band`, as a band, and where the
+    least and the most CVaR are. Returns the Axes.
+    """
+    ax = own_axes(ax)
+    least, most = band.T
+    steps: dict[str, Any] = {"color": "black", "where": "post"}
+    ax.fill_between(costs, least, most, step="post", color="0.8", label="all that intervals allow")
+    ax.step(costs, least, linewidth=1.2, label="worst nature at each cost", **steps)
+    ax.step(costs, most, linewidth=0.8, linestyle=":", label="best nature at each cost", **steps)
+    for value in filter(math.isfinite, cvars):
+        ax.axvline(value, color="0.4", linewidth=0.8, linestyle="--")
+    ax.set(
+        xlabel=f"total cost (dashed: CVaR at {alpha:g}, least and most)",
+        ylabel="probability of at most that",
+    )
+    ax.legend(frameon=False, loc="lower right")
+    return ax
+
+
 @takes_alpha
 def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
     """Draw P(Z > z) of several policies on a logarithmic axis, each with its VaR and CVaR.
@@ -161,11 +189,7 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
         colour, marker, line = look(k)
         costs = distribution.costs
         var, cvar = distribution.var(alpha), distribution.cvar(alpha)
-        tails = (
-            np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1]
-            if costs.size
-            else np.empty(0)
-        )
+        tails = distribution.tails
         floor = min(floor, float(np.min(tails[tails > 0], initial=alpha)))
         label = f"{without_mathematics(name)}: VaR {var:.5g}, CVaR {cvar:.5g}"
         ax.step(

@@ -358,18 +358,25 @@ class BudgetPolicy(Kind):
     ) -> Any:
         if self.unit is None:
             return memory
-        return running.spent(memory, cost + self._ahead(next_state) - self._ahead(state), self.unit)
+        return running.spent(memory, cost + self._potential_rise(state, next_state), self.unit)
 
     def moved(self, memory: Any, state: Name, next_state: Name) -> Any:
-        ahead = self._ahead(next_state) - self._ahead(state)
-        return memory if ahead == 0 else running.spent(memory, ahead, self.unit)
+        rise = self._potential_rise(state, next_state)
+        return memory if rise == 0 else running.spent(memory, rise, self.unit)
 
-    def _ahead(self, state: Name) -> Fraction:
-        """The least cost of any way from a state, where some cost is negative; 0 elsewhere, and in
-        states that the model does not have."""
-        if not self.ssp.signed or state not in self.ssp.states:
-            return Fraction(0)
-        return self.ssp.reduction.of(self.ssp.state_index(state))
+    def _potential_rise(self, state: Name, next_state: Name) -> Fraction:
+        """By how much the potential rises along a step; states that the model does not have are
+        at 0.
+        """
+        here, there = (
+            self._potential(self.ssp.state_index(name)) if name in self.ssp.states else Fraction(0)
+            for name in (state, next_state)
+        )
+        return there - here
+
+    def _potential(self, state: int) -> Fraction:
+        """The least cost of any way from a state, where some cost is negative; 0 elsewhere."""
+        return self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
 
     def left(self, state: int, budget: int) -> Fraction:
         """The cost still allowed at a state with a budget.
@@ -386,5 +393,4 @@ class BudgetPolicy(Kind):
         Fraction
             What the rest of the run may cost, as the model says it.
         """
-        more = self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
-        return (budget - self.deadline) * Fraction(self.unit) + more
+        return (budget - self.deadline) * Fraction(self.unit) + self._potential(state)

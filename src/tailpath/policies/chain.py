@@ -224,8 +224,8 @@ class CostChain(Record, Transitions):
         if self.all_arrive:
             zero = np.zeros(self.n)
             return Bounds(zero, zero, zero, "graph")
-        lost = ~np.append(self.arrives, True)[self.target]
-        found = self._total(lost.astype(np.float64), self.arrives, 1.0)
+        to_dead_end = ~np.append(self.arrives, True)[self.target]
+        found = self._total(to_dead_end.astype(np.float64), self.arrives, 1.0)
         least = np.where(self.proper, 0.0, np.nextafter(0.0, 1.0))
         return Bounds(
             np.maximum(found.value, least),

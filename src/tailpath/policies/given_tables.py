@@ -65,7 +65,7 @@ def policy_of_entries(
     wrong: dict[Name, PolicyError] = {}
     for asked in asked_states:
         try:
-            answer = None if _stuck(ssp, asked.index) else entry(asked)
+            answer = None if _is_absorbing(ssp, asked.index) else entry(asked)
             decision = None if answer is None else actions.understood(asked.index, answer)
             if decision is None:
                 decision = only_action(ssp, asked.index)
@@ -86,7 +86,7 @@ def policy_of_entries(
     return MarkovPolicy(decisions)
 
 
-def _stuck(ssp: SSP, state: int) -> bool:
+def _is_absorbing(ssp: SSP, state: int) -> bool:
     """Whether a state is a dead end that only leads to itself: tables of agents have an entry
     there, and it does not matter.
     """

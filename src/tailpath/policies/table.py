@@ -64,8 +64,8 @@ def decision_table(
     if progress is not None:
         progress(0, 0.0)
     entry = visits.first(group, progress)
-    listed = np.flatnonzero(group >= 0)
-    cvar = cvar_to_go(chain, listed, group[listed], entry[listed], len(words), alpha, progress)
+    shown = np.flatnonzero(group >= 0)
+    cvar = cvar_to_go(chain, shown, group[shown], entry[shown], len(words), alpha, progress)
     rows = []
     for number, members in _members(group):
         weight = entry[members]

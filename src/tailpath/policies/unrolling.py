@@ -204,9 +204,9 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     remaining, state = np.divmod(pairs, n)
     choice = policy.choices_at(state, remaining)
     rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.edges(choice)
-    then = np.maximum(remaining[rows.source] - policy.level[outcome], 0) * n + rows.target
+    next_pair = np.maximum(remaining[rows.source] - policy.level[outcome], 0) * n + rows.target
     order = np.argsort(pairs)
-    number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]
+    number = order[np.minimum(np.searchsorted(pairs, next_pair, sorter=order), len(pairs) - 1)]
     rows = rows.replaced(target=np.where(ssp.is_goal[rows.target], len(pairs), number))
     return _chain(ssp, rows, outcome, state, remaining)
 
@@ -299,7 +299,7 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
         pairs[ssp.start_index, policy.start(ssp.start)] = 0
     edges: list[tuple[int, float, int]] = []
     row_start, queue = [0], list(pairs)
-    told = False
+    warned = False
     for state, memory in queue:  # grows while it is read
         for next_state, after, outcome, p in successors(ssp, policy, state, memory):
             to = -1
@@ -314,8 +314,8 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
             edges.append((to, p, outcome))
         if len(pairs) > max_nodes:
             raise _too_many(max_nodes, "; does its memory end?")
-        if not told and len(pairs) > MANY_PAIRS:
-            told = True
+        if not warned and len(pairs) > MANY_PAIRS:
+            warned = True
             warn_of_growth()
         row_start.append(len(edges))
     # Goals are one node, the last.

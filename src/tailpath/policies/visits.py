@@ -42,7 +42,7 @@ EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 class Visits:
     """The expected visits of the nodes of a chain, and the probabilities of ever being there.
 
-    Nodes to which no cycle leads are taken in their order, those behind cycles are solved for.
+    Nodes to which no cycle leads are taken in their order, those after cycles are solved for.
     `falling` is a number for each node that no edge raises, such as the budget left: nodes then
     stand close to those that they lead to.
     """
@@ -54,17 +54,18 @@ class Visits:
             tuple(frozen(cut.row_start, cut.target, cut.probability)),
             cyclic[component],
         )
-        behind = self.returning.copy()
-        mark_behind(*self.rows[:2], behind)
-        self.is_behind, self.behind = next(frozen(behind)), np.flatnonzero(behind)
+        after_cycle = self.returning.copy()
+        mark_behind(*self.rows[:2], after_cycle)
+        self.is_after_cycle = next(frozen(after_cycle))
+        self.after_cycle = np.flatnonzero(after_cycle)
         self.visits = np.zeros(cut.n)
         self.visits[self.node[chain.start]] = 1.0
-        push(*self.rows, self.is_behind, self.visits)
-        count, position = len(self.behind), positions(behind)
+        push(*self.rows, self.is_after_cycle, self.visits)
+        count, position = len(self.after_cycle), positions(after_cycle)
         # Where most of these lie on cycles, their order helps little, and all of their own visits
         # are found at once.
         self.cyclic = bool(2 * np.count_nonzero(self.returning) > count > 0)
-        edges = behind[cut.source]
+        edges = after_cycle[cut.source]
         if count:
             self.factors = equations(
                 position[cut.source[edges]],
@@ -74,7 +75,8 @@ class Visits:
                 ordered=True,
                 diagonal=self.cyclic,
             )
-            self.visits[self.behind] = self.factors.solve(self.visits[self.behind], trans="T")
+            entered = self.visits[self.after_cycle]
+            self.visits[self.after_cycle] = self.factors.solve(entered, trans="T")
 
     @property
     def expected(self) -> FloatArray:
@@ -104,11 +106,11 @@ class Visits:
 
         asked = np.flatnonzero((size > 1) | (having(self.returning) > 0))
         factors = diagonal_factors(self.factors) if self.cyclic and len(asked) else None
-        one_by_one = having(self.is_behind) < (1 if factors is None else 2)
+        one_by_one = having(self.is_after_cycle) < (1 if factors is None else 2)
         number, own = np.full(len(self.visits), -1), np.zeros(0)
-        number[self.behind] = np.arange(len(self.behind))
+        number[self.after_cycle] = np.arange(len(self.after_cycle))
         if factors is not None:
-            number[self.behind], own = self.factors.perm_c, own_visits(factors)
+            number[self.after_cycle], own = self.factors.perm_c, own_visits(factors)
         flags = np.zeros((2, len(number)), dtype=np.bool_)
         scratch = (np.zeros(len(number)), *np.zeros((2, len(own))), *flags)
         done = 0
@@ -137,8 +139,8 @@ class Visits:
         columns, _ = members_of(bounds, groups)
         seen = np.zeros((len(columns), len(self.visits)))
         seen[np.arange(len(columns)), position[columns]] = 1.0
-        seen[:, self.behind] = self.factors.solve(seen[:, self.behind].T).T
-        pull(*self.rows, self.is_behind, seen.reshape(-1))
+        seen[:, self.after_cycle] = self.factors.solve(seen[:, self.after_cycle].T).T
+        pull(*self.rows, self.is_after_cycle, seen.reshape(-1))
         done = 0
         for g in groups.tolist():
             inside = position[bounds[g] : bounds[g + 1]]

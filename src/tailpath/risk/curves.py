@@ -27,8 +27,8 @@ from tailpath.model.ssp import FloatArray
 
 @dataclass(frozen=True)
 class Curve:
-    """A loss: `at[i]` is its value at `breakpoints[i]`, `after[i]` the value just behind, and
-    `slope` holds behind the last of them.
+    """A loss: `at[i]` is its value at `breakpoints[i]`, `after[i]` the limit from the right, and
+    `slope` holds beyond the last of them.
     """
 
     breakpoints: tuple[Fraction, ...]
@@ -42,8 +42,8 @@ class Curve:
         return float(self.breakpoints[-1])
 
     @property
-    def end(self) -> float:
-        """What never arriving is worth."""
+    def at_infinity(self) -> float:
+        """The limit of the loss, which never arriving is worth."""
         return math.inf if self.slope > 0 else self.after[-1]
 
     @cached_property
@@ -68,7 +68,7 @@ class Curve:
         here = np.minimum(here, last)
         return np.where(x[here] == z, at[here], result)
 
-    def off(self, costs: Any, exact: bool = False) -> FloatArray:
+    def rounding_error(self, costs: Any, exact: bool = False) -> FloatArray:
         """By how much `values` may miss the loss, since it is computed in floats: not at all where
         it is constant, or a point was given. `exact` says that the floats are the costs themselves.
         """
@@ -88,13 +88,13 @@ class Curve:
             given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)
         )
 
-    def moves(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def slope_and_jump(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The steepest slope of the loss between each of some costs and another, and by how much it
         jumps there.
         """
-        x, steep = self._x, self._steepness
+        x, slopes = self._x, self._steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
-        steepest = np.where(last - first > 1, steep.max(), np.maximum(steep[first], steep[last]))
+        steepest = np.where(last - first > 1, slopes.max(), np.maximum(slopes[first], slopes[last]))
         jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
         return steepest, jumps[last] - jumps[first]
 
@@ -120,20 +120,20 @@ class Curve:
         slopes: FloatArray = np.abs(np.concatenate([[0.0], rises, [self.slope]]))
         return slopes
 
-    def points_behind(
+    def points_beyond(
         self, x: float, include: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The points that hold behind a cost: breakpoints, values there, values just after. The
+        """The points that hold beyond a cost: breakpoints, values there, values just after. The
         first is x itself, with what holds just after it, or, if that is to be included, with what
         holds at it, too.
         """
-        behind = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
+        beyond = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
         here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]
-        breakpoints = np.array([x, *(float(self.breakpoints[i]) for i in behind)])
+        breakpoints = np.array([x, *(float(self.breakpoints[i]) for i in beyond)])
         return (
             breakpoints,
-            np.array([here if include else after, *(self.at[i] for i in behind)]),
-            np.array([after, *(self.after[i] for i in behind)]),
+            np.array([here if include else after, *(self.at[i] for i in beyond)]),
+            np.array([after, *(self.after[i] for i in beyond)]),
         )
 
     def units(self, unit: Fraction) -> int:

@@ -203,12 +203,12 @@ def given_arrival(ssp: SSP) -> SSP:
             " about runs that arrive"
         )
     mask = _mask(arrival)
-    faded = alive & (arrival.value < FADED)
-    if faded.any():
+    too_small = alive & (arrival.value < FADED)
+    if too_small.any():
         # Their own probabilities are not known; they only matter where runs get there.
         onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
         alive &= ssp.transitions.only(onwards).joined(ssp.state_choices).reachable(ssp.start_index)
-        _refuse(ssp, faded & alive, "is too small to compute with")
+        _refuse(ssp, too_small & alive, "is too small to compute with")
     error_bound = _error_bound(arrival, alive)
     arriving = np.where(
         alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0
@@ -252,9 +252,11 @@ def _mask(arrival: Arrival) -> BoolArray:
 def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
     """How far a probability P H(s') / sum P H may be off, relatively."""
     ssp, value = arrival.ssp, np.where(alive, arrival.value, 1.0)
-    off = np.where(alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0)
-    _refuse(ssp, off > LARGEST_ERROR, "is not known well enough to compute with")
-    worst = float(off.max()) * (1 + FEW)
+    relative_error = np.where(
+        alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0
+    )
+    _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
+    worst = float(relative_error.max()) * (1 + FEW)
     # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here,
     # for k terms of a sum.
     worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error

@@ -167,7 +167,7 @@ def _solve(ssp: SSP) -> ExpectedSolution:
         )
         return replace(of_reduced, ssp=ssp, value=moved.value, lower=moved.lower, upper=moved.upper)
     core = core_of(ssp)
-    zero = None if core.rate.all() else core.gather(surely_zero_cost_states(ssp))
+    zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
     found = least_total(core.decisions(), core.exact_rates, zero)
     if not np.isfinite(found.bounds.value).all():
         raise ModelError(
@@ -178,9 +178,9 @@ def _solve(ssp: SSP) -> ExpectedSolution:
     return ExpectedSolution(
         ssp=ssp,
         # Bounds may be tighter than the value is exact, at the edges of the floats.
-        value=core.spread(np.clip(found.bounds.value, lower, found.bounds.upper)),
-        lower=core.spread(lower),
-        upper=core.spread(found.bounds.upper),
+        value=core.to_states(np.clip(found.bounds.value, lower, found.bounds.upper)),
+        lower=core.to_states(lower),
+        upper=core.to_states(found.bounds.upper),
         choices=core.model_choices(found.chosen),
         method=found.bounds.method,
         iterations=found.iterations,
@@ -204,5 +204,6 @@ def sharpened(ssp: SSP) -> ExpectedSolution:
     """
     expected, core = solve_expected(ssp), core_of(ssp)
     given, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
-    sharp = sharper(given, Sweeps.outwards(given)[0], found.each(core.gather)).each(core.spread)
+    sharp = sharper(given, Sweeps.outwards(given)[0], found.each(core.to_nodes))
+    sharp = sharp.each(core.to_states)
     return replace(expected, value=sharp.value, lower=sharp.lower, upper=sharp.upper)

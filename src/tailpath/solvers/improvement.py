@@ -27,8 +27,8 @@ from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha, takes_model
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.solvers.exact.grid import on_costs_of
-from tailpath.solvers.exact.solver import best_for_budget
+from tailpath.solvers.exact.grid import on_model
+from tailpath.solvers.exact.task import best_for_budget
 from tailpath.solvers.expectation import solve_expected
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.
@@ -104,7 +104,7 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
         better = improve(ssp.reduced, policy, alpha)
         cvars = tuple(shifted(cvar, ssp.shift) for cvar in better.history)
         return Improvement(
-            on_costs_of(better.policy, ssp), ShiftedDistribution.of(better.costs, ssp), cvars
+            on_model(better.policy, ssp), ShiftedDistribution.of(better.costs, ssp), cvars
         )
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit; `improve` counts budgets in units")

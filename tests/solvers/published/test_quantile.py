@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
-from tailpath.solvers.published import sweeps
+from tailpath.solvers.published.augmented import Settings
 from tailpath.solvers.published.quantile import MERGING, solve_by_sweeps
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
@@ -231,7 +231,7 @@ def in_parts(ssp, atoms, tolerance, threads=None):
     """CVaRVIQ with so low a threshold that even a small model goes through the parallel sweeps,
     part by part.
     """
-    settings = sweeps.Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
+    settings = Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
     return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, None, "quantile")
 
 

@@ -2,8 +2,8 @@
 
 All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units
 for a choice with k outcomes and cost groups, per step; a budget of w is spent within w steps (times
-the longest run of free outcomes). To this comes the proved error of V*, which counts for more where
-a closed form takes the budget off it (`layout.py`).
+the longest run of zero-cost outcomes). To this comes the proved error of V*, which counts for more
+where a closed form takes the budget off it (`layout.py`).
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def error_bound_of(
     """
     ssp, zero = expected.ssp, expected.value == 0
     assert ssp.cost_unit is not None
-    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their
-    # upper bounds count.
+    # A policy that keeps to zero-cost outcomes among states of value 0 proves the 0; otherwise
+    # their upper bounds count.
     outcome = np.flatnonzero(
         np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)])
     )
@@ -106,14 +106,14 @@ def enclosed(
     w = np.arange(len(priced)) if budgets is None else budgets
     # An infinite error bound of a level, where zero-cost outcomes go round without end, is one of
     # all levels.
-    counted = np.asarray(w if steps is None else steps, dtype=np.float64)
-    lost: FloatArray = (
-        np.minimum(counted * error_bound.per_level, 1.0)
+    levels = np.asarray(w if steps is None else steps, dtype=np.float64)
+    error: FloatArray = (
+        np.minimum(levels * error_bound.per_level, 1.0)
         if math.isfinite(error_bound.per_level)
-        else np.ones(counted.shape)
+        else np.ones(levels.shape)
     )
     # Whatever is counted, a run counts V* once, so that its error bound counts once as well.
-    share = 1 - lost
+    share = 1 - error
     least = priced * share
     low = weight * w + np.maximum(
         least * (1 - error_bound.below), least - error_bound.at_all * scale
@@ -123,6 +123,6 @@ def enclosed(
         np.where(priced > 0, priced * (1 + error_bound.above), 0.0) + error_bound.at_zero * scale
     )
     most = np.minimum(raised / share, priced / share + error_bound.at_all * scale)
-    high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
+    high = np.asarray(weight * w + np.where(error < 1, most, np.inf), dtype=np.float64)
     # A few units more for the sums above, and for values so small that they were taken for 0.
     return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + error_bound.vanished * scale

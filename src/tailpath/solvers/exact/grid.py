@@ -6,11 +6,10 @@ that of the costs rounded down, and a limit that is kept with costs rounded up i
 policy that is best with costs rounded up bounds the optimum from above, and the optimum with costs
 rounded down bounds it from below.
 
-A grid that is wider than a step makes steps free when they are rounded down. Where such steps lead
-in a cycle, that says next
-to nothing of the optimum, and states joined by free moves take long to solve. Then a grid some
-times finer is taken for this side, or, where that would not do, none: the least expected cost
-bounds the optimum as well.
+A grid that is wider than a step makes it a zero-cost step when it is rounded down. Where such steps
+lead in a cycle, that says next to nothing of the optimum, and states joined by them take long to
+solve. Then a grid some times finer is taken for this side, or, where that would not do, none: the
+least expected cost bounds the optimum as well.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 
-#: States joined by steps that rounding made free: up to so many are solved as they are.
+#: States joined by steps whose cost was rounded to 0: up to so many are solved as they are.
 FEW_JOINED = 30
 #: The finest grid for costs rounded down is so many times finer than the one asked for.
 FINER = 4
@@ -63,7 +62,7 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
 
 def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
     """The model with every cost rounded down, on this grid or a finer one; None where steps on the
-    way would still be free.
+    way would still cost nothing.
     """
     below, step = rounded(ssp, delta, up=False), _step(delta)
     joined = _joined(ssp, below)
@@ -89,8 +88,8 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
 
 
 def _joined(ssp: SSP, below: SSP) -> int:
-    """How many states are joined by a cycle of free moves, at most, that have cost something before
-    they were rounded down.
+    """How many states are joined by a cycle of zero-cost steps, at most, that have cost something
+    before they were rounded down.
     """
     zero_cost = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
     source, target = ssp.choice_state[ssp.outcome_choice[zero_cost]], ssp.outcome_target[zero_cost]
@@ -129,19 +128,19 @@ def check_rising(measure: Measure) -> None:
         )
 
 
-def both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
+def rounded_both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
     """The model with costs rounded up and with costs rounded down, the latter on a finer grid where
-    steps would else become free.
+    steps would else cost nothing.
     """
     return rounded(ssp, delta, up=True), rounded_down(ssp, delta) or rounded(ssp, delta, up=False)
 
 
-def on_costs_of(policy: Any, ssp: SSP) -> Policy:
+def on_model(policy: Any, ssp: SSP) -> Policy:
     """A policy made for a model with rounded costs, on the model as it is: what it remembers still
     falls by rounded costs.
     """
     if isinstance(policy, MixedPolicy):
-        members = tuple(on_costs_of(member, ssp) for member in policy.members)
+        members = tuple(on_model(member, ssp) for member in policy.members)
         return MixedPolicy(members, policy.weights)
     same: Policy = policy.on(ssp) if isinstance(policy, BudgetPolicy) else policy
     return same

@@ -116,10 +116,10 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         certain_cost = nearest.astype(np.int64)
         if skip == "excess":
             allowed, expected = allowed_error(error_bound_of(expected, 0.0)), sharpened(ssp)
-            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.gather)
+            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.to_nodes)
             certain_cost = certain_budgets(bounds, unit, nearest, allowed)
     least = least_costs(rows, int(core.node_of[ssp.start_index]))[:-1]
-    value = core.gather(expected.value) / float(unit)
+    value = core.to_nodes(expected.value) / float(unit)
     order, depth, nodes = _ordered(rows, least, certain_cost, value)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order] = np.arange(len(order))
@@ -184,7 +184,7 @@ def allowed_error(before: ErrorBound) -> float:
     return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
-def _begin(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
+def _first_levels(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond what
     is sure there. The start's are all read.
     """
@@ -215,7 +215,7 @@ def _ordered(
         depth, group = zero_cost_blocks(rows.only(zero_cost))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
-    begin = _begin(rows, least, certain_cost)
+    begin = _first_levels(rows, least, certain_cost)
     selected, keys = np.flatnonzero(reached), (least, np.where(joint, 1, begin), group, depth)
     node = selected[np.lexsort(tuple(key[selected] for key in keys))]
     first = block_starts(depth[node], group[node])

@@ -96,7 +96,9 @@ class _Pairs:
     ) -> None:
         self.layout, self.objective = layout, objective
         self.max_bytes, self.progress = max_bytes, progress
-        self.each = PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
+        self.pair_bytes = (
+            PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
+        )
 
     def run(self, anyway: bool) -> BudgetTable | None:
         """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as
@@ -108,7 +110,7 @@ class _Pairs:
         layout, objective = self.layout, self.objective
         limit = first_guess(layout) if objective.weight > 0 else objective.limit
         while limit * (len(layout.node_of) + 1) < 2**62:
-            most = self.max_bytes // self.each if anyway else self._most(int(limit))
+            most = self.max_bytes // self.pair_bytes if anyway else self._most(int(limit))
             found = self._found(int(limit), most) if most else None
             if found is None:
                 return None
@@ -132,13 +134,14 @@ class _Pairs:
         if full < SMALL:
             return 0
         seen, end = 1, 0
-        ahead = 16
-        while end < limit and (pairs := self._costs(min(ahead, limit), LOOK)) is not None:
-            seen, end = len(pairs), min(ahead, limit)
-            ahead = 2 * ahead
+        horizon = 16
+        while end < limit and (pairs := self._costs(min(horizon, limit), LOOK)) is not None:
+            seen, end = len(pairs), min(horizon, limit)
+            horizon = 2 * horizon
         entries = np.sum(np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64)
-        sparse = seen * self.each < entries
-        return int(min(full // (self.each if sparse else UNLIKELY), self.max_bytes // self.each))
+        sparse = seen * self.pair_bytes < entries
+        instead_of_table = full // (self.pair_bytes if sparse else UNLIKELY)
+        return int(min(instead_of_table, self.max_bytes // self.pair_bytes))
 
     @property
     def _moves(self) -> PairMoves:
@@ -227,17 +230,18 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     choice, node_choices = members_of(layout.node_choices, node)
     outcome, outcome_start = members_of(layout.outcome_start, choice)
     owner = owners(outcome_start)
-    then = remaining[owners(node_choices)][owner] - layout.level[outcome]
+    budget_after = remaining[owners(node_choices)][owner] - layout.level[outcome]
     target, probability = layout.target[outcome], layout.probability[outcome]
-    near, spent = np.flatnonzero((then > 0) & (target >= 0)), np.flatnonzero(then <= 0)
+    near = np.flatnonzero((budget_after > 0) & (target >= 0))
+    spent = np.flatnonzero(budget_after <= 0)
     rows = Rows(
         node_choices,
         offsets_of(owner[near], len(choice)),
-        np.searchsorted(key, then[near] * width + target[near]).astype(np.int32),
+        np.searchsorted(key, budget_after[near] * width + target[near]).astype(np.int32),
         probability[near],
         layout.choice_cost[choice],
     )
-    ends = 1 - then[spent], probability[spent], value_behind(nodes, target[spent])
+    ends = 1 - budget_after[spent], probability[spent], value_behind(nodes, target[spent])
     # The members of a joint block with the same budget stand together.
     block = owners(nodes.block_start)[node]
     joint = nodes.block_joint[block]

@@ -74,11 +74,11 @@ def fill_table(
             if memory > max_bytes:
                 raise _too_large(layout, objective, max_bytes, w, best)
 
-        def told(w: int, best: float) -> None:
+        def report(w: int, best: float) -> None:
             if progress is not None:
                 progress(w, best * float(layout.unit))
 
-        found = way(layout, objective, loss, max_bytes, check, told)
+        found = way(layout, objective, loss, max_bytes, check, report)
         budgets = np.arange(len(found.values))
         method = f"all budgets up to {len(budgets) - 1} in all states"
         columns = found.values, found.changes, found.error, found.given_away, method
@@ -155,9 +155,9 @@ def budget_policy(
         change = owners(of_change)
         state, from_budget = states[member], from_budget[change]
         choice = choice[change]
-        spread = np.flatnonzero(ssp.choice_state[choice] != state)
-        if spread.size:
-            choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
+        elsewhere = np.flatnonzero(ssp.choice_state[choice] != state)
+        if elsewhere.size:
+            choice[elsewhere] = _way_out(ssp, layout, state[elsewhere], choice[elsewhere])
     return BudgetPolicy.trusted(
         ssp=ssp,
         budget=budget,
@@ -169,7 +169,7 @@ def budget_policy(
     )
 
 
-def _walked(
+def _way_out(
     ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]
 ) -> NDArray[Any]:
     """What states of zero-cost components do, given the choice that leaves theirs: walk, at no
@@ -188,7 +188,7 @@ def _walked(
     return own
 
 
-def counted(policy: BudgetPolicy) -> SSP:
+def model_as_counted(policy: BudgetPolicy) -> SSP:
     """The model of a policy with every cost as the policy counts it: itself, or what rounding made
     of it.
     """

@@ -1,11 +1,11 @@
 """Goals that need not be sure, where never arriving has a finite price.
 
 A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
-it. Let every *dead end*, a state from which no policy arrives, be a goal with a fine. From all
+it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty. From all
 other states some policy then surely ends, since each has a way to a goal, and all solvers apply.
-With a fine beyond the last point of the loss the value is exactly that of the model as it is; and
-where two choices tie, the expected cost with the fine prefers the surer one. States, choices and
-outcomes keep their numbers.
+With a penalty beyond the last point of the loss the value is exactly that of the model as it is;
+and where two choices tie, the expected cost with the penalty prefers the surer one. States, choices
+and outcomes keep their numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
 
-def fined(ssp: SSP, units: int) -> SSP:
+def with_penalty(ssp: SSP, units: int) -> SSP:
     """The model in which entering a dead end ends the run at a cost of at least `units`; the model
     itself if there is no dead end in reach.
     """
@@ -33,8 +33,8 @@ def fined(ssp: SSP, units: int) -> SSP:
         return ssp
     if units >= MOST_UNITS:
         raise ModelError(f"a deadline of {units} cost units is beyond this solver")
-    fine = min(MOST_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
-    level = np.where(dead[ssp.outcome_target], fine, ssp.outcome_level)
+    penalty = min(MOST_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
+    level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
     return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)
 
 

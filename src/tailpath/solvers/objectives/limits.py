@@ -30,10 +30,11 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.measures import Late, VaR
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
-from tailpath.solvers.objectives.answer import RiskSolution, by_coin
 from tailpath.solvers.objectives.losses import Losses, Priced
+from tailpath.solvers.objectives.risk_solution import RiskSolution, by_coin
 
 #: Column generation ends when the relative gap has fallen to this.
 GAP = 1e-11
@@ -65,9 +66,14 @@ class LossRow:
 
 
 def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
-    """A measure as a row."""
+    """A measure as a row; VaR_alpha <= t is a limit on being late: P(Z > t) <= alpha."""
     factor, alpha = measure.tail or (0.0, 1.0)
-    return LossRow(measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
+    curve = measure.curve
+    if isinstance(measure, VaR):
+        curve, bound = Late(bound).curve, measure.alpha
+    elif curve is None and measure.tail is None:
+        raise OptionError(f"{measure} can only be minimised alone or without limits")
+    return LossRow(curve or curve_of([(0, 0)], 0), factor, alpha, bound)
 
 
 class Columns:
@@ -91,8 +97,8 @@ class Columns:
         """What the best mixture costs at most, if all losses are off as far as they may be;
         infinite if rounding decides whether one keeps the limits.
         """
-        off = np.array([priced.off for priced in self.found])
-        values = self.values + off
+        loss_error = np.array([priced.loss_error for priced in self.found])
+        values = self.values + loss_error
         largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
         tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
@@ -237,7 +243,7 @@ def solve_limited(
     else:
         value = float(best.single.losses[0]) + best.constant
         policy = losses.policy(best.single.weights)
-        high = value + float(best.single.off[0]) + 4 * UNIT * abs(value)
+        high = value + float(best.single.loss_error[0]) + 4 * UNIT * abs(value)
     multipliers = tuple(best.multipliers.tolist())
     bounds = low, max(best.high, high)
     return RiskSolution(ssp, objective, limits, value, bounds, policy, multipliers)
@@ -300,11 +306,15 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
     # Rounding decides about the limits: they count as kept, and what the mixture costs is charged
     # alone.
     if math.isinf(high):
-        off = np.array([priced.off[0] for priced in found])
-        high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
-    away = 4 * UNIT * abs(constant)
-    value, low = mixture.value + constant, low + constant - away
-    high = high + constant + away
+        loss_error = np.array([priced.loss_error[0] for priced in found])
+        high = (
+            mixture.value
+            + float(weights @ loss_error)
+            + 8 * UNIT * float(np.abs(values[:, 0]).max())
+        )
+    rounding = 4 * UNIT * abs(constant)
+    value, low = mixture.value + constant, low + constant - rounding
+    high = high + constant + rounding
     return BestMixture(value, low, high, columns, weights, mixture.multipliers, single, constant)
 
 

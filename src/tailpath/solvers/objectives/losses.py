@@ -39,7 +39,7 @@ from tailpath.solvers.exact.table import (
     fill_table,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import fined
+from tailpath.solvers.objectives.dead_ends import with_penalty
 
 #: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,
 #: twice.
@@ -48,14 +48,14 @@ LEVEL_BYTES = 44
 
 class Priced(NamedTuple):
     """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
-    which is no more than `off` above what is given. `weights` find the policy again.
+    which is no more than `loss_error` above what is given. `weights` find the policy again.
     """
 
     value: float
     low: float
     high: float
     losses: FloatArray
-    off: FloatArray
+    loss_error: FloatArray
     weights: FloatArray
 
 
@@ -81,18 +81,20 @@ class Losses:
         # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
         # spent.
         costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
-        self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
+        self.terminal_loss = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
         exact = dyadic and costs.max() * self.unit.denominator < 2**53
-        self._off = np.stack([curve.off(costs, exact) for curve in curves], axis=1)
+        self._rounding_error = np.stack(
+            [curve.rounding_error(costs, exact) for curve in curves], axis=1
+        )
 
     @cached_property
     def model(self) -> SSP:
-        """The model the losses are minimised on: with fines at dead ends if no loss
+        """The model the losses are minimised on: with a penalty at dead ends if no loss
         goes on rising.
         """
-        return fined(self.ssp, self.horizon + 1) if self.flat else self.ssp
+        return with_penalty(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
     def _layout(self) -> ModelLayout:
@@ -100,9 +102,9 @@ class Losses:
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""
-        worth = self._worth(weights)
-        shift = worth.min(axis=0)
-        values, error = worth[-1] - shift, 0.0
+        terminal_loss = self._terminal_losses(weights)
+        shift = terminal_loss.min(axis=0)
+        values, error = terminal_loss[-1] - shift, 0.0
         if not self.ssp.is_goal[self.ssp.start_index]:
             table = self._table(weights)
             values, error = table.values[-1], table.error
@@ -112,8 +114,8 @@ class Losses:
             for value, by in zip(values, [weights, *np.eye(len(weights))])
         ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
-        away = 2 * UNIT * np.abs(shift)
-        low, high = low - away, high + away
+        rounding = 2 * UNIT * np.abs(shift)
+        low, high = low - rounding, high + rounding
         return Priced(
             float(values[0]),
             float(low[0]),
@@ -136,14 +138,15 @@ class Losses:
             float(weights @ self.slope),
             np.array([self.horizon]),
         )
-        worth, off = self.worth @ weights, self._off @ np.abs(weights)
+        terminal_loss = self.terminal_loss @ weights
+        loss_error = self._rounding_error @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
-            off = off + 4 * UNIT * np.abs(self.worth) @ np.abs(weights)
+            loss_error = loss_error + 4 * UNIT * np.abs(self.terminal_loss) @ np.abs(weights)
         # What floats miss of the losses: as a share of them, or where they are least as it is.
-        above = worth - worth.min()
-        share = float(np.max(off / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
-        least = float(np.max(off, where=above <= 0, initial=0.0))
-        missed = min((share * float(high[0]) if share else 0.0) + least, float(off.max()))
+        above = terminal_loss - terminal_loss.min()
+        share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
+        least = float(np.max(loss_error, where=above <= 0, initial=0.0))
+        missed = min((share * float(high[0]) if share else 0.0) + least, float(loss_error.max()))
         # What is flat has no slope to charge what vanished by.
         vanished = error_bound.vanished * float(above.max())
         return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished
@@ -156,20 +159,20 @@ class Losses:
         policy = budget_policy(self.model, table, self.horizon, solve_expected(self.model).choices)
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
-    def _worth(self, weights: FloatArray) -> FloatArray:
+    def _terminal_losses(self, weights: FloatArray) -> FloatArray:
         """What arriving is worth by budget: in the sum, criterion 0, and in each loss behind it."""
-        return np.column_stack([self.worth @ weights, self.worth])
+        return np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
 
     def _table(self, weights: FloatArray) -> BudgetTable:
         """The table for a sum, with the losses themselves; each criterion is shifted to be 0 at
         least.
         """
-        worth = self._worth(weights)
-        worth -= worth.min(axis=0)
+        terminal_loss = self._terminal_losses(weights)
+        terminal_loss -= terminal_loss.min(axis=0)
         slope = np.append(self.slope @ weights, self.slope)
         criteria = np.zeros((len(slope), 4))
-        criteria[:, BASE] = worth[0]
+        criteria[:, BASE] = terminal_loss[0]
         criteria[:, SLOPE] = slope
         criteria[:, TO_GO] = slope
         objective = self._layout.objective(criteria, limit=float(self.horizon))
-        return fill_table(self._layout, objective, worth)
+        return fill_table(self._layout, objective, terminal_loss)

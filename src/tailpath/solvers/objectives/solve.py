@@ -24,39 +24,26 @@ from typing import Any, overload
 import numpy as np
 
 from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import almost_sure_states
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
-from tailpath.risk.curves import Curve
-from tailpath.risk.measure import Limit, Measure, Sum, is_cvar
+from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
-from tailpath.solvers.exact.grid import both_ways, check_rising, on_costs_of
+from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
-from tailpath.solvers.exact.solver import solve_cvar_exact
-from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.answer import RiskSolution
-from tailpath.solvers.objectives.limits import LossRow, row_of, solve_limited
-from tailpath.solvers.objectives.losses import Losses
+from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
+from tailpath.solvers.objectives.on_time import on_time_until
 from tailpath.solvers.objectives.price_search import least_means
+from tailpath.solvers.objectives.risk_solution import RiskSolution
 from tailpath.solvers.objectives.trade import Axis, mixed
+from tailpath.solvers.objectives.unconstrained import MOST_NODES, check_size, least_alone
 from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
-
-#: A limit that the least value exceeds by no more than this, relatively, counts as kept.
-SLACK = 1e-12
-#: An evaluation that would only spare a search ends after so many nodes.
-MOST_NODES = 10**7
-#: Values beyond this are too close to the largest float to add them up.
-MOST = 1e305
-_ONE = np.ones(1)
 
 
 @overload
@@ -152,7 +139,7 @@ def solve(
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            return _against(ssp, goal, tuple(subject_to), delta, nature)
+            return _with_intervals(ssp, goal, tuple(subject_to), delta, nature)
         ssp = ssp.inside
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
@@ -165,8 +152,8 @@ def solve(
         require_unit(ssp)
     _check_limits(goal, limits)
     for measure in (goal, *(limit.measure for limit in limits)):
-        _check_size(ssp, measure)
-    best = _alone(ssp, goal)
+        check_size(ssp, measure)
+    best = least_alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
         return replace(best, limits=limits, multipliers=(0.0,) * len(limits))
     _check_each(ssp, limits)
@@ -182,9 +169,9 @@ def solve(
         if _keeps(found, limits[tail]):
             prices = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
             return replace(found, limits=limits, multipliers=prices)
-    rows = [_row(limit.measure, limit.bound) for limit in limits]
+    rows = [row_of(limit.measure, limit.bound) for limit in limits]
     try:
-        return solve_limited(ssp, goal, limits, [_row(goal), *rows], mix)
+        return solve_limited(ssp, goal, limits, [row_of(goal), *rows], mix)
     except InfeasibleError as error:
         if error.least is not None or len(limits) < 2 or not mix:
             raise
@@ -217,26 +204,26 @@ def _of_reduced(
         ends = shifted_costs(np.array([found.value, *found.bounds]), unit, constant)
         value, low, high = ends.tolist()
     else:
-        value, away = shifted(found.value, constant), _moved_by_rounding(goal, asked, by)
+        value, rounding = shifted(found.value, constant), _breakpoint_error(goal, asked, by)
         low, high = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
-        low, high = low - away, high + away
-    policy = on_costs_of(found.policy, ssp)
+        low, high = low - rounding, high + rounding
+    policy = on_model(found.policy, ssp)
     return RiskSolution(ssp, goal, limits, value, (low, high), policy, found.multipliers)
 
 
-def _moved_by_rounding(goal: Measure, asked: Measure, by: Fraction) -> float:
+def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
     """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
     nothing."""
     total = 0.0
     for (factor, old), (_, new) in zip(goal.terms, asked.terms):
         if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
             pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
-            off = max(abs(float(there - (here - by))) for here, there in pairs)
-            total += abs(factor) * off * old.curve.steepest * 2
+            distance = max(abs(float(there - (here - by))) for here, there in pairs)
+            total += abs(factor) * distance * old.curve.steepest * 2
     return total
 
 
-def _against(
+def _with_intervals(
     model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
     """Without limits, on a model with intervals."""
@@ -259,7 +246,7 @@ def _rounded(
     """The optimum bracketed by those of the costs rounded up, whose policy it is, and down."""
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
-    above, below = both_ways(ssp, delta)
+    above, below = rounded_both_ways(ssp, delta)
     lower = solve(below, goal, limits)
     try:
         upper = solve(above, goal, limits, mix=mix)
@@ -268,75 +255,8 @@ def _rounded(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
             None,
         ) from None
-    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_costs_of(upper.policy, ssp)
+    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_model(upper.policy, ssp)
     return replace(upper, ssp=ssp, bounds=bounds, policy=policy)
-
-
-def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
-    """Without limits."""
-    if isinstance(goal, Mean):
-        expected = solve_expected(ssp)
-        return RiskSolution(ssp, goal, (), expected.cost(), expected.bounds, expected.policy)
-    if isinstance(goal, VaR):
-        on_time = on_time_until(ssp, goal.alpha)
-        t = on_time.var(goal.alpha)
-        policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
-        return RiskSolution(ssp, goal, (), t, (t, t), policy)
-    if isinstance(goal, Late):
-        found = solve_on_time(ssp, max(goal.deadline, 0.0))
-        late, bounds = found.late(goal.deadline), found.late_bounds(goal.deadline)
-        return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
-    row, mean = _row(goal), _factor_of_mean(goal)
-    if row.factor == 0:
-        return _within(ssp, goal) or _least_loss(ssp, goal, row.curve)
-    if mean is None:
-        return solve_limited(ssp, goal, (), [row], mix=True)
-    factor, alpha = row.factor, row.alpha
-    scale = mean + factor
-    best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
-    low, high = best.bounds(alpha)
-    if math.isfinite(high) and scale * high > MOST:
-        raise _too_large(goal)
-    # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
-    # than CVaR.
-    away = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
-    bounds = (scale * low * (1 - away), scale * high * (1 + away))
-    return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
-
-
-def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
-    """The least expected loss."""
-    losses = Losses(ssp, [curve])
-    priced = losses.price(_ONE)
-    return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), losses.policy(_ONE))
-
-
-def _within(ssp: SSP, goal: Measure) -> RiskSolution | None:
-    """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the
-    least; a long table is then spared.
-    """
-    assert ssp.cost_unit is not None
-    mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
-    others = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
-    curve = others.curve
-    if mean < 0 or curve is None or curve.slope < 0 or curve.units(ssp.cost_unit) <= LONG:
-        return None
-    if not almost_sure_states(ssp)[0][ssp.start_index]:
-        return None
-    expected, least = solve_expected(ssp), min(*curve.at, *curve.after)
-    try:
-        costs = evaluate_for(ssp, expected.policy, [others], max_nodes=MOST_NODES)
-    except LimitExceededError:
-        return None
-    high = max(costs.bounds(others)[1], least)
-    # What an evaluation cannot tell from nobody may still have its way before it.
-    longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
-    if high - least > 100 * NOBODY * (1 + abs(least) + curve.slope * longest):
-        return None
-    low, up = (mean * bound for bound in expected.bounds)
-    away = 4 * UNIT * (up + abs(least)) if mean else 0.0
-    value, bounds = mean * expected.cost() + least, (low + least - away, up + high + away)
-    return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
 
 
 def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
@@ -369,27 +289,10 @@ def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
             )
 
 
-def _check_size(ssp: SSP, measure: Measure) -> None:
-    """Refuse factors with which costs that can be computed with become values that cannot."""
-    slope = sum(
-        abs(factor) * (1.0 if part.curve is None else part.curve.steepest)
-        for factor, part in measure.terms
-    )
-    if slope > 1:
-        arrives = bool(almost_sure_states(ssp)[0][ssp.start_index])
-        costs = solve_expected(ssp).upper if arrives else ssp.outcome_cost
-        if slope * float(np.max(costs, where=np.isfinite(costs), initial=0.0)) > MOST:
-            raise _too_large(measure)
-
-
-def _too_large(measure: Measure) -> OptionError:
-    return OptionError(f"{measure} is too large to compute with; take smaller factors")
-
-
 def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
     """Every limit must be one that can be kept if it were alone."""
     for limit in limits:
-        least = _alone(ssp, limit.measure)
+        least = least_alone(ssp, limit.measure)
         slack = SLACK * abs(limit.bound) if math.isfinite(limit.bound) else 0.0
         if least.bounds[0] > limit.bound + slack and least.value > limit.bound:
             raise _kept_by_none(limit, least.value)
@@ -435,23 +338,3 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
     # What no single policy was found to do a mixture may, and a lower bound holds for that, too.
     least = t if mix else _least_var(ssp, goal, limits, mix=True).value
     return RiskSolution(ssp, goal, limits, t, (min(least, t), t), policy, (0.0,) * len(limits))
-
-
-def _row(measure: Measure, bound: float = math.inf) -> LossRow:
-    """A measure as a row; VaR_alpha <= t is a limit on being late."""
-    if isinstance(measure, VaR):
-        return row_of(Late(bound), measure.alpha)
-    if measure.curve is None and measure.tail is None:
-        raise OptionError(f"{measure} can only be minimised alone or without limits")
-    return row_of(measure, bound)
-
-
-def _factor_of_mean(measure: Measure) -> float | None:
-    """The factor of the mean in a sum of it and CVaR; None if there is anything else."""
-    total = 0.0
-    for factor, part in measure.terms:
-        if isinstance(part, Mean):
-            total += factor
-        elif part.tail is None:
-            return None
-    return total if total >= 0 else None

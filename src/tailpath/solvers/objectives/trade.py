@@ -29,7 +29,6 @@ import numpy as np
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.policy import Policy
-from tailpath.solvers.objectives.answer import by_coin
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FOUND0,
@@ -43,12 +42,13 @@ from tailpath.solvers.objectives.envelope import (
     slopes,
 )
 from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.risk_solution import by_coin
 
 #: Differences below this, relatively, are rounding.
 SAME = SAME_VALUE
 
 #: A weight, and the price and the budget in cost units that find the policy again.
-Part = tuple[float, float, int]
+Member = tuple[float, float, int]
 
 
 class Axis(NamedTuple):
@@ -82,11 +82,11 @@ class Point(NamedTuple):
 
     risk: float
     mean: float
-    parts: tuple[Part, ...]
+    parts: tuple[Member, ...]
 
 
 #: A point, and the least mean just before it.
-Corner = tuple[Point, float]
+CornerPoint = tuple[Point, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Trade:
         side, chord = np.unravel_index(int(np.argmin(mean)), mean.shape)
         return self._ends(int(chord))[int(side)]
 
-    def corners(self) -> list[Corner]:
+    def corners(self) -> list[CornerPoint]:
         """The corners in rising risk and falling mean. What differs by no more than
         `SAME` is one.
         """
@@ -167,13 +167,13 @@ class Trade:
         return Point(risk, a.mean + share * (b.mean - a.mean), parts)
 
 
-def mixed(tables: MeanRisk, parts: tuple[Part, ...]) -> Policy:
+def mixed(tables: MeanRisk, parts: tuple[Member, ...]) -> Policy:
     """The policy with these parts."""
     policies = [tables.policy(price, budget) for _, price, budget in parts]
     return by_coin(policies, [weight for weight, _, _ in parts])
 
 
-def _falling(corners: list[Corner]) -> list[Corner]:
+def _falling(corners: list[CornerPoint]) -> list[CornerPoint]:
     """The points whose mean is lower than all before, of several at one risk the lowest."""
     found = corners[:1]
     for point, before in corners[1:]:
@@ -187,10 +187,10 @@ def _falling(corners: list[Corner]) -> list[Corner]:
     return found
 
 
-def _without_straight(corners: list[Corner]) -> list[Corner]:
+def _without_straight(corners: list[CornerPoint]) -> list[CornerPoint]:
     """Without points on the straight line between others."""
-    found: list[Corner] = corners[:1]
-    waiting: list[Corner] = []
+    found: list[CornerPoint] = corners[:1]
+    waiting: list[CornerPoint] = []
     for point, before in corners[1:]:
         if any(_apart(found[-1][0], point, before, between) > SAME for between, _ in waiting):
             found.append(waiting[-1])

@@ -30,9 +30,10 @@ from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
+from tailpath.solvers.published.augmented import Augmented, Settings
 from tailpath.solvers.published.quantile import MERGING, Operator, solve_by_sweeps
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Augmented, Settings, Sweep
+from tailpath.solvers.published.sweeps import Sweep
 from tailpath.solvers.published.tables import Tables, run_offsets
 
 

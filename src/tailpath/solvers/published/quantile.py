@@ -24,14 +24,11 @@ from typing import NamedTuple
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
+from tailpath.solvers.published.augmented import Augmented, Pool, Settings, augment
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
-    Augmented,
-    Pool,
-    Settings,
     Sweep,
-    augment,
     iterate,
     merge_sweep,
     pool_for,

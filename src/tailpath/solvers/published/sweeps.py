@@ -34,33 +34,22 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError
-from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
-from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
+from tailpath.graph import IntArray
 from tailpath.kernels.quantile import end_sweep, sweep_atoms
 from tailpath.kernels.segments import (
     PART,
-    SAME_MASS,
     SEEN,
     STAMP,
     STAMP_BEFORE,
-    AtomModel,
-    AtomWork,
-    Bundles,
-    make_bundles,
     new_scratch,
 )
-from tailpath.model.potential import refuse_signed
-from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_gamma, processors, warn_caller
-from tailpath.policies.atoms import Atoms, Grids, grids_of
-from tailpath.solvers.expectation import solve_expected
+from tailpath.options import Progress, processors, warn_caller
+from tailpath.solvers.published.augmented import Augmented, Pool, bundles_of
 from tailpath.texts import count
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
@@ -70,71 +59,6 @@ SLACK = 1e-5
 #: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
 #: they save.
 START_SWEEPS = 8
-#: Models that merge more segments than this in a sweep are swept in so many parts.
-WORTH_PARTS = 1_000_000
-PARTS = 4
-#: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and
-#: rise.
-STARTS = ("neutral", "zero")
-FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
-
-
-#: Threads that share the work of a sweep; None is the calling thread alone.
-Pool = ThreadPoolExecutor | None
-
-
-@dataclass(frozen=True, eq=False)
-class Augmented:
-    """A model made ready for sweeps over (node, atom): its core, and the kernels' arrays.
-
-    `risk_neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost;
-    `falling` says that values start above the result. `given` is the model with costs as given, of
-    which the core is that of the reduced one.
-    """
-
-    core: Core
-    model: AtomModel
-    work: AtomWork
-    risk_neutral: IntArray
-    expected: FloatArray
-    falling: bool
-    worth_parts: int
-    given: SSP
-
-    @property
-    def n(self) -> int:
-        return self.core.n
-
-    @cached_property
-    def grids(self) -> Grids | None:
-        """Which atoms belong to which state of the model; None where all belong to all."""
-        if self.model.alike:
-            return None
-        inside = (self.core.node_of >= 0) & (self.core.node_of < self.n)
-        of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
-        return Grids(self.model.own, of_state.astype(np.int32))
-
-    @cached_property
-    def segments(self) -> int:
-        """What one full sweep merges."""
-        return len(self.model.target) * len(self.model.atoms)
-
-    @property
-    def settled(self) -> AtomWork:
-        """What was found by sweeps, as all parts see it."""
-        return self.work._replace(before=self.work.slope)
-
-    @property
-    def parts(self) -> int:
-        """In how many parts a sweep is made: equal parts of the order, whatever that is."""
-        return PARTS if self.segments > self.worth_parts else 1
-
-    def share(self, pool: Pool, function: Callable[[int, int, int], Any]) -> list[Any]:
-        """Call `function(first, last, part)` for every part, which must not need each other, by the
-        threads of a pool if there is one; returns what they return.
-        """
-        cuts = [self.n * part // self.parts for part in range(self.parts + 1)]
-        return list((pool.map if pool else map)(function, cuts, cuts[1:], range(self.parts)))
 
 
 @dataclass(frozen=True)
@@ -144,159 +68,6 @@ class Progression:
     sweeps: int
     residual: float
     converged: bool
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a planner runs: when to stop, from where, with which risk factors, and from how many
-    segments on in parts; checked when made.
-    """
-
-    tolerance: float
-    gamma: float
-    max_sweeps: int
-    start: str
-    factors: str
-    worth_parts: int = WORTH_PARTS
-
-    def __post_init__(self) -> None:
-        if not self.tolerance > 0:
-            raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
-        check_gamma(self.gamma)
-        if self.max_sweeps < 1:
-            raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
-        for given, known, what in (
-            (self.start, STARTS, "start"),
-            (self.factors, tuple(FACTORS), "factors"),
-        ):
-            if given not in known:
-                raise OptionError(
-                    f"unknown {what} {given!r}; use {', '.join(map(repr, known[:-1]))} or"
-                    f" {known[-1]!r}"
-                )
-
-    @property
-    def rule(self) -> int:
-        """The kernels' number for the factors."""
-        return FACTORS[self.factors]
-
-
-def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
-    """Cut the model to its core, its nodes by rising expected cost, and choose the first values;
-    `atoms` as `grids_of` takes them.
-    """
-    every, grids = grids_of(ssp, atoms)
-    if settings.gamma < 1:
-        refuse_signed(ssp, "a planner with a discount")
-    given, ssp = ssp, ssp.reduced
-    core = core_of(ssp) if settings.gamma == 1 else loose_core_of(ssp)
-    expected = solve_expected(ssp)
-    core = core.renumbered(np.argsort(core.gather(expected.value), kind="stable"))
-    value = core.gather(expected.value)
-    falling = settings.start == "neutral"
-    work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
-    model = _atom_model(core, every, grids, settings.gamma)
-    return Augmented(
-        core,
-        model,
-        work,
-        core.core_choices(expected.choices),
-        value,
-        falling,
-        settings.worth_parts,
-        given,
-    )
-
-
-def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
-    grid, own = _node_grids(core, grids, len(atoms))
-    rows = core.transitions
-    width = np.diff(atoms, prepend=0.0)
-    bundles = _bundles(core.state_choices, rows)
-    return AtomModel(
-        node_choices=core.state_choices,
-        choice_outcomes=rows.row_start,
-        target=rows.target,
-        probability=rows.probability,
-        cost=rows.cost,
-        gamma=float(gamma),
-        atoms=atoms,
-        width=width,
-        per_atom=1 / atoms,
-        limits=np.append(
-            np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
-        ),
-        bundles=bundles,
-        most_runs=int(np.diff(bundles.bundle_runs).max(initial=1)),
-        most_choices=int(np.diff(core.state_choices).max(initial=1)),
-        grid=grid,
-        own=own,
-        alike=bool(own.all()),
-        floor=min(float(rows.cost.max(initial=0.0)), 1.0),
-    )
-
-
-def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray, BoolArray]:
-    """The grid of every node, and the atoms of every grid. States of a zero-cost component are one
-    node,
-    and have the atoms of all of them.
-    """
-    if grids is None:
-        return np.zeros(core.n + 1, dtype=np.int64), np.ones((1, n_atoms), dtype=np.bool_)
-    state = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
-    marked = np.zeros((core.n + 1, n_atoms), dtype=np.bool_)
-    np.logical_or.at(marked, core.node_of[state], grids.own[grids.of_state[state]])
-    marked[core.n] = marked[0] if core.n else True
-    own, grid = np.unique(marked, axis=0, return_inverse=True)
-    return grid.reshape(-1), own
-
-
-def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
-    bundles = Bundles(
-        node_bundles=np.empty(len(node_choices), dtype=np.int64),
-        bundle_choices=np.empty(rows.n + 1, dtype=np.int64),
-        bundle_runs=np.empty(rows.n + 1, dtype=np.int64),
-        run_target=np.empty(len(rows.target), dtype=np.int32),
-        run_cost=np.empty(len(rows.target)),
-        position=np.empty(len(rows.target), dtype=np.int32),
-        choice_chances=np.empty(0, dtype=np.int64),
-        chance=np.empty(0),
-    )
-    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, bundles)
-    bundle_choices = bundles.bundle_choices[: count + 1].copy()
-    bundle_runs = bundles.bundle_runs[: count + 1].copy()
-    # Each choice of a bundle has a probability for every run of it.
-    choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    run = choice_chances[rows.source] + bundles.position
-    chance = np.bincount(run, rows.probability, int(choice_chances[-1]))
-    return bundles._replace(
-        bundle_choices=bundle_choices,
-        bundle_runs=bundle_runs,
-        run_target=bundles.run_target[:runs].copy(),
-        run_cost=bundles.run_cost[:runs].copy(),
-        choice_chances=choice_chances,
-        chance=chance,
-    )
-
-
-def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> AtomWork:
-    """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from
-    there.
-    """
-    n = len(expected)
-    slope = np.zeros((n + 1, len(atoms)))
-    slope[:n, 0] = expected / atoms[0]
-    margin = np.full(n_choices, -np.inf)
-    return AtomWork(
-        value=expected[:, None] / atoms,
-        slope=slope,
-        before=slope.copy(),
-        memory=np.zeros((n + 1, 8)),
-        margin=margin,
-    )
-
-
-# ---------------------------------------------------------------------- sweeps
 
 
 #: One sweep in some order, at some time: returns the largest move of a value.
@@ -337,7 +108,7 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
         target=rows.target,
         probability=rows.probability,
         cost=rows.cost,
-        bundles=_bundles(nodes, rows),
+        bundles=bundles_of(nodes, rows),
     )
     policy = replace(
         augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))

@@ -33,8 +33,9 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.segments import new_scratch
 from tailpath.options import warn_caller
 from tailpath.policies.atoms import borders_of
+from tailpath.solvers.published.augmented import Augmented, Pool, Settings
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Augmented, Pool, Progression, Settings
+from tailpath.solvers.published.sweeps import Progression
 
 #: Detours whose regrets differ by less than this are taken together.
 SAME_REGRET = 1e-12
@@ -189,8 +190,8 @@ def solution_of(
     return AtomSolution(
         ssp=given,
         atoms=augmented.model.atoms,
-        value=augmented.core.spread(augmented.work.value) + more,
-        var=augmented.core.spread(tables.var) + more,
+        value=augmented.core.to_states(augmented.work.value) + more,
+        var=augmented.core.to_states(tables.var) + more,
         choice=choice,
         xi_offset=offset,
         xi=xi,

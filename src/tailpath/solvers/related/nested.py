@@ -57,20 +57,20 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
             break
     choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
     choices[ssp.choice_state[taken]] = taken
-    value = core.spread(value) * unit_of(ssp, "nested CVaR")
+    value = core.to_states(value) * unit_of(ssp, "nested CVaR")
     return NestedSolution(value, MarkovPolicy.from_choices(ssp, choices), sweeps)
 
 
 def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
     """The mean of the worst alpha of `level + value` for every choice."""
     begin, owner = core.choice_outcomes[:-1], core.transitions.source
-    worth = core.level + value[core.target]
-    order = np.lexsort((-worth, owner))
+    q_value = core.level + value[core.target]
+    order = np.lexsort((-q_value, owner))
     chance = core.probability[order]
     before = np.cumsum(chance) - chance
     taken = np.clip(alpha - (before - before[begin][owner]), 0.0, chance)
     with np.errstate(invalid="ignore"):
-        terms = np.where(taken > 0, taken * worth[order], 0.0)
+        terms = np.where(taken > 0, taken * q_value[order], 0.0)
     return np.asarray(np.add.reduceat(terms, begin) / np.add.reduceat(taken, begin))
 
 

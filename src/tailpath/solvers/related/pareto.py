@@ -48,7 +48,7 @@ def solve_by_pareto_sets(
     core, unit = rising_core_of(ssp, who), unit_of(ssp, who)
     expected = solve_expected(ssp)
     start = int(core.node_of[ssp.start_index])
-    value = np.append(core.gather(expected.value), 0.0) / unit
+    value = np.append(core.to_nodes(expected.value), 0.0) / unit
     sets: list[list[Corners]] = []
     picked: list[IntArray] = []
     best, at = float(value[start]) / alpha, 0

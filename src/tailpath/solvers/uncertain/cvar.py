@@ -28,7 +28,7 @@ from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
-from tailpath.options import check_invertible_alpha, each, takes_alpha
+from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.expected import solve_robust_expected
 from tailpath.solvers.uncertain.words import both_sides, other_nature
@@ -93,23 +93,23 @@ class RobustSolution(Record):
         return self._problem.excess(self.alpha)
 
     @cached_property
-    def _known(self) -> dict[float, Least]:
+    def _cvars_found(self) -> dict[float, Least]:
         return {}
 
-    def _least(self, a: float) -> Least:
+    def _cvar(self, a: float) -> Least:
         if check_invertible_alpha(a) < self.alpha:
             raise OptionError(
                 f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
             )
-        if a not in self._known:
-            self._known[a] = self._budgets.least(a, self.tolerance)
-        return self._known[a]
+        if a not in self._cvars_found:
+            self._cvars_found[a] = self._budgets.least(a, self.tolerance)
+        return self._cvars_found[a]
 
     @property
     def _unit(self) -> float:
         return float(self.model.cost_unit or 1)
 
-    @each
+    @vectorised
     def cvar(self, a: float) -> float:
         """The least CVaR: what the policy for `a` costs under the worst (or best) nature.
 
@@ -128,7 +128,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        return self._least(a).value * self._unit
+        return self._cvar(a).value * self._unit
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on the least CVaR; the upper one holds for the policy.
@@ -148,7 +148,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(a)
+        found = self._cvar(a)
         return min(found.low, found.high) * self._unit, found.high * self._unit
 
     def budget(self, a: float) -> float:
@@ -171,7 +171,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(a)
+        found = self._cvar(a)
         budget = max(found.table.budget(found.position), 0.0)
         return float(Fraction(budget) * Fraction(self.model.cost_unit or 1))
 
@@ -196,7 +196,7 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(self.alpha if a is None else a)
+        found = self._cvar(self.alpha if a is None else a)
         return robust_budget_policy(self._problem, found.table.found, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
@@ -270,7 +270,7 @@ class RobustSolution(Record):
             then = replace(self, model=self.model.narrowed(choice, share)).cvar(a)
             state = inside.states[int(inside.choice_state[choice])]
             found.append(MoreData(state, inside.choice_name(choice), then, now - then))
-        return tuple(sorted(found, key=lambda each: -each.gain))
+        return tuple(sorted(found, key=lambda change: -change.gain))
 
     @cached_property
     def other(self) -> RobustSolution:

@@ -13,7 +13,9 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.cvar import robust_budget_policy
 
 
-def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES) -> Robust:
+def robust_with_penalty(
+    model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
+) -> Robust:
     """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
     beyond so many units.
     """
@@ -32,7 +34,7 @@ def robust_lateness(
 
     Where choices are equally late the one of least expected cost is taken if it is among them.
     """
-    problem = ended(model, nature, units, max_bytes)
+    problem = robust_with_penalty(model, nature, units, max_bytes)
     found = problem.late(units + 1)
     return (
         found.values[1:, 0].copy(),

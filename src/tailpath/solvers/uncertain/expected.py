@@ -94,9 +94,9 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     return RobustExpected(
         model=model,
         nature=nature,
-        value=problem.spread(bounds.value),
-        lower=problem.spread(bounds.lower),
-        upper=problem.spread(bounds.upper),
+        value=problem.to_states(bounds.value),
+        lower=problem.to_states(bounds.lower),
+        upper=problem.to_states(bounds.upper),
         choices=problem.risk_neutral,
         method=bounds.method,
         iterations=found.iterations,

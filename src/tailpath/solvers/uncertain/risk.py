@@ -13,6 +13,7 @@ from tailpath.analysis.nature import nature_called
 from tailpath.analysis.robust import robust
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
+from tailpath.evaluation.lateness import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.cost_units import as_multiples
 from tailpath.model.interval import IntervalSSP
@@ -25,16 +26,9 @@ from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.on_time import solve_on_time
 from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
-from tailpath.solvers.uncertain.deadlines import ended
+from tailpath.solvers.uncertain.deadlines import robust_with_penalty
 from tailpath.solvers.uncertain.expected import solve_robust_expected
 from tailpath.solvers.uncertain.words import both_sides, other_nature
-
-#: Tables of so many levels are made at once, longer ones where they are needed, up to the second
-#: number.
-SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
-#: arrives, as far as doubles tell.
-NO_BETTER = 1e-15
 
 
 @takes_alpha
@@ -148,10 +142,7 @@ def _least_var(
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
             return t, (t, t), found.policy(t)
-        # From anywhere nature cannot keep from arriving at all, a run of one visit to each state
-        # may arrive.
-        longest = model.n_states * int(model.inside.outcome_level.max(initial=1))
-        if late >= before * (1 - NO_BETTER) and units > longest:
+        if has_converged(model, units, late, before):
             return math.inf, (math.inf, math.inf), found.policy(found.deadline)
         if units > LONGEST:
             far = float(units * model.cost_unit)
@@ -174,16 +165,21 @@ def _least_loss(
     unit = model.cost_unit
     horizon = curve.units(unit)
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
-    worth, slope = curve.values(costs), curve.slope * float(unit)
-    shift = float(worth.min())
-    off = float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
-    problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
-    if problem.fine and float(worth[0]) < float(worth.max()):
+    terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
+    shift = float(terminal_loss.min())
+    error_bound = float(np.max(curve.rounding_error(costs)))
+    error_bound += 4 * UNIT * float(np.abs(terminal_loss).max())
+    problem = (
+        robust(model, nature_called(nature))
+        if slope
+        else robust_with_penalty(model, nature, horizon)
+    )
+    if problem.penalty and float(terminal_loss[0]) < float(terminal_loss.max()):
         raise OptionError(
             "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
         )
-    found = problem.loss(worth - shift, slope)
+    found = problem.loss(terminal_loss - shift, slope)
     low, high = problem.enclosed(found, slope)
     value = float(found.values[-1, 0]) + shift
-    bounds = float(low[-1]) + shift - off, float(high[-1]) + shift + off
+    bounds = float(low[-1]) + shift - error_bound, float(high[-1]) + shift + error_bound
     return value, bounds, robust_budget_policy(problem, found, len(found.values) - 1)

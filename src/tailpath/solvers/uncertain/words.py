@@ -34,10 +34,10 @@ def both_sides(
         other = math.inf, math.inf
     cooperative, adversarial = (other, bounds) if nature == "adversarial" else (bounds, other)
     low, high = cooperative[0], adversarial[1]
-    sure = (
+    condition = (
         "if all intervals hold"
         if model.confidence is None
         else f"with {100 * model.confidence:g} % confidence"
     )
     promise = f", and this policy {verb} at most {high:.6g}" if nature == "adversarial" else ""
-    return f"{sure} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"
+    return f"{condition} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"

@@ -1,0 +1,157 @@
+"""Where the queue engine searches: graphs that hand out successors, costs and a heuristic.
+
+A graph hands out integer costs and knows nothing of the search. Costs without a common unit that is
+worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
+all sums are exact, and so is what they decide. With a discount costs are floats.
+
+    ChainGraph  a finite chain
+    LazyGraph   pairs (state, memory) of a policy whose memory need not end, such as a history;
+                expanded as they are met
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailpath.evaluation.engine import Heuristic
+from tailpath.evaluation.heuristics import ROUNDING, check_consistent
+from tailpath.graph import IntArray, Transitions
+from tailpath.model.cost_units import as_fraction, integer_costs
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.chain import CostChain
+from tailpath.policies.policy import Policy
+from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
+
+GOAL = "goal"
+
+
+class SearchGraph:
+    """Where a search can go: successors with cost and probability, and a lower bound on the cost
+    to go, the heuristic. Costs count in units, or are floats where `unit` is None.
+
+    `edges` are the transitions whose cheapest way outside is V_min; with a discount that is no
+    lower bound, and 0 is. Dead ends stay infinite under any heuristic: what enters them need not be
+    followed.
+    """
+
+    start: Any
+    goal: Any
+    least_probability: float
+    remembers_all = False
+
+    def __init__(
+        self,
+        edges: Transitions,
+        level: IntArray | None,
+        unit: Fraction | None,
+        heuristic: Heuristic,
+        gamma: float,
+    ) -> None:
+        costs: list[Any]
+        self.unit: Fraction | None
+        costs, self.unit = integer_costs(edges.cost) if level is None else (level.tolist(), unit)
+        self._heuristic = least_costs_to_go(edges, costs)
+        if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
+            self._heuristic = [v if math.isinf(v) else 0 for v in self._heuristic]
+        if gamma < 1:
+            costs, self.unit = edges.cost.tolist(), None
+        self._cost = costs
+
+    def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
+        raise NotImplementedError
+
+    def heuristic(self, node: Any) -> Any:
+        return self._heuristic[node]
+
+
+class ChainGraph(SearchGraph):
+    """The transitions of a chain; the goal is node n."""
+
+    def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
+        super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
+        self.start, self.goal = chain.start, chain.n
+        self.least_probability = float(chain.probability.min(initial=1.0))
+        if gamma < 1:
+            least = discounted_least_cost(chain, gamma)
+            self._heuristic = (least if heuristic == "min" else np.zeros_like(least)).tolist()
+        elif not isinstance(heuristic, str):
+            checked, up = check_consistent(chain, heuristic), 1 + Fraction(ROUNDING)
+            assert self.unit is not None
+            own = (math.floor(as_fraction(h) * up / self.unit) for h in checked.tolist())
+            self._heuristic = [
+                v if math.isinf(v) else min(v, h) for v, h in zip(self._heuristic, own)
+            ]
+        self._row_start = chain.row_start.tolist()
+        self._transitions = list(zip(chain.target.tolist(), self._cost, chain.probability.tolist()))
+
+    def successors(self, node: int) -> Iterable[tuple[int, Any, float]]:
+        return self._transitions[self._row_start[node] : self._row_start[node + 1]]
+
+
+class LazyGraph(SearchGraph):
+    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
+    policies of the model, hence admissible.
+    """
+
+    remembers_all = True
+
+    def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
+        edges = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+        unit = ssp.cost_unit
+        super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
+        self.ssp, self.policy = ssp, policy
+        self._steps = itertools.count()
+        # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
+        self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
+        self.goal = GOAL
+        self.start = (
+            GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
+        )
+
+    def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
+        if next(self._steps) == MANY_PAIRS:
+            warn_of_growth()
+        for state, memory, outcome, p in successors(self.ssp, self.policy, *node):
+            yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
+
+    def heuristic(self, node: Any) -> Any:
+        return 0 if node == GOAL else self._heuristic[node[0]]
+
+
+def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
+    """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
+    that is too large for a float, a little less.
+
+    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
+    and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
+    """
+    coarse = max(1, max(cost, default=0) * (edges.n + 1) >> 52)
+    down = np.array([c // coarse for c in cost], dtype=np.float64)
+    least = edges.replaced(cost=down, level=None).distances().least
+    return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
+
+
+def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
+    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
+    early is safe.
+
+    With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
+    """
+    least = np.zeros(chain.n + 1)
+    rows = chain.row_start[:-1]
+    for _ in range(10_000):
+        after = (
+            np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0)
+            if chain.n
+            else least
+        )
+        if np.all(after - least <= 1e-12 * (1 + after)):
+            return least
+        least = after
+    return least

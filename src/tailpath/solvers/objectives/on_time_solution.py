@@ -1,0 +1,268 @@
+"""What `solve_on_time` found: the least probability of being late at every deadline, the least VaR,
+and the policies that have them.
+
+At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the
+least of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tailpath.analysis.reachability import almost_sure_states
+from tailpath.errors import OptionError
+from tailpath.kernels.forward import cheapest_tree
+from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.potential import exact_cost
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import check_alpha, takes_alpha
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.table import model_as_counted
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.dead_ends import counting_losses
+
+
+@takes_alpha
+@dataclass(frozen=True, eq=False, repr=False)
+class OnTimeSolution(Record):
+    """The largest probability of arriving within every deadline up to `deadline`.
+
+    With `delta`, all values are those of the costs rounded up, and the unit is delta.
+
+    Attributes
+    ----------
+    deadline : float
+        The largest deadline that is answered.
+    lateness : array of float64, shape (n,)
+        The least P(Z > t) for t = 0, 1, ... units.
+    missed : tuple of float
+        Bounds on the least probability of never arriving.
+    error : float
+        A bound on the relative error of the lateness, for every unit of t.
+    latest : BudgetPolicy
+        The policy for the last deadline; its steps are those of all others.
+    floor : OnTimeSolution or None
+        Whose lateness is a lower bound: with `delta`, the solution for the costs rounded down;
+        where ties gave away more than rounding, the same with ties as they fall.
+    """
+
+    deadline: float
+    lateness: FloatArray
+    missed: tuple[float, float]
+    error: float
+    latest: BudgetPolicy
+    floor: OnTimeSolution | None = None
+
+    def probability(self, t: float) -> float:
+        """The largest probability of a total cost of at most `t`.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        float
+            1 - `late(t)`.
+
+        Raises
+        ------
+        OptionError
+            If `t` is later than the table answers.
+        """
+        return 1.0 - self.late(t)
+
+    def late(self, t: float) -> float:
+        """The least probability of a total cost above `t`, or of never arriving.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        float
+            With all its digits, however small.
+
+        Raises
+        ------
+        OptionError
+            If `t` is later than the table answers.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).late(20)
+        0.1
+        """
+        level = self._level(t)
+        if level < 0 or math.isinf(t):
+            return 1.0 if level < 0 else self.missed[0]
+        return float(self.lateness[min(level, len(self.lateness) - 1)])
+
+    def bounds(self, t: float) -> tuple[float, float]:
+        """Proved bounds on `probability(t)`.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the largest probability for the costs as they are.
+        """
+        low, high = self.late_bounds(t)
+        return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0) if low < 1 else 0.0
+
+    def late_bounds(self, t: float) -> tuple[float, float]:
+        """Proved bounds on `late(t)`, which keep the digits of a small one.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the least probability for the costs as they are.
+        """
+        if self.floor is not None:
+            return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
+        level = self._level(t)
+        if level < 0 or math.isinf(t):
+            return (1.0, 1.0) if level < 0 else self.missed
+        known = min(level, len(self.lateness) - 1)
+        value, error = float(self.lateness[known]), min((known + 2) * self.error + 4e-16, 1.0)
+        high = min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250
+        # Beyond the table less may be late, but no less than never arrives.
+        return self.missed[0] if level > known else value * (1 - error), high
+
+    def var(self, alpha: float) -> float:
+        """The least VaR of any policy: the least t with a lateness of at most `alpha`.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            Infinite if no t will do.
+
+        Raises
+        ------
+        OptionError
+            If it lies beyond the deadline.
+        """
+        a = check_alpha(alpha)
+        enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
+        if self.missed[0] > a * (1 + SAME_MASS):
+            return math.inf
+        if enough.size:
+            level = int(enough[0])
+            if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
+                nearest = cheapest_run(model_as_counted(self.latest))[0]
+                return math.inf if math.isinf(nearest) else self._cost(max(level, int(nearest)))
+            return self._cost(level)
+        last = self._cost(len(self.lateness) - 1)
+        raise OptionError(
+            f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve"
+            f" for var({a:g})"
+        )
+
+    def policy(self, t: float | None = None) -> BudgetPolicy:
+        """The policy that arrives within `t` with the largest probability.
+
+        Parameters
+        ----------
+        t : float, optional
+            A deadline, `self.deadline` at most, which is the default; for ever (infinite) it is the
+            surest policy.
+
+        Returns
+        -------
+        BudgetPolicy
+            All of them share one table.
+        """
+        t = self.deadline if t is None else t
+        if math.isinf(t) and self.missed[0] < 1:
+            return _surest(self.latest)
+        level = self._level(t)
+        return self.latest.with_budget(
+            0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0)
+        )
+
+    def cheapest(self) -> BudgetPolicy:
+        """A policy that may arrive at the least cost at which any run can, however improbable.
+
+        Returns
+        -------
+        BudgetPolicy
+            Elsewhere it is risk-neutral.
+        """
+        choices = self.latest.risk_neutral.copy()
+        model = model_as_counted(self.latest)
+        for choice in cheapest_run(model)[1]:
+            choices[model.choice_state[choice]] = choice
+        return self.latest.spent(choices)
+
+    def _level(self, t: float) -> int:
+        """The deadline `t` in units, rounded down."""
+        if math.isnan(t) or t > self.deadline:
+            raise OptionError(
+                f"the table was made for deadlines up to {self.deadline:g}; solve with"
+                f" deadline={t:g}"
+            )
+        if math.isinf(t):
+            return len(self.lateness)
+        ssp, unit = self.latest.ssp, self.latest.unit
+        return math.floor(
+            (exact_cost(t, ssp) - ssp.shift) / as_fraction(unit)
+            if ssp.signed
+            else in_units(t, unit)
+        )
+
+    def _cost(self, level: int) -> float:
+        """A number of units as a cost of the model."""
+        return float(level * self.latest.unit + self.latest.ssp.shift)
+
+    def __repr__(self) -> str:
+        return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
+
+
+def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
+    """The least cost at which any run arrives, in units, and the choices along it; infinite if
+    there is none.
+    """
+    rows, level = ssp.by_state, ssp.outcome_level
+    least = np.full(ssp.n_states, np.inf)
+    order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
+    edges = rows.row_start, rows.target, level.astype(np.float64)
+    cheapest_tree(*edges, ssp.start_index, least, order, before)
+    at_goals = np.where(ssp.is_goal, least, np.inf)
+    state = int(np.argmin(at_goals))
+    cost, choices = float(at_goals[state]), []
+    while state != ssp.start_index and cost < np.inf:
+        between = np.flatnonzero((rows.source == before[state]) & (rows.target == state))
+        choices.append(int(ssp.outcome_choice[between[np.argmin(level[between])]]))
+        state = int(before[state])
+    return cost, choices
+
+
+def _surest(policy: BudgetPolicy) -> BudgetPolicy:
+    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected
+    number of dead ends entered.
+    """
+    ssp = policy.ssp
+    almost_sure = almost_sure_states(ssp)[0][ssp.start_index]
+    return policy.spent(solve_expected(ssp if almost_sure else counting_losses(ssp)).choices)
