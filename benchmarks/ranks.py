@@ -20,7 +20,7 @@ from tailpath.distributed.generate import part_called
 from tailpath.distributed.job import Job
 from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.ranks import world
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import FOLLOWED, FOLLOWED_SLOWLY, PLAIN
 from tailpath.solvers.exact.parts import PartTable
 

@@ -292,6 +292,15 @@ class Transitions:
         position[falling] = np.arange(len(falling))
         return Distances(*frozen(least, falling, position))
 
+    def costs_from(self, start: int) -> FloatArray:
+        """The least cost, in levels, at which each node can be reached from one of them, infinite
+        where it cannot: (n + 1,), the last of them outside.
+        """
+        assert self.level is not None
+        least, row_start = np.full(self.n + 1, np.inf), np.append(self.row_start, len(self.target))
+        cheapest_way(row_start, self.target, self.level.astype(np.float64), start, least)
+        return least
+
     def steps(self) -> NDArray[np.int64]:
         """The fewest edges outside from every node, -1 where there is no way: (n,)."""
         least = self.replaced(level=np.ones_like(self.target)).distances().least[: self.n]

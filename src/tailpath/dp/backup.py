@@ -66,9 +66,9 @@ class Decisions(NamedTuple):
 
 @kernel(inline=True)
 def row_value(
-    row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array
+    row_start: Array, target: Array, probability: Array, row: int, value_start: int, value: Array
 ) -> float:
-    """The expected value of where a row leads; values are those from index `base` on.
+    """The expected value of where a row leads; values are those from index `value_start` on.
 
     Indices without a sign are quicker, and so are four outcomes without a loop around them.
     """
@@ -76,10 +76,10 @@ def row_value(
     outcome, last = np.uint64(row_start[here]), np.uint64(row_start[here + np.uint64(1)])
     if outcome + np.uint64(AT_ONCE) <= last:
         for k in range(np.uint64(AT_ONCE)):
-            total += probability[outcome + k] * value[np.uint64(base + target[outcome + k])]
+            total += probability[outcome + k] * value[np.uint64(value_start + target[outcome + k])]
         outcome += np.uint64(AT_ONCE)
     for k in range(outcome, last):
-        total += probability[k] * value[np.uint64(base + target[k])]
+        total += probability[k] * value[np.uint64(value_start + target[k])]
     return total
 
 
@@ -103,7 +103,7 @@ def served_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float, bool]:
     """The expected value of where a row leads if outcomes are served as they stand, the value of
@@ -114,7 +114,7 @@ def served_value(
     remaining = rest[row]
     before, disordered = np.inf, False
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
-        ahead = value[np.uint64(base + target[outcome])]
+        ahead = value[np.uint64(value_start + target[outcome])]
         disordered |= nature * ahead > before
         before = nature * ahead
         given = min(width[outcome], remaining)
@@ -132,7 +132,7 @@ def sorted_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """`extreme_value` of a row whose outcomes are first brought into the order in which nature
@@ -143,8 +143,8 @@ def sorted_value(
     for i in range(first + 1, last):
         to, least = target[i], low[i]
         more, j = width[i], i
-        key = nature * value[base + to]
-        while j > first and nature * value[base + target[j - 1]] < key:
+        key = nature * value[value_start + to]
+        while j > first and nature * value[value_start + target[j - 1]] < key:
             target[j] = target[j - 1]
             low[j] = low[j - 1]
             width[j] = width[j - 1]
@@ -152,7 +152,9 @@ def sorted_value(
         target[j] = to
         low[j] = least
         width[j] = more
-    total, marginal, _ = served_value(row_start, target, low, spread, nature, row, base, value)
+    total, marginal, _ = served_value(
+        row_start, target, low, spread, nature, row, value_start, value
+    )
     return total, marginal
 
 
@@ -164,7 +166,7 @@ def extreme_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """The greatest or least expected value of where a row leads, and the value of the last outcome
@@ -174,11 +176,11 @@ def extreme_value(
     that value. Outcomes stand in the order of the last visit, which as a rule still holds.
     """
     total, marginal, disordered = served_value(
-        row_start, target, low, spread, nature, row, base, value
+        row_start, target, low, spread, nature, row, value_start, value
     )
     if disordered and spread.rest[row] > 0.0:
         found: tuple[float, float] = sorted_value(
-            row_start, target, low, spread, nature, row, base, value
+            row_start, target, low, spread, nature, row, value_start, value
         )
         return found
     return total, marginal

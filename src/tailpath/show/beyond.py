@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 
 from tailpath.analysis.equations import equations
-from tailpath.dp.budgets import EXCESS, LATE
-from tailpath.dp.layout import chain_layout
+from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.dp.layout_builders import chain_layout
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
 from tailpath.kernels.forward import cheapest_way

@@ -23,7 +23,6 @@ from tailpath.options import alpha_from, check_invertible_alpha, each, same_alph
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
-from tailpath.solvers.exact.layout import least_costs
 from tailpath.solvers.exact.table import counted
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
@@ -246,7 +245,7 @@ class _OfBudgets(Record):
         policy, ssp = self.largest, self.largest.ssp
         taken = np.isin(ssp.outcome_choice, policy.risk_neutral)
         rows = ssp.by_state.replaced(level=policy.level).only(taken)
-        least = least_costs(rows, ssp.start_index)[:-1]
+        least = rows.costs_from(ssp.start_index)[:-1]
         return float(int(least[ssp.is_goal].min()) * policy.unit)
 
     def objective(self, a: float) -> float:

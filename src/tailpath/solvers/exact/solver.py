@@ -45,7 +45,7 @@ from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
-from tailpath.dp.budgets import EXCESS, MEAN
+from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.fill import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE

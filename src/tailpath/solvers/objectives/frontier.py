@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.dp.budgets import EXCESS, LATE
+from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT

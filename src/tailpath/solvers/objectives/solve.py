@@ -25,7 +25,7 @@ import numpy as np
 
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import almost_sure_states
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT
