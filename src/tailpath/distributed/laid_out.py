@@ -42,15 +42,15 @@ def _first_levels(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -
     """The first level of each node that is read, by itself or by one that leads to it."""
     first_level = (certain_cost + 1).astype(np.float64)
     if anywhere(graph.comm, certain_cost):
-        given, own_level = graph.decisions, first_level.copy()
-        rows = given.choice_outcomes[given.state_choices]
+        decisions, own_level = graph.decisions, first_level.copy()
+        rows = decisions.choice_outcomes[decisions.state_choices]
         for first in range(0, graph.own, SOME):  # as arrays by outcome are long
             nodes = slice(first, min(first + SOME, graph.own))
             edges = slice(rows[nodes.start], rows[nodes.stop])
             source = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(rows)[nodes])
-            inside = (given.target[edges] < graph.n) & np.isfinite(least[source])
+            inside = (decisions.target[edges] < graph.n) & np.isfinite(least[source])
             read = own_level[source[inside]] - graph.level[edges][inside]
-            np.minimum.at(first_level, given.target[edges][inside], read)
+            np.minimum.at(first_level, decisions.target[edges][inside], read)
         graph.halo.gather_least(first_level)
         first_level[least == 0] = 1
     return np.maximum(first_level, 1).astype(np.int64)
@@ -105,12 +105,14 @@ def _arranged(
     in the order of the sweep; where each block begins there, and whether it is joint: none is.
     """
     comm, own = graph.comm, graph.own
-    given, level = graph.decisions, graph.level
+    decisions, level = graph.decisions, graph.level
     depth = np.zeros(graph.n, dtype=np.int64)
-    if anywhere(comm, (level == 0) & (given.target < graph.n)):
+    if anywhere(comm, (level == 0) & (decisions.target < graph.n)):
         depth = graph.depth()
     deepest = int(largest(comm, depth.max(initial=0)))
-    zero_cost = np.flatnonzero((level == 0) & (given.target >= own) & (given.target < graph.n))
+    zero_cost = np.flatnonzero(
+        (level == 0) & (decisions.target >= own) & (decisions.target < graph.n)
+    )
     reads = np.zeros(deepest + 1, dtype=np.bool_)
     reads[depth[graph.source(zero_cost)]] = True
     reads = np.logical_or.reduce(comm.allgather(reads))
@@ -149,17 +151,17 @@ def _choices(
     expected: PartExpected, node: IntArray, position: NDArray[np.int32]
 ) -> tuple[Choices, IntArray]:
     """The choices of own nodes in their order, the risk-neutral one first."""
-    graph, given = expected.graph, expected.graph.decisions
-    risk_neutral = np.zeros(len(given.rate), dtype=np.bool_)
+    graph, decisions = expected.graph, expected.graph.decisions
+    risk_neutral = np.zeros(len(decisions.rate), dtype=np.bool_)
     risk_neutral[expected.chosen] = True
-    choice, first = members_of(given.state_choices, node)
+    choice, first = members_of(decisions.state_choices, node)
     of_node, is_first = owners(first), risk_neutral[choice]
     # Those before the risk-neutral one of their node make room for it.
     index, seen = np.arange(len(choice)), np.cumsum(is_first)
     index += seen[first[1:] - 1][of_node] > seen
     index[is_first] = first[of_node[is_first]]
     choice[index] = choice.copy()
-    outcome, rows = members_of(given.choice_outcomes, choice)
-    target = position[given.target[outcome]]
+    outcome, rows = members_of(decisions.choice_outcomes, choice)
+    target = position[decisions.target[outcome]]
     columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
-    return Choices(choice, of_node, *columns, given.probability[outcome], False), rows
+    return Choices(choice, of_node, *columns, decisions.probability[outcome], False), rows

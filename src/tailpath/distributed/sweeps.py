@@ -50,11 +50,15 @@ FloatArray = NDArray[np.float64]
 class PartSweeps(PartOrder):
     """`dp.sweeps.Sweeps` over the states of all ranks."""
 
-    def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+    def run(
+        self, decisions: Decisions, first: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, int]:
         """Value iteration from `first`, by own node: `Sweeps.run`, over all ranks."""
         graph = self.graph
-        ghosts = np.full(graph.n - graph.own, given.state_choices[-1])
-        rows = given._replace(state_choices=next(frozen(np.append(given.state_choices, ghosts))))
+        ghosts = np.full(graph.n - graph.own, decisions.state_choices[-1])
+        rows = decisions._replace(
+            state_choices=next(frozen(np.append(decisions.state_choices, ghosts)))
+        )
         loop_free = room_for(rows)
         without_self_loops(rows, *frozen(self.swept), loop_free)
         value = self.across.padded(first)[self.swept]

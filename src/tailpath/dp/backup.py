@@ -117,10 +117,10 @@ def served_value(
         ahead = value[np.uint64(value_start + target[outcome])]
         disordered |= nature * ahead > before
         before = nature * ahead
-        given = min(width[outcome], remaining)
-        marginal = ahead if given > 0.0 else marginal
-        remaining -= given
-        total += (low[outcome] + given) * ahead
+        share = min(width[outcome], remaining)
+        marginal = ahead if share > 0.0 else marginal
+        remaining -= share
+        total += (low[outcome] + share) * ahead
     return total, marginal, disordered
 
 
@@ -207,9 +207,9 @@ def improve_shares(
         if nature * (best - present[row]) > margin * abs(best):
             remaining = spread.rest[row]
             for i in range(row_start[row], row_start[row + np.uint64(1)]):
-                given = min(spread.width[i], remaining)
-                out_probability[target[i]] = low[i] + given
-                remaining -= given
+                share = min(spread.width[i], remaining)
+                out_probability[target[i]] = low[i] + share
+                remaining -= share
             improved += 1
     return improved
 
@@ -265,7 +265,7 @@ def best_row(
 
 
 @kernel
-def surpluses(given: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
+def surpluses(decisions: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
     """By row rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all
     that probabilities may be off.
 
@@ -273,7 +273,7 @@ def surpluses(given: Decisions, value: Array, fine: Array) -> tuple[Array, Array
     stay small however long the way is, and rounding is charged on these. `fine` is what the floats
     of `value` have no room for; if it is empty, that is nothing.
     """
-    state_choices, choice_outcomes, target, probability, rate, off = given
+    state_choices, choice_outcomes, target, probability, rate, off = decisions
     rows, in_two = state_choices[-1], len(fine) > 0
     out_surplus, out_error = np.empty(rows), np.empty(rows)
     for state in range(len(state_choices) - 1):
@@ -310,10 +310,10 @@ def first_least(state_choices: Array, surplus: Array, error: Array, out_chosen: 
         out_chosen[state] = best
 
 
-def best_rows(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
+def best_rows(decisions: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
     """The first row of every state that is best for values of value + fine, however
     little better.
     """
-    chosen = np.empty(len(given.state_choices) - 1, dtype=np.int64)
-    first_least(given.state_choices, *surpluses(given, value, fine), chosen)
+    chosen = np.empty(len(decisions.state_choices) - 1, dtype=np.int64)
+    first_least(decisions.state_choices, *surpluses(decisions, value, fine), chosen)
     return chosen

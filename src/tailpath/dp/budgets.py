@@ -230,11 +230,11 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                         block_update[block] = set_constants(
                             model, criteria, loss, w, work.active[begin:end], work
                         )
-                    n_changes, worst, gain, given = backup_joint(
+                    n_changes, worst, gain, gave_away = backup_joint(
                         model, objective, block, level, work, out, n_changes
                     )
                     error, residual = max(error, worst), max(residual, gain)
-                    given_away = max(given_away, given)
+                    given_away = max(given_away, gave_away)
                     continue
                 next_node = work.next_node[block]
                 end = update_active(nodes, block, w, slack, work)
@@ -249,10 +249,10 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                 elif scalarised:
                     backup_scalarised(model, objective, active, level, work)
                 else:
-                    n_changes, given = backup_lexicographic(
+                    n_changes, gave_away = backup_lexicographic(
                         model.transitions, nodes, objective, active, level, work, out, n_changes
                     )
-                    given_away = max(given_away, given)
+                    given_away = max(given_away, gave_away)
             for i in range(len(criteria)):
                 for price in range(n_prices):
                     out_value[w - first_level, i * n_prices + price] = work.value[

@@ -69,8 +69,8 @@ def chain_of(
     error: float = 0.0,
 ) -> Decisions:
     """The rows of a chain, one for each node, as kernels take them."""
-    given = frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
-    return Decisions(*given)._replace(error=error)
+    columns = frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
+    return Decisions(*columns)._replace(error=error)
 
 
 def expected_total(

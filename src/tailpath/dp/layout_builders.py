@@ -161,9 +161,9 @@ def chain_layout(
 
 def game_transitions(game: Game, level: IntArray) -> Transitions:
     """The outcomes of a game by node, with costs in units: (A,)."""
-    given = game.given
-    row_start = given.choice_outcomes[given.state_choices]
-    return Transitions(row_start, given.target, game.low, game.cost, level)
+    decisions = game.decisions
+    row_start = decisions.choice_outcomes[decisions.state_choices]
+    return Transitions(row_start, decisions.target, game.low, game.cost, level)
 
 
 def interval_layout(
@@ -181,7 +181,7 @@ def interval_layout(
     `value` (n,) what they are worth then, in units, and `certain_cost` (n,) the budgets up to which
     every run exceeds them. Zero-cost outcomes must form no cycle.
     """
-    given, n = game.given, len(value)
+    decisions, n = game.decisions, len(value)
     rows = game_transitions(game, level)
     cost_from_start = rows.costs_from(start)[:-1]
     depth = zero_cost_blocks(rows.only((level == 0) & (rows.target < n)))[0]
@@ -192,10 +192,10 @@ def interval_layout(
     node = selected[np.lexsort(keys)]
     position = np.zeros(n + 1, dtype=np.int64)
     position[node] = np.arange(1, len(node) + 1)
-    owner = owners(given.state_choices)
+    owner = owners(decisions.state_choices)
     row = np.flatnonzero(reached[owner])
     row = row[np.lexsort((row != chosen[owner[row]], position[owner[row]]))]
-    outcome, outcome_start = members_of(given.choice_outcomes, row)
+    outcome, outcome_start = members_of(decisions.choice_outcomes, row)
     blocks = np.append(0, block_starts(depth[node], np.zeros(len(node))) + 1)
     nodes = Nodes(
         blocks,
@@ -211,7 +211,7 @@ def interval_layout(
         node_choices=np.append(0, offsets_of(position[owner[row]] - 1, len(node)) + 1),
         choice_cost=np.zeros(len(row) + 1),
         outcome_start=np.append(0, outcome_start + 1),
-        target=np.append(-1, position[given.target[outcome]]).astype(np.int32),
+        target=np.append(-1, position[decisions.target[outcome]]).astype(np.int32),
         level=np.append(0, level[outcome]),
         probability=np.append(1.0, game.low[outcome]),
         joint=NO_JOINT,

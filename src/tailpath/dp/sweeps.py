@@ -62,12 +62,12 @@ class Pace(NamedTuple):
 
 
 @kernel
-def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
+def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
     """Rows in the given order without self-loops; returns how many rows and outcomes are left.
     Rows that never leave their state are left out.
     """
     n = len(order)
-    state_choices, choice_outcomes, target, probability, rate, _ = given
+    state_choices, choice_outcomes, target, probability, rate, _ = decisions
     out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
     number = np.empty(n + 1, dtype=np.int32)
     for position in range(n):
@@ -343,29 +343,29 @@ def likeliest_order(
         done += one
 
 
-def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
+def ways_back(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
 
     An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it
     costs to wait for it.
     """
-    outcome, into_start = grouped(given.target, len(given.state_choices))
-    source = owners(given.choice_outcomes[given.state_choices], np.int32)
-    rate = np.repeat(given.rate + extra, np.diff(given.choice_outcomes))
+    outcome, into_start = grouped(decisions.target, len(decisions.state_choices))
+    source = owners(decisions.choice_outcomes[decisions.state_choices], np.int32)
+    rate = np.repeat(decisions.rate + extra, np.diff(decisions.choice_outcomes))
     with np.errstate(all="ignore"):  # a rare outcome of a dear row may be longer than any float
-        length = np.fmin(rate / given.probability, LONGEST)
+        length = np.fmin(rate / decisions.probability, LONGEST)
     return into_start, source[outcome], length[outcome]
 
 
-def room_for(given: Decisions) -> Decisions:
+def room_for(decisions: Decisions) -> Decisions:
     """Room for rows without self-loops. Indices have no sign: the compiler need not ask whether
     they count from the end.
     """
-    rows, outcomes = len(given.rate), len(given.target)
+    rows, outcomes = len(decisions.rate), len(decisions.target)
     position = np.uint32 if outcomes < 2**32 else np.uint64
     return Decisions(
-        np.empty(len(given.state_choices), position),
+        np.empty(len(decisions.state_choices), position),
         np.empty(rows + 1, position),
         np.empty(outcomes, np.uint32),
         np.empty(outcomes),
@@ -401,19 +401,21 @@ class Sweeps:
         return cls.by(row_start, target, order)
 
     @classmethod
-    def outwards(cls, given: Decisions) -> tuple[Sweeps, FloatArray]:
+    def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
         """Inside components by the distance to the end; and these distances, which are fair first
         values.
         """
-        n = len(given.state_choices) - 1
-        least, rate = np.full(n + 1, np.inf), np.abs(given.rate)
+        n = len(decisions.state_choices) - 1
+        least, rate = np.full(n + 1, np.inf), np.abs(decisions.rate)
         # A little more per step makes the order strict where steps are free.
         start, source, length = ways_back(
-            given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
+            decisions._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
         )
         cheapest_way(start, source, length, n, least)
         order = np.argsort(least[:-1], kind="stable")
-        return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
+        return cls.by(
+            decisions.choice_outcomes[decisions.state_choices], decisions.target, order
+        ), least[:-1]
 
     @property
     def n(self) -> int:
@@ -424,13 +426,15 @@ class Sweeps:
     def across(self) -> OneProcess:
         return ONE_PROCESS
 
-    def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+    def run(
+        self, decisions: Decisions, first: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
         order, part_start = frozen(self.order, self.part_start)
-        loop_free = room_for(given)
-        without_self_loops(given, order, loop_free)
+        loop_free = room_for(decisions)
+        without_self_loops(decisions, order, loop_free)
         settled, value = first[order], np.empty_like(first)
         chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
         rounds = settle(part_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch)
