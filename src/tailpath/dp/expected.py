@@ -126,7 +126,7 @@ def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None
         found = bounds, proof
         if is_close:
             return found
-    size = np.diff(sweeps.part_start).astype(np.float64)
+    size = np.diff(sweeps.component_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
     if found[0].is_wide:
@@ -228,10 +228,10 @@ def by_elimination(chain: Decisions, sweeps: Sweeps) -> Bounds:
     # matrix early.
     degree = np.diff(chain.choice_outcomes) + np.bincount(chain.target, minlength=n + 1)[:n]
     component = np.empty(n, dtype=np.int64)
-    component[sweeps.order] = owners(sweeps.part_start)
+    component[sweeps.order] = owners(sweeps.component_start)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n + 1), np.zeros(n + 1)
-    if not eliminate(order, sweeps.part_start, chain, value, error):
+    if not eliminate(order, sweeps.component_start, chain, value, error):
         return eliminated(chain)
     value, error = value[:-1], error[:-1]
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):

@@ -1,12 +1,12 @@
 """The least expected total over all policies: V* = min (r + P V*), with proved bounds. Every policy
 that never ends must cost infinitely much.
 
-1. *Values*: value iteration in the order in which news travels (`sweeps.py`), until only the last
+1. *Values*: value iteration in the order in which they propagate (`sweeps.py`), until only the last
    bits move.
 2. *Bounds* (`certificates.py`): where every row costs something, by shares. Otherwise weights prove
    the value of the policy found, which is an upper bound; what proves its lower one may hold for
    all other rows, too, or else the problem is solved once more with every step slightly cheaper.
-3. Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each
+3. Where values settle too slowly (chains that need 2^50 steps), policy iteration takes over, each
    policy evaluated by `expected.total_of`, strict gains only, so that every policy on the way is
    proper.
 4. Where floating point then proves no tight lower bound, a small problem is solved again in
