@@ -43,17 +43,16 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
+from tailpath.kernels.bundles import Bundles, make_bundles
 from tailpath.kernels.quantile import end_sweep, sweep_atoms
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.segments import (
+    LAST_BACKUP,
+    LAST_MOVE,
+    LAST_MOVE_BEFORE,
     PART,
-    SAME_MASS,
-    SEEN,
-    STAMP,
-    STAMP_BEFORE,
     AtomModel,
     AtomWork,
-    Bundles,
-    make_bundles,
     new_scratch,
 )
 from tailpath.model.potential import refuse_signed
@@ -108,7 +107,7 @@ class Augmented:
     @cached_property
     def grids(self) -> Grids | None:
         """Which atoms belong to which state of the model; None where all belong to all."""
-        if self.model.alike:
+        if self.model.same_grid:
             return None
         inside = (self.core.node_of >= 0) & (self.core.node_of < self.n)
         of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
@@ -122,7 +121,7 @@ class Augmented:
     @property
     def settled(self) -> AtomWork:
         """What was found by sweeps, as all parts see it."""
-        return self.work._replace(before=self.work.slope)
+        return self.work._replace(slope_before=self.work.slope)
 
     @property
     def parts(self) -> int:
@@ -222,8 +221,8 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         gamma=float(gamma),
         atoms=atoms,
         width=width,
-        per_atom=1 / atoms,
-        limits=np.append(
+        inverse_atoms=1 / atoms,
+        atom_limits=np.append(
             np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
         ),
         bundles=bundles,
@@ -231,7 +230,7 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         most_choices=int(np.diff(core.state_choices).max(initial=1)),
         grid=grid,
         own=own,
-        alike=bool(own.all()),
+        same_grid=bool(own.all()),
         floor=min(float(rows.cost.max(initial=0.0)), 1.0),
     )
 
@@ -259,23 +258,23 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
         run_target=np.empty(len(rows.target), dtype=np.int32),
         run_cost=np.empty(len(rows.target)),
         position=np.empty(len(rows.target), dtype=np.int32),
-        choice_chances=np.empty(0, dtype=np.int64),
-        chance=np.empty(0),
+        choice_start=np.empty(0, dtype=np.int64),
+        run_probability=np.empty(0),
     )
     count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, bundles)
     bundle_choices = bundles.bundle_choices[: count + 1].copy()
     bundle_runs = bundles.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
-    choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    run = choice_chances[rows.source] + bundles.position
-    chance = np.bincount(run, rows.probability, int(choice_chances[-1]))
+    choice_start = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
+    run = choice_start[rows.source] + bundles.position
+    run_probability = np.bincount(run, rows.probability, int(choice_start[-1]))
     return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
         run_target=bundles.run_target[:runs].copy(),
         run_cost=bundles.run_cost[:runs].copy(),
-        choice_chances=choice_chances,
-        chance=chance,
+        choice_start=choice_start,
+        run_probability=run_probability,
     )
 
 
@@ -290,8 +289,8 @@ def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Atom
     return AtomWork(
         value=expected[:, None] / atoms,
         slope=slope,
-        before=slope.copy(),
-        memory=np.zeros((n + 1, 8)),
+        slope_before=slope.copy(),
+        history=np.zeros((n + 1, 8)),
         margin=margin,
     )
 
@@ -311,7 +310,7 @@ def iterate(
     for sweeps in range(1, max_sweeps + 1):
         full = sweeps == 1 or settled or sweeps == max_sweeps
         if full:
-            work.memory[:, SEEN] = 0
+            work.history[:, LAST_BACKUP] = 0
         # Values that are still too low do not tell what is near.
         near = (
             work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
@@ -343,7 +342,7 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
         augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))
     )
     iterate(policy, merge_sweep(policy, pool, SLACK * tolerance), tolerance, START_SWEEPS, None)
-    augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
+    augmented.work.history[:, [LAST_MOVE, LAST_MOVE_BEFORE]] = 0
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -370,7 +369,7 @@ def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
 
     def sweep(order: IntArray, clock: int) -> float:
         def enter(first: int, last: int, part: int) -> None:
-            work.memory[order[first:last], PART] = part
+            work.history[order[first:last], PART] = part
 
         def back_up(first: int, last: int, part: int) -> Any:
             nodes, scratch = order[first:last], new_scratch(model)
