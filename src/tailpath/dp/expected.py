@@ -175,7 +175,7 @@ def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Tota
     not exact.
     """
     across, size = sweeps.across, np.abs(value)
-    rough, fine = (_Rough(chain, sweeps, size, *how) for how in (ROUGHLY, FINELY))
+    rough, fine = (_SweepSolver(chain, sweeps, size, *how) for how in (ROUGHLY, FINELY))
     found = _bounded(value, proved(chain, value, rough, across), SWEEPS)
     if not across.is_wide(found[0]):
         return found
@@ -188,7 +188,7 @@ def bounds_by(proof: Certificate, method: str) -> Bounds:
     return bounds_within(proof.value, proof.fine, proof.slack, method)
 
 
-class _Rough:
+class _SweepSolver:
     """Solves x = c + P x by sweeps, which take positive numbers: a little of c beside the weights,
     whose total was asked for first.
     """

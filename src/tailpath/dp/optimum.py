@@ -28,18 +28,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.across import OneProcess
 from tailpath.dp.backup import Decisions, best_row, best_rows, row_value
 from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
-from tailpath.dp.certificates import Certificate, lower_defect, relative_bounds, tied_rows, weights
+from tailpath.dp.certificates import Certificate, relative_bounds
 from tailpath.dp.expected import (
     FEW_NODES,
     LARGEST_ELIMINATION,
     Total,
     bounds_by,
+    chain_of,
     close_enough,
     proof_by_sweeps,
     total_of,
+)
+from tailpath.dp.lower_bounds import (
+    bound_by_cheaper_steps,
+    bound_by_own_weights,
+    bound_by_tied_weights,
+    largest_tied_total,
 )
 from tailpath.dp.rational import (
     can_eliminate,
@@ -51,7 +57,7 @@ from tailpath.dp.rational import (
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, NOTHING, SAME_VALUE, SETTLED
+from tailpath.kernels.rounding import SAME_VALUE, SETTLED
 
 #: Problems of up to this many states may be solved in rationals when floating point cannot prove
 #: the lower bound.
@@ -61,20 +67,9 @@ LARGEST_EXACT = 400
 LARGEST_SHARP, LARGEST_DECIMAL = 150, 2_000
 #: A relative width of the bounds that is good enough for large problems, and for those of few
 #: states, where policy iteration takes no time.
-FAIR, FINE = 1e-9, 1e-12
-#: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
-CHEAPER, MORE = 6, 100.0
+FAIR_WIDTH, FINE_WIDTH = 1e-9, 1e-12
 #: How many policies are tried that the values alone cannot tell apart.
 SHARPENINGS = 3
-#: How many times as far below its values a bound for all policies is looked for: first by the
-#: weights of the policy, then of all that tie.
-FURTHER, FURTHEST = (1.1, 2.0), (2.0, 8.0)
-#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the
-#: weights of all that tie are summed up.
-TIED, HEAVILY = 1e-9, 1e-6
-#: How much more than its weight a row counts for there.
-HEAVIER = 1.1
-
 Chosen = NDArray[np.int64]
 Rates = Callable[[], Sequence[Fraction]]
 
@@ -107,10 +102,10 @@ def improve_rows(decisions: Decisions, value: Any, margin: float, out_chosen: An
         if row < 0:  # everything is too large to compute with
             row = int(state_choices[state])
         if present >= 0:
-            worth = rate[present] + row_value(
+            present_value = rate[present] + row_value(
                 choice_outcomes, target, probability, present, 0, value
             )
-            if not best < worth - margin * abs(worth):
+            if not best < present_value - margin * abs(present_value):
                 continue
         out_chosen[state] = row
         moved += 1
@@ -120,14 +115,13 @@ def improve_rows(decisions: Decisions, value: Any, margin: float, out_chosen: An
 def policy_chain(decisions: Decisions, chosen: NDArray[Any]) -> Decisions:
     """The chain of a policy."""
     outcome, row_start = members_of(decisions.choice_outcomes, chosen)
-    columns = (
-        np.arange(len(chosen) + 1),
+    return chain_of(
         row_start,
         decisions.target[outcome],
         decisions.probability[outcome],
         decisions.rate[chosen],
+        decisions.error,
     )
-    return Decisions(*frozen(*columns))._replace(error=decisions.error)
 
 
 def least_total(
@@ -176,14 +170,14 @@ def least_total(
             exact_rates(),
             found.chosen,
             decisions.error,
-            _heaviest(decisions, sweeps, policy),
+            largest_tied_total(decisions, sweeps, policy),
         )
     return found if exact is None else Optimum(*exact, found.iterations)
 
 
 def _good_enough(n: int) -> float:
     """The relative width of bounds on n states that is not worth another method."""
-    return FINE if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR
+    return FINE_WIDTH if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR_WIDTH
 
 
 def swept_optimum(decisions: Decisions, sweeps: Sweeps, first: FloatArray) -> Optimum:
@@ -206,7 +200,7 @@ def _by_sweeps(
     method = "value iteration"
     across = sweeps.across
     if not across.every(np.isfinite(value).all()):
-        return _nearer_rows(decisions), unproved(value, method)
+        return _proper_policy(decisions), unproved(value, method)
     padded = across.padded(value)
     chosen, found = best_rows(decisions, padded), unproved(value, method)
     if across.every(settled and decisions.rate.min(initial=1.0) > 0.0):
@@ -219,7 +213,11 @@ def _by_sweeps(
         return chosen, found
     policy = bounds_by(proof, method)
     if below is None:
-        below = _cheaper(decisions, sweeps, policy) if across.is_wide(found) else found.lower
+        below = (
+            bound_by_cheaper_steps(decisions, sweeps, policy)
+            if across.is_wide(found)
+            else found.lower
+        )
     # On small problems both proofs take no time, and either may be closer; what lies above is said
     # of the policy, too.
     both = narrower(found, replace(policy, lower=below))
@@ -244,15 +242,11 @@ def sharpest(
         _, proof = proof_by_sweeps(policy_chain(decisions, chosen), sweeps, value)
         if proof is None:
             return chosen, None, None
-        fine, below = proof.fine, _below(decisions, proof, proof.total, FURTHER, across)
+        fine, below = proof.fine, bound_by_own_weights(decisions, sweeps, proof)
         if below is not None:
             return chosen, proof, below
     assert proof is not None
-    return (
-        chosen,
-        proof,
-        _below(decisions, proof, _heaviest(decisions, sweeps, proof), FURTHEST, across),
-    )
+    return chosen, proof, bound_by_tied_weights(decisions, sweeps, proof)
 
 
 def sharper(decisions: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
@@ -266,88 +260,6 @@ def sharper(decisions: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
     # What is exactly 0 stays so.
     finer = np.where(found.value > 0.0, found.value + proof.fine, 0.0)
     return Bounds(np.clip(finer, lower, upper), lower, upper, found.method)
-
-
-def _below_all(decisions: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray | None:
-    """A lower bound on V*, from what proves the value of a policy, if that proves one."""
-    below = _below(decisions, policy, policy.total, FURTHER, sweeps.across)
-    if below is None:
-        return _below(
-            decisions, policy, _heaviest(decisions, sweeps, policy), FURTHEST, sweeps.across
-        )
-    return below
-
-
-def _below(
-    decisions: Decisions,
-    policy: Certificate,
-    total: FloatArray,
-    times: tuple[float, ...],
-    across: OneProcess,
-) -> FloatArray | None:
-    """A lower bound on V*: so many times the distance below a policy that proves its own value,
-    where that is a share of `total`, its own or that of the heaviest policy which ties with it.
-
-    For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs;
-    others have room.
-    """
-    value = across.padded(policy.value)
-    for further in times:
-        below = policy.fine - further * policy.share * total
-        if across.most(lower_defect(decisions, value, across.padded(below))) <= 0.0:
-            return np.asarray(np.nextafter(policy.value + below, -np.inf))
-    return None
-
-
-def _heaviest(decisions: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray:
-    """The largest expected total of weights over all policies that tie with one, roughly, as far as
-    sweeps tell.
-    """
-    across = sweeps.across
-    value, fine = across.padded(policy.value), across.padded(policy.fine)
-    weight = weights(decisions, value, across)
-    tied = tied_rows(decisions, value, fine, weight, TIED)
-    row = np.flatnonzero(tied)
-    outcome, row_start = members_of(decisions.choice_outcomes, row)
-    state_rows = np.append(0, np.cumsum(tied))[decisions.state_choices]
-    rate = -HEAVIER * weight[row]
-    some = Decisions(
-        *frozen(
-            state_rows, row_start, decisions.target[outcome], decisions.probability[outcome], rate
-        )
-    )
-    # A row must lose its weight, so that what sweeps leave open has to be less than the little more
-    # than that.
-    least = -across.most(-float(weight[row].min(initial=np.inf)))
-    most = across.most(float(policy.total.max(initial=0.0)))
-    tolerance = (HEAVIER - 1) / 4 * least / (most + NOTHING)
-    return -sweeps.run(some, -policy.total, float(np.clip(tolerance, FLUTTER, HEAVILY)))[0]
-
-
-def _cheaper(decisions: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
-    """A lower bound that holds for every proper policy, given the bounds of one: values of the same
-    problem with every step slightly cheaper.
-    """
-    value, across = policy.value, sweeps.across
-
-    def defect(values: FloatArray) -> float:
-        return across.most(lower_defect(decisions, across.padded(values)))
-
-    discount = 4 * max(defect(value), 0.0)
-    size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
-    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
-    # the cheaper problem's values lie.
-    slope = np.subtract(
-        policy.upper, value, where=np.isfinite(policy.upper), out=np.zeros(len(value))
-    )
-    for attempt in range(CHEAPER):
-        cheaper = decisions._replace(rate=next(frozen(decisions.rate - discount)))
-        first = value - 4 * MORE**attempt * slope
-        lower, _ = sweeps.run(cheaper, first, 0.25 * discount / size)
-        if across.every(np.isfinite(lower).all()) and defect(lower) <= 0.0:
-            return lower
-        discount *= MORE
-    return np.full_like(value, -np.inf)
 
 
 def _by_policies(decisions: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
@@ -368,13 +280,17 @@ def _by_policies(decisions: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimu
         moved = improve_rows(decisions, np.append(found[0].value, 0.0), SAME_VALUE, better)
         return better if moved and _is_proper(decisions, better) else None
 
-    first = greedy if _is_proper(decisions, greedy) else _nearer_rows(decisions)
+    first = greedy if _is_proper(decisions, greedy) else _proper_policy(decisions)
     chosen, (policy, proof), iterations = policy_iteration(first, evaluate, improve)
     if len(decisions.rate) > len(chosen):  # without a decision the only policy is the best
-        below = None if proof is None else _below_all(decisions, sweeps, proof)
-        policy = replace(
-            policy, lower=_cheaper(decisions, sweeps, policy) if below is None else below
-        )
+        below = None
+        if proof is not None:
+            below = bound_by_own_weights(decisions, sweeps, proof)
+            if below is None:
+                below = bound_by_tied_weights(decisions, sweeps, proof)
+        if below is None:
+            below = bound_by_cheaper_steps(decisions, sweeps, policy)
+        policy = replace(policy, lower=below)
     return Optimum(chosen, replace(policy, method=f"policy iteration, {policy.method}"), iterations)
 
 
@@ -383,7 +299,7 @@ def _is_proper(decisions: Decisions, chosen: Chosen) -> bool:
     return bool(np.all(_fewest_steps(chain.choice_outcomes, chain.target) >= 0))
 
 
-def _nearer_rows(decisions: Decisions) -> Chosen:
+def _proper_policy(decisions: Decisions) -> Chosen:
     """A proper policy: in every state the first row that may come one step nearer to the end."""
     n, state = len(decisions.state_choices) - 1, owners(decisions.state_choices)
     distance = _fewest_steps(decisions.choice_outcomes[decisions.state_choices], decisions.target)
