@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.kernels import graph
-from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
+from tailpath.kernels.shortest_paths import dial, dijkstra
 
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -283,10 +283,10 @@ class Transitions:
         longest = np.inf if self.level is None else self.level.max(initial=0)
         if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            cheapest_levels(*rows, int(longest), least, order)
+            dial(*rows, int(longest), least, order)
         else:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            order = cheapest_way(into.row_start, into.target, into.cost, n, least)
+            order = dijkstra(into.row_start, into.target, into.cost, n, least)
         falling = order[: np.count_nonzero(order >= 0)][::-1].astype(np.int64)
         position = np.full(n + 1, -1, dtype=np.int64)
         position[falling] = np.arange(len(falling))
@@ -298,7 +298,7 @@ class Transitions:
         """
         assert self.level is not None
         least, row_start = np.full(self.n + 1, np.inf), np.append(self.row_start, len(self.target))
-        cheapest_way(row_start, self.target, self.level.astype(np.float64), start, least)
+        dijkstra(row_start, self.target, self.level.astype(np.float64), start, least)
         return least
 
     def steps(self) -> NDArray[np.int64]:

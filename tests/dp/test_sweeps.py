@@ -13,8 +13,8 @@ from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, settled_total
 from tailpath.dp.sweep_order import incoming_edges, likeliest_order
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
-from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SETTLED
+from tailpath.kernels.shortest_paths import dijkstra
 from tests.strategies import random_rows
 
 
@@ -98,7 +98,7 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
         for source, to, length in edges:
             least[source] = min(least[source], least[to] + length)
     found = np.full(n + 1, np.inf)
-    order = cheapest_way(*incoming_edges(given, extra), n, found)[1:]
+    order = dijkstra(*incoming_edges(given, extra), n, found)[1:]
     assert found == pytest.approx(least, rel=1e-12)
     assert sorted(order.tolist()) == list(range(n))
     assert np.all(np.diff(found[order]) >= 0)

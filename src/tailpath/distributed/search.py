@@ -19,9 +19,9 @@ from tailpath.distributed.ranks import Halo, anywhere
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import grouped, offsets_from_lengths, owners
-from tailpath.kernels.forward import cheaper_ways
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
+from tailpath.kernels.shortest_paths import update_distances
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -128,7 +128,7 @@ class PartGraph:
         """
         start, node, length = edges
         while True:
-            cheaper_ways(start, node, length, begin, out_found)
+            update_distances(start, node, length, begin, out_found)
             before = out_found[passed]
             pass_on(out_found)
             begin = passed[out_found[passed] < before]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.forward import LARGEST
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.shortest_paths import LARGEST
 
 Array = NDArray[Any]
 #: log2 of the cells that share a mark of being in use.

@@ -31,10 +31,10 @@ from tailpath.dp.extrapolation import (
 )
 from tailpath.dp.sweep_order import incoming_edges, likeliest_order
 from tailpath.graph import grouped
-from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, NOTHING, STRICT
+from tailpath.kernels.shortest_paths import dijkstra
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -297,7 +297,7 @@ class Sweeps:
         start, source, length = incoming_edges(
             decisions._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
         )
-        cheapest_way(start, source, length, n, least)
+        dijkstra(start, source, length, n, least)
         order = np.argsort(least[:-1], kind="stable")
         return cls.by(
             decisions.choice_outcomes[decisions.state_choices], decisions.target, order
