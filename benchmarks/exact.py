@@ -14,7 +14,7 @@ import numpy as np
 
 import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.table import fill_table
 
@@ -75,7 +75,8 @@ def run(small: bool = False) -> None:
 def throughput(layout: ModelLayout, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
     everywhere = replace(
-        layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least))
+        layout,
+        nodes=layout.nodes._replace(cost_from_start=np.zeros_like(layout.nodes.cost_from_start)),
     )
 
     def once() -> None:

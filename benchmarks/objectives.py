@@ -72,7 +72,8 @@ def throughput(ssp: tp.SSP, levels: int = 60) -> float:
     layout = layout_of(ssp)
     # Every state takes part: none is too far from the start.
     everywhere = replace(
-        layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least))
+        layout,
+        nodes=layout.nodes._replace(cost_from_start=np.zeros_like(layout.nodes.cost_from_start)),
     )
     fill = partial(
         fill_table,

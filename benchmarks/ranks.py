@@ -20,8 +20,8 @@ from tailpath.distributed.generate import part_called
 from tailpath.distributed.job import Job
 from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.ranks import world
-from tailpath.dp.budgets import EXCESS
-from tailpath.dp.sweeps import FOLLOWED, FOLLOWED_SLOWLY, PLAIN
+from tailpath.dp.budget_model import EXCESS
+from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS
 from tailpath.solvers.exact.parts import PartTable
 
 ALPHA, MOST_BYTES = 0.01, 2**40
@@ -106,8 +106,8 @@ def measured(name: str, comm: Waiting) -> list[str]:
 
 def swept(rounds: int) -> int:
     """How many sweeps so many rounds of value iteration are."""
-    quick, slow = min(rounds, PLAIN) - 1, max(rounds - PLAIN, 0)
-    return rounds + quick * FOLLOWED + slow * (FOLLOWED_SLOWLY + 2)
+    quick, slow = min(rounds, PLAIN_ROUNDS) - 1, max(rounds - PLAIN_ROUNDS, 0)
+    return rounds + quick * EVALUATIONS + slow * (SLOW_EVALUATIONS + 2)
 
 
 def _sent(sent: list[int]) -> str:

@@ -14,7 +14,7 @@ SOURCES = pathlib.Path(tailpath.__file__).parent
 HOME = "dp/backup.py"
 #: Kernels that still sum something times a probability themselves, and why.
 EXCEPTIONS = {
-    "dp/budgets.py backup_priced": "many prices at once, as vectors",
+    "dp/budget_backups.py backup_scalarised": "many prices at once, as vectors",
     "dp/budgets.py set_constants": (
         "losses of the outcomes that end a run, which are no values of states"
     ),

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.kernels import graph
-from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
+from tailpath.kernels.shortest_paths import dial, dijkstra
 
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -283,14 +283,23 @@ class Transitions:
         longest = np.inf if self.level is None else self.level.max(initial=0)
         if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            cheapest_levels(*rows, int(longest), least, order)
+            dial(*rows, int(longest), least, order)
         else:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            order = cheapest_way(into.row_start, into.target, into.cost, n, least)
+            order = dijkstra(into.row_start, into.target, into.cost, n, least)
         falling = order[: np.count_nonzero(order >= 0)][::-1].astype(np.int64)
         position = np.full(n + 1, -1, dtype=np.int64)
         position[falling] = np.arange(len(falling))
         return Distances(*frozen(least, falling, position))
+
+    def costs_from(self, start: int) -> FloatArray:
+        """The least cost, in levels, at which each node can be reached from one of them, infinite
+        where it cannot: (n + 1,), the last of them outside.
+        """
+        assert self.level is not None
+        least, row_start = np.full(self.n + 1, np.inf), np.append(self.row_start, len(self.target))
+        dijkstra(row_start, self.target, self.level.astype(np.float64), start, least)
+        return least
 
     def steps(self) -> NDArray[np.int64]:
         """The fewest edges outside from every node, -1 where there is no way: (n,)."""

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.dp import layout as layouts
-from tailpath.dp.budgets import EXCESS, LATE, MEAN
-from tailpath.dp.layout import chain_layout
+from tailpath.dp.budget_model import EXCESS, LATE, MEAN
+from tailpath.dp.layout_builders import chain_layout
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of

@@ -15,7 +15,7 @@ from tailpath.analysis.core import core_of
 from tailpath.dp import rational
 from tailpath.dp.backup import Decisions
 from tailpath.dp.elimination import eliminate_dense
-from tailpath.dp.optimum import _nearer_rows
+from tailpath.dp.optimum import _proper_policy
 from tailpath.dp.rational import eliminate_rows, eliminated_exits, long_decimals, rational_optimum
 from tests.dp.chains import Rates, Rows, chains, exact_values
 from tests.reference import Model, expected_optimum, to_ssp
@@ -129,7 +129,7 @@ def test_policy_iteration_in_rationals(model: Model) -> None:
     if core.n == 0:
         return
     found = rational_optimum(
-        core.decisions(), core.exact_rates(), _nearer_rows(core.decisions()), 0.0
+        core.decisions(), core.exact_rates(), _proper_policy(core.decisions()), 0.0
     )
     assert found is not None
     truth = core.to_nodes(np.array([exact[s] for s in core.ssp.states], dtype=object))

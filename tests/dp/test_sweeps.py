@@ -11,9 +11,10 @@ import pytest
 import tailpath as tp
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, settled_total
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps, likeliest_order, ways_back
-from tailpath.kernels.forward import cheapest_way
+from tailpath.dp.sweep_order import incoming_edges, likeliest_order
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.kernels.rounding import SETTLED
+from tailpath.kernels.shortest_paths import dijkstra
 from tests.strategies import random_rows
 
 
@@ -97,12 +98,12 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
         for source, to, length in edges:
             least[source] = min(least[source], least[to] + length)
     found = np.full(n + 1, np.inf)
-    order = cheapest_way(*ways_back(given, extra), n, found)[1:]
+    order = dijkstra(*incoming_edges(given, extra), n, found)[1:]
     assert found == pytest.approx(least, rel=1e-12)
     assert sorted(order.tolist()) == list(range(n))
     assert np.all(np.diff(found[order]) >= 0)
     sweeps, first = Sweeps.outwards(given)
-    for begin, end in pairwise(sweeps.part_start.tolist()):
+    for begin, end in pairwise(sweeps.component_start.tolist()):
         key = [(first[state], state) for state in sweeps.order[begin:end].tolist()]
         assert key == sorted(key)
 
@@ -139,7 +140,7 @@ def test_sweeps_settle_where_plain_value_iteration_does(seed: int) -> None:
     n = len(given.state_choices) - 1
     given = given._replace(rate=given.rate + 0.5)
     sweeps, first = Sweeps.outwards(given)
-    assert np.all(np.diff(sweeps.part_start) > 0) and sorted(sweeps.order.tolist()) == list(
+    assert np.all(np.diff(sweeps.component_start) > 0) and sorted(sweeps.order.tolist()) == list(
         range(n)
     )
     value, rounds = sweeps.run(given, first, SETTLED)

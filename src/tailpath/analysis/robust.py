@@ -22,11 +22,13 @@ from tailpath.analysis.nature import (
     require_almost_sure,
 )
 from tailpath.dp.backup import COOPERATIVE, Decisions, Spread
-from tailpath.dp.budgets import BASE, EXCESS, LATE, SLOPE, TO_GO, Changes, Objective, cutoff_of
+from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO, Changes, Objective
+from tailpath.dp.budgets import cutoff_of
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.fill import Filled, fill
 from tailpath.dp.games import Game, GameOptimum, game_optimum
-from tailpath.dp.layout import NO_LOSS, Layout, interval_layout, nearest_ends
+from tailpath.dp.layout import Layout
+from tailpath.dp.layout_builders import game_transitions, interval_layout
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
@@ -151,14 +153,13 @@ class Robust:
             int(np.searchsorted(nodes, ssp.start_index)),
             self.optimum.bounds.value / float(ssp.cost_unit),
         )
+        nearest = game_transitions(game, level).distances().least[:-1]
         # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
         # allow.
         error_bound = np.maximum(*self._value_error)
         with np.errstate(invalid="ignore", divide="ignore"):
             share = CANCELLED * np.max(error_bound / value, where=value > 0, initial=0.0)
-            certain = np.nan_to_num(
-                np.minimum(nearest_ends(game, level), value - error_bound / share), posinf=0.0
-            )
+            certain = np.nan_to_num(np.minimum(nearest, value - error_bound / share), posinf=0.0)
         certain_cost = np.maximum(np.floor(certain), 0.0).astype(np.int64)
         return interval_layout(game, level, self.optimum.chosen, value, certain_cost, start)
 
@@ -189,7 +190,8 @@ class Robust:
         layout, node, row = self._laid_out
         _, nodes, choice, _ = self._rows
         met = np.flatnonzero(
-            (changes.budget + layout.nodes.least[changes.node] <= budget) & (changes.node > 0)
+            (changes.budget + layout.nodes.cost_from_start[changes.node] <= budget)
+            & (changes.node > 0)
         )
         state, taken = nodes[node[changes.node[met]]], choice[row[changes.choice[met]]]
         return (

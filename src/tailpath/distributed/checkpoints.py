@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.dp.budgets import Changes
+from tailpath.dp.budget_model import Changes
 from tailpath.errors import FormatError
 
 #: Seconds between two checkpoints unless the caller says otherwise.
 SECONDS = 60.0
 #: The arrays of `Work` that change.
-CHANGING = "value", "origin", "constant", "active", "entered", "n_active", "choice"
+CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice"
 #: And what a pass found so far, beside the level.
 SUMMARY = "best", "error", "residual", "given_away"
 

@@ -67,8 +67,8 @@ class PartExpected:
 
 def _rows(graph: PartGraph) -> Decisions:
     """The rows of own nodes."""
-    given = graph.decisions
-    return given._replace(state_choices=given.state_choices[: graph.own + 1])
+    decisions = graph.decisions
+    return decisions._replace(state_choices=decisions.state_choices[: graph.own + 1])
 
 
 def _with_ghosts(sweeps: Any, found: Bounds) -> Bounds:
@@ -97,15 +97,15 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
 
 def _worth_nothing(graph: PartGraph) -> NDArray[np.bool_]:
     """The own nodes from which some policy arrives almost surely at no cost."""
-    given, own = graph.decisions, graph.own
+    decisions, own = graph.decisions, graph.own
     zero = np.append(np.ones(graph.n, dtype=np.bool_), True)
-    costs = np.append(0, np.cumsum(graph.level > 0))[given.choice_outcomes]
+    costs = np.append(0, np.cumsum(graph.level > 0))[decisions.choice_outcomes]
     no_cost = np.diff(costs) == 0
 
     def narrow(zero: NDArray[np.bool_]) -> None:
-        others = np.append(0, np.cumsum(~zero[given.target]))[given.choice_outcomes]
+        others = np.append(0, np.cumsum(~zero[decisions.target]))[decisions.choice_outcomes]
         rows = np.append(0, np.cumsum(no_cost & (np.diff(others) == 0)))
-        zero[:own] = np.diff(rows[given.state_choices[: own + 1]]) > 0
+        zero[:own] = np.diff(rows[decisions.state_choices[: own + 1]]) > 0
 
     graph.halo.repeat(narrow, zero, graph.part.n_states + 1)
     return zero[:own]

@@ -18,13 +18,13 @@ from tailpath.distributed.checkpoints import Checkpoints
 from tailpath.distributed.job import Job
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import joined, largest, together
-from tailpath.dp.budgets import Changes, Objective, cutoff_of, move_window, sweep
+from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
+from tailpath.dp.budgets import cutoff_of, move_window, sweep
 from tailpath.dp.fill import Check, Fill, Filled, Progress, fill
-from tailpath.dp.layout import NO_LOSS, WINDOW, FloatArray, Layout
+from tailpath.dp.layout import WINDOW, Layout
+from tailpath.graph import FloatArray
 
 Array = NDArray[Any]
-#: The kinds of the columns of changes.
-KINDS = np.int32, np.int64, np.int32
 #: Levels between two looks at the memory of all ranks.
 LOOK = 64
 
@@ -40,15 +40,15 @@ class Filling:
         if math.isfinite(objective.limit):
             rows = max(min(rows, int(objective.limit)), self.together)
         self.model, self.work = part.up_to(objective.limit), part.work(objective, rows=rows)
-        size = (self.together + 1) * part.n
-        self.out = Changes(*(np.empty(size, dtype=kind) for kind in KINDS))
-        criteria, levels = objective.criteria, (0, 0, 0)
+        self.out = new_changes((self.together + 1) * part.n)
+        criteria = objective.criteria
         spent = part.spent(criteria)
         sweep(
             self.model,
             self.objective,
             NO_LOSS,
-            levels,
+            0,
+            0,
             np.inf,
             self.work,
             self.out,
@@ -88,14 +88,13 @@ class Filling:
         first = int(self.w - work.origin[0])
         now, pending = store[:, first : first + len(value)], None
         for stage, model, its in part.staged(self.model, work):
-            levels = self.w, last, 0
-            _, at, _, error, gain, given = sweep(
-                model, fixed, loss, levels, np.inf, its, self.out, value
-            )
-            self.error, self.residual = max(self.error, error), max(self.residual, gain)
-            self.given_away = max(self.given_away, given)
-            if at:
-                self.changes.append(Changes(*(each[:at].copy() for each in self.out)))
+            found = sweep(model, fixed, loss, self.w, last, np.inf, its, self.out, value)
+            self.error = max(self.error, found.error)
+            self.residual = max(self.residual, found.residual)
+            self.given_away = max(self.given_away, found.given_away)
+            if found.n_changes:
+                changes = self.out.between(0, found.n_changes)
+                self.changes.append(Changes(*(column.copy() for column in changes)))
             pending = halo.begin(now) if stage.send else pending
             if stage.wait and pending is not None:
                 halo.finish(pending, now)
@@ -121,8 +120,7 @@ class Filling:
             largest(comm, each) for each in (self.error, self.residual, self.given_away)
         )
         per_level = part.per_level(error, residual)
-        nothing = Changes(*(np.zeros(0, dtype=kind) for kind in KINDS))
-        columns = zip(nothing, *self.changes)
+        columns = zip(new_changes(0), *self.changes)
         changes = Changes(*(np.concatenate(column) for column in columns))
         return Filled(np.stack(self.values), changes, per_level, self.best, given_away)
 
@@ -189,9 +187,9 @@ class SharedFill:
 
 def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
     """The rank of every node: bands around the start, each with about the same work."""
-    order = np.argsort(layout.nodes.least, kind="stable")
+    order = np.argsort(layout.nodes.cost_from_start, kind="stable")
     limit = min(objective.limit, 4.0 * layout.start_value + 16.0)
-    effort = np.maximum(limit - layout.nodes.least - layout.nodes.certain_cost, 0.0) + 1.0
+    effort = np.maximum(limit - layout.nodes.cost_from_start - layout.nodes.certain_cost, 0.0) + 1.0
     owner = np.empty(layout.n, dtype=np.int64)
     owner[order] = shares(effort[order], ranks)
     return owner

@@ -121,11 +121,11 @@ class _Forward:
         small = mass < FADED
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
-        given, level = self.graph.decisions, self.graph.level
+        decisions, level = self.graph.decisions, self.graph.level
         budget = np.full(len(node), self.steps.budget - g)
-        outcome, start = members_of(given.choice_outcomes, rows_taken(self.steps, node, budget))
-        moved = np.repeat(mass, np.diff(start)) * given.probability[outcome]
-        target, paid = given.target[outcome], g + level[outcome].astype(np.int64)
+        outcome, start = members_of(decisions.choice_outcomes, rows_taken(self.steps, node, budget))
+        moved = np.repeat(mass, np.diff(start)) * decisions.probability[outcome]
+        target, paid = decisions.target[outcome], g + level[outcome].astype(np.int64)
         order = np.argsort(paid, kind="stable")
         levels, first = np.unique(paid[order], return_index=True)
         for there, some in zip(levels.tolist(), np.split(order, first[1:])):
@@ -204,9 +204,9 @@ def _open_sums(expected: PartExpected, forward: _Forward, g: int) -> list[float]
 
 def _error(graph: PartGraph, g: int) -> float:
     """A bound on the relative error of every mass: what a step adds, for as many as there are."""
-    comm, given = graph.comm, graph.decisions
-    into = np.bincount(given.target, minlength=graph.n + 1)[: graph.n].max(initial=1)
-    out = np.diff(given.choice_outcomes).max(initial=1)
+    comm, decisions = graph.comm, graph.decisions
+    into = np.bincount(decisions.target, minlength=graph.n + 1)[: graph.n].max(initial=1)
+    out = np.diff(decisions.choice_outcomes).max(initial=1)
     least = int(np.min(graph.level, where=graph.level > 0, initial=2**31 - 1))
     depth = float(graph.depth().max(initial=0))
     into, out, deepest = (largest(comm, each) for each in (into, out, depth))

@@ -21,14 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import Halo
-from tailpath.dp.budgets import Model, Nodes, Work
+from tailpath.dp.budget_model import NEVER, Model, Nodes, Work
 from tailpath.dp.joint import Joint
-from tailpath.dp.layout import IntArray, Layout
-from tailpath.graph import grouped, members_of, offsets_of, owners
+from tailpath.dp.layout import Layout
+from tailpath.graph import IntArray, grouped, members_of, offsets_of, owners
 
 Array = NDArray[Any]
-#: A level that no budget gets to.
-NEVER = 2**62
 #: Where steps cost several units, so many levels go with one exchange, at most.
 MOST_TOGETHER = 16
 
@@ -98,7 +96,7 @@ class PartLayout(Layout):
             some = slice(stage.first, stage.end)
             blocks = nodes.block_start[stage.first : stage.end + 1], nodes.block_joint[some]
             view = nodes._replace(block_start=blocks[0], block_joint=blocks[1])
-            its = work._replace(entered=work.entered[some], n_active=work.n_active[some])
+            its = work._replace(next_node=work.next_node[some], n_active=work.n_active[some])
             yield stage, model._replace(nodes=view), its
 
 
@@ -132,11 +130,13 @@ def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
 
 
 def nodes_with_ghosts(nodes: Nodes, ghosts: int) -> Nodes:
-    """Nodes, of which the last so many are ghosts; blocks and `begin` are those of the others."""
+    """Nodes, of which the last so many are ghosts; blocks and first levels are those of the
+    others.
+    """
     return nodes._replace(
-        block_start=np.append(nodes.block_start, len(nodes.least)),
+        block_start=np.append(nodes.block_start, len(nodes.cost_from_start)),
         block_joint=np.append(nodes.block_joint, False),
-        begin=np.append(nodes.begin, np.full(ghosts, NEVER)),
+        first_level=np.append(nodes.first_level, np.full(ghosts, NEVER)),
     )
 
 
@@ -158,9 +158,9 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
     position[number] = np.arange(len(number))
     chosen, node_choices = members_of(layout.node_choices, own)
     outcome, outcome_start = members_of(layout.outcome_start, chosen)
-    columns = nodes.least[number], nodes.certain_cost[number], nodes.begin[own], nodes.value[number]
+    by_node = nodes.cost_from_start[number], nodes.certain_cost[number], nodes.first_level[own]
     return PartLayout(
-        nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns), len(ghost)),
+        nodes=nodes_with_ghosts(Nodes(start, is_joint, *by_node, nodes.value[number]), len(ghost)),
         node_choices=np.append(node_choices, np.full(len(ghost), len(chosen))),
         choice_cost=layout.choice_cost[chosen],
         outcome_start=outcome_start,

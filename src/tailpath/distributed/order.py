@@ -26,7 +26,7 @@ from tailpath.distributed.ranks import Halo, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.across import OneProcess
 from tailpath.dp.bounds import Bounds
-from tailpath.dp.sweeps import ways_back
+from tailpath.dp.sweep_order import incoming_edges
 from tailpath.graph import offsets_from_lengths
 from tailpath.kernels.graph import raise_turns, strong_components
 from tailpath.kernels.jit import frozen
@@ -104,7 +104,7 @@ class PartOrder:
         self.across = AcrossRanks(graph.halo, graph.n - graph.own)
         self.n = self.across.total(graph.own)
         extra = STRICT * self.across.most(float(graph.decisions.rate.max(initial=0.0)))
-        self.least = graph.distances(*ways_back(graph.decisions, extra))
+        self.least = graph.distances(*incoming_edges(graph.decisions, extra))
         component, size = self._components()
         # Components of one state each, one after the other, are swept as one.
         begins = np.append(True, (size[1:] > 1) | (size[:-1] > 1)) if len(size) else size > 0

@@ -19,9 +19,9 @@ from tailpath.distributed.ranks import Halo, anywhere
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import grouped, offsets_from_lengths, owners
-from tailpath.kernels.forward import cheaper_ways
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
+from tailpath.kernels.shortest_paths import update_distances
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -71,19 +71,19 @@ class PartGraph:
     @cached_property
     def links(self) -> Links:
         """The cheapest outcome from each node to each other; ghosts have none. Freed after use."""
-        given, n = self.decisions, self.n
-        rows = given.choice_outcomes[given.state_choices]
+        decisions, n = self.decisions, self.n
+        rows = decisions.choice_outcomes[decisions.state_choices]
         start, scratch = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-        target, level = (np.empty(len(given.target), dtype=np.int32) for _ in range(2))
-        columns = next(frozen(rows)), given.target, next(frozen(self.level))
+        target, level = (np.empty(len(decisions.target), dtype=np.int32) for _ in range(2))
+        columns = next(frozen(rows)), decisions.target, next(frozen(self.level))
         shortest_edges(*columns, scratch, start, target, level)
         return Links(start, *(column[: start[-1]].copy() for column in (target, level)))
 
     def source(self, outcomes: Array) -> IntArray:
         """The nodes that some outcomes leave."""
-        given = self.decisions
-        choice = np.searchsorted(given.choice_outcomes, outcomes, side="right") - 1
-        return np.searchsorted(given.state_choices, choice, side="right") - 1
+        decisions = self.decisions
+        choice = np.searchsorted(decisions.choice_outcomes, outcomes, side="right") - 1
+        return np.searchsorted(decisions.state_choices, choice, side="right") - 1
 
     def nearest(self) -> FloatArray:
         """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
@@ -128,7 +128,7 @@ class PartGraph:
         """
         start, node, length = edges
         while True:
-            cheaper_ways(start, node, length, begin, out_found)
+            update_distances(start, node, length, begin, out_found)
             before = out_found[passed]
             pass_on(out_found)
             begin = passed[out_found[passed] < before]
@@ -137,9 +137,9 @@ class PartGraph:
 
     def depth(self) -> IntArray:
         """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""
-        given, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
-        zero_cost = np.flatnonzero((self.level == 0) & (given.target < self.n))
-        source, target = self.source(zero_cost), given.target[zero_cost]
+        decisions, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
+        zero_cost = np.flatnonzero((self.level == 0) & (decisions.target < self.n))
+        source, target = self.source(zero_cost), decisions.target[zero_cost]
 
         def deepen(depth: IntArray) -> None:
             np.maximum.at(depth, source, depth[target] + 1)

@@ -6,7 +6,7 @@ what has not come. So all values are those of one process to the last bit, whoev
 and ranks work on different bands of a sweep, or on different sweeps, at the same time.
 
 What ends a component is decided by the rules of one process, from the largest change and the first
-state that made one. Sums over states, of a leap, are sums of integers.
+state that made one. Sums over states, for an extrapolation, are sums of integers.
 """
 
 from __future__ import annotations
@@ -21,23 +21,25 @@ from tailpath.distributed.order import NOWHERE, Group, Key, PartOrder, Piece
 from tailpath.distributed.ranks import Pending
 from tailpath.dp.across import FULL
 from tailpath.dp.backup import Decisions
+from tailpath.dp.extrapolation import (
+    extrapolate,
+    extrapolation_length,
+    extrapolation_limit,
+    largest_move,
+    move_products,
+)
 from tailpath.dp.sweeps import (
+    CHECK,
     DONE,
-    FOLLOWED,
-    FOLLOWED_SLOWLY,
-    LOOK,
+    EVALUATIONS,
     MOST_ROUNDS,
-    PLAIN,
-    Pace,
+    PLAIN_ROUNDS,
+    SLOW_EVALUATIONS,
+    Convergence,
     after_round,
     choose_rows,
-    direction,
-    follow_rows,
-    largest_move,
-    leap,
-    leap_length,
-    leap_limit,
-    room_for,
+    empty_decisions,
+    evaluate_rows,
     settle,
     without_self_loops,
 )
@@ -50,12 +52,16 @@ FloatArray = NDArray[np.float64]
 class PartSweeps(PartOrder):
     """`dp.sweeps.Sweeps` over the states of all ranks."""
 
-    def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+    def run(
+        self, decisions: Decisions, first: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, int]:
         """Value iteration from `first`, by own node: `Sweeps.run`, over all ranks."""
         graph = self.graph
-        ghosts = np.full(graph.n - graph.own, given.state_choices[-1])
-        rows = given._replace(state_choices=next(frozen(np.append(given.state_choices, ghosts))))
-        loop_free = room_for(rows)
+        ghosts = np.full(graph.n - graph.own, decisions.state_choices[-1])
+        rows = decisions._replace(
+            state_choices=next(frozen(np.append(decisions.state_choices, ghosts)))
+        )
+        loop_free = empty_decisions(rows)
         without_self_loops(rows, *frozen(self.swept), loop_free)
         value = self.across.padded(first)[self.swept]
         settling = _Settling(self, loop_free, tolerance, value)
@@ -82,23 +88,23 @@ class _Settling:
         """Value iteration until the group has settled; the rounds it took."""
         if group.on_one_rank:
             return self._settle_here(group)
-        begin, pace = group.start, Pace()
+        begin, convergence = group.start, Convergence()
         while True:
             change, moved = self._choose(self.sweeps.pieces(group, begin))
             if not group.is_component:
                 return 0
             settled, everywhere = moved == NOWHERE, begin == group.start
-            what, pace = after_round(change, settled, everywhere, MOST_ROUNDS, pace)
-            if what == DONE:
-                return int(pace.rounds)
-            begin = group.start if what == LOOK else moved
-            if what == LOOK:
+            action, convergence = after_round(change, settled, everywhere, MOST_ROUNDS, convergence)
+            if action == DONE:
+                return int(convergence.rounds)
+            begin = group.start if action == CHECK else moved
+            if action == CHECK:
                 continue
             pieces = self.sweeps.pieces(group, begin)
-            for _ in range(FOLLOWED if pace.rounds < PLAIN else FOLLOWED_SLOWLY):
-                self._follow(pieces)
-            if pace.rounds >= PLAIN and self._leap(group):
-                begin, pace = group.start, pace._replace(previous=np.inf)
+            for _ in range(EVALUATIONS if convergence.rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
+                self._evaluate(pieces)
+            if convergence.rounds >= PLAIN_ROUNDS and self._extrapolate(group):
+                begin, convergence = group.start, convergence._replace(previous=np.inf)
 
     def _settle_here(self, group: Group) -> int:
         """The same where all states of the group are on one rank: others hear of them in the end.
@@ -150,30 +156,30 @@ class _Settling:
         every = self.sweeps.graph.comm.allgather((most, moved))
         return max(each[0] for each in every), min(each[1] for each in every)
 
-    def _follow(self, pieces: list[Piece]) -> None:
+    def _evaluate(self, pieces: list[Piece]) -> None:
         for first, last in self._each(pieces):
-            follow_rows(self.loop_free, first, last, self.chosen, self.value)
+            evaluate_rows(self.loop_free, first, last, self.chosen, self.value)
 
-    def _leap(self, group: Group) -> bool:
-        """Follow the choices twice, and go on as far as the second time leads if it has the
+    def _extrapolate(self, group: Group) -> bool:
+        """Evaluate the choices twice, and go on as far as the second move leads if it has the
         direction of the first; whether it has.
         """
         sweeps, across = self.sweeps, self.sweeps.across
         pieces = sweeps.pieces(group, group.start)
         value = self.value[sweeps.starts[group.begin] : sweeps.starts[group.end]]
         before = value.copy()
-        self._follow(pieces)
+        self._evaluate(pieces)
         old = value.copy()
-        self._follow(pieces)
+        self._evaluate(pieces)
         nodes = 0, len(value)
         most = across.most(largest_move(*nodes, before, old, value))
         if not 0.0 < most < np.inf:
             return False
-        sums = direction(*nodes, before, old, value, most, FULL / group.size)
-        far = leap_length(*(across.total(int(each)) for each in sums))
-        if far == 0.0:
+        sums = move_products(*nodes, before, old, value, most, FULL / group.size)
+        length = extrapolation_length(*(across.total(int(each)) for each in sums))
+        if length == 0.0:
             return False
-        far = -across.most(-leap_limit(*nodes, old, value, far))
-        leap(*nodes, old, far, value)
+        length = -across.most(-extrapolation_limit(*nodes, old, value, length))
+        extrapolate(*nodes, old, length, value)
         self._pass_on(range(len(sweeps.messages)))
         return True

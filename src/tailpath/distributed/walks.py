@@ -47,12 +47,12 @@ def rows_taken(steps: Steps, node: IntArray, budget: IntArray) -> IntArray:
 
 def _outcomes(graph: PartGraph, row: IntArray, drawn: FloatArray) -> IntArray:
     """The outcome of each row that a number in [0, 1) stands for."""
-    given = graph.decisions
-    outcome = given.choice_outcomes[row].astype(np.int64)
-    last, draw = given.choice_outcomes[row + 1] - 1, drawn.copy()
+    decisions = graph.decisions
+    outcome = decisions.choice_outcomes[row].astype(np.int64)
+    last, draw = decisions.choice_outcomes[row + 1] - 1, drawn.copy()
     going = np.arange(len(row))
     while len(going):
-        chance = given.probability[outcome[going]]
+        chance = decisions.probability[outcome[going]]
         on = (draw[going] >= chance) & (outcome[going] < last[going])
         draw[going] -= np.where(on, chance, 0.0)
         going = going[on]

@@ -66,9 +66,9 @@ class Decisions(NamedTuple):
 
 @kernel(inline=True)
 def row_value(
-    row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array
+    row_start: Array, target: Array, probability: Array, row: int, value_start: int, value: Array
 ) -> float:
-    """The expected value of where a row leads; values are those from index `base` on.
+    """The expected value of where a row leads; values are those from index `value_start` on.
 
     Indices without a sign are quicker, and so are four outcomes without a loop around them.
     """
@@ -76,10 +76,10 @@ def row_value(
     outcome, last = np.uint64(row_start[here]), np.uint64(row_start[here + np.uint64(1)])
     if outcome + np.uint64(AT_ONCE) <= last:
         for k in range(np.uint64(AT_ONCE)):
-            total += probability[outcome + k] * value[np.uint64(base + target[outcome + k])]
+            total += probability[outcome + k] * value[np.uint64(value_start + target[outcome + k])]
         outcome += np.uint64(AT_ONCE)
     for k in range(outcome, last):
-        total += probability[k] * value[np.uint64(base + target[k])]
+        total += probability[k] * value[np.uint64(value_start + target[k])]
     return total
 
 
@@ -103,7 +103,7 @@ def served_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float, bool]:
     """The expected value of where a row leads if outcomes are served as they stand, the value of
@@ -114,13 +114,13 @@ def served_value(
     remaining = rest[row]
     before, disordered = np.inf, False
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
-        ahead = value[np.uint64(base + target[outcome])]
+        ahead = value[np.uint64(value_start + target[outcome])]
         disordered |= nature * ahead > before
         before = nature * ahead
-        given = min(width[outcome], remaining)
-        marginal = ahead if given > 0.0 else marginal
-        remaining -= given
-        total += (low[outcome] + given) * ahead
+        share = min(width[outcome], remaining)
+        marginal = ahead if share > 0.0 else marginal
+        remaining -= share
+        total += (low[outcome] + share) * ahead
     return total, marginal, disordered
 
 
@@ -132,7 +132,7 @@ def sorted_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """`extreme_value` of a row whose outcomes are first brought into the order in which nature
@@ -143,8 +143,8 @@ def sorted_value(
     for i in range(first + 1, last):
         to, least = target[i], low[i]
         more, j = width[i], i
-        key = nature * value[base + to]
-        while j > first and nature * value[base + target[j - 1]] < key:
+        key = nature * value[value_start + to]
+        while j > first and nature * value[value_start + target[j - 1]] < key:
             target[j] = target[j - 1]
             low[j] = low[j - 1]
             width[j] = width[j - 1]
@@ -152,7 +152,9 @@ def sorted_value(
         target[j] = to
         low[j] = least
         width[j] = more
-    total, marginal, _ = served_value(row_start, target, low, spread, nature, row, base, value)
+    total, marginal, _ = served_value(
+        row_start, target, low, spread, nature, row, value_start, value
+    )
     return total, marginal
 
 
@@ -164,7 +166,7 @@ def extreme_value(
     spread: Spread,
     nature: int,
     row: int,
-    base: int,
+    value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """The greatest or least expected value of where a row leads, and the value of the last outcome
@@ -174,11 +176,11 @@ def extreme_value(
     that value. Outcomes stand in the order of the last visit, which as a rule still holds.
     """
     total, marginal, disordered = served_value(
-        row_start, target, low, spread, nature, row, base, value
+        row_start, target, low, spread, nature, row, value_start, value
     )
     if disordered and spread.rest[row] > 0.0:
         found: tuple[float, float] = sorted_value(
-            row_start, target, low, spread, nature, row, base, value
+            row_start, target, low, spread, nature, row, value_start, value
         )
         return found
     return total, marginal
@@ -205,9 +207,9 @@ def improve_shares(
         if nature * (best - present[row]) > margin * abs(best):
             remaining = spread.rest[row]
             for i in range(row_start[row], row_start[row + np.uint64(1)]):
-                given = min(spread.width[i], remaining)
-                out_probability[target[i]] = low[i] + given
-                remaining -= given
+                share = min(spread.width[i], remaining)
+                out_probability[target[i]] = low[i] + share
+                remaining -= share
             improved += 1
     return improved
 
@@ -263,7 +265,7 @@ def best_row(
 
 
 @kernel
-def surpluses(given: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
+def surpluses(decisions: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
     """By row rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all
     that probabilities may be off.
 
@@ -271,7 +273,7 @@ def surpluses(given: Decisions, value: Array, fine: Array) -> tuple[Array, Array
     stay small however long the way is, and rounding is charged on these. `fine` is what the floats
     of `value` have no room for; if it is empty, that is nothing.
     """
-    state_choices, choice_outcomes, target, probability, rate, off = given
+    state_choices, choice_outcomes, target, probability, rate, off = decisions
     rows, in_two = state_choices[-1], len(fine) > 0
     out_surplus, out_error = np.empty(rows), np.empty(rows)
     for state in range(len(state_choices) - 1):
@@ -308,10 +310,10 @@ def first_least(state_choices: Array, surplus: Array, error: Array, out_chosen: 
         out_chosen[state] = best
 
 
-def best_rows(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
+def best_rows(decisions: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
     """The first row of every state that is best for values of value + fine, however
     little better.
     """
-    chosen = np.empty(len(given.state_choices) - 1, dtype=np.int64)
-    first_least(given.state_choices, *surpluses(given, value, fine), chosen)
+    chosen = np.empty(len(decisions.state_choices) - 1, dtype=np.int64)
+    first_least(decisions.state_choices, *surpluses(decisions, value, fine), chosen)
     return chosen

@@ -42,7 +42,7 @@ REFINEMENTS = 3
 ENOUGH = 1.5 * UNIT
 
 
-def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
+def relative_bounds(decisions: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
     """Shares d, e with (1 - d) value <= V* and V of the policy `chosen` <= (1 + e) value; all rates
     must be positive.
 
@@ -50,9 +50,9 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
     bound also proves that the policy arrives.
     """
-    surplus, error = surpluses(given, value, NOTHING_MORE)
-    (chosen,) = frozen(chosen[: len(given.state_choices) - 1])
-    shares: tuple[float, float] = shares_of_rates(surplus, error, given.rate, chosen)
+    surplus, error = surpluses(decisions, value, NOTHING_MORE)
+    (chosen,) = frozen(chosen[: len(decisions.state_choices) - 1])
+    shares: tuple[float, float] = shares_of_rates(surplus, error, decisions.rate, chosen)
     return shares
 
 
@@ -89,25 +89,25 @@ def share_of_drift(gain: Array, error: Array, rise: Array, unsure: Array) -> flo
     return e * (1 + FEW)
 
 
-def lower_defect(given: Decisions, value: Array, fine: Array = NOTHING_MORE) -> float:
+def lower_defect(decisions: Decisions, value: Array, fine: Array = NOTHING_MORE) -> float:
     """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy
     that arrives costs less.
     """
-    surplus, error = surpluses(given, value, fine)
+    surplus, error = surpluses(decisions, value, fine)
     with np.errstate(invalid="ignore"):  # what is no number proves nothing
         return float(np.max(error - surplus, initial=-np.inf))
 
 
 def tied_rows(
-    given: Decisions, value: Array, fine: Array, weight: FloatArray, share: float
+    decisions: Decisions, value: Array, fine: Array, weight: FloatArray, share: float
 ) -> NDArray[np.bool_]:
     """Which rows are worse than value + fine by no more than a share of their weight; and the best
     one of every state.
     """
-    surplus, error = surpluses(given, value, fine)
+    surplus, error = surpluses(decisions, value, fine)
     tied = surplus <= share * weight
-    best = np.empty(len(given.state_choices) - 1, dtype=np.int64)
-    first_least(given.state_choices, surplus, error, best)
+    best = np.empty(len(decisions.state_choices) - 1, dtype=np.int64)
+    first_least(decisions.state_choices, surplus, error, best)
     tied[best] = True
     return np.asarray(tied)
 
@@ -167,11 +167,13 @@ def proved(
     return Certificate(here, fine, total, e) if np.isfinite(e) else None
 
 
-def weights(given: Decisions, value: FloatArray, across: OneProcess = ONE_PROCESS) -> FloatArray:
+def weights(
+    decisions: Decisions, value: FloatArray, across: OneProcess = ONE_PROCESS
+) -> FloatArray:
     """By row what rounding may make of a surplus, in units of it, and a little more for
     every step.
     """
-    here = np.repeat(value[: len(given.state_choices) - 1], np.diff(given.state_choices))
-    weight = surpluses(given, value, NOTHING_MORE)[1] / UNIT
+    here = np.repeat(value[: len(decisions.state_choices) - 1], np.diff(decisions.state_choices))
+    weight = surpluses(decisions, value, NOTHING_MORE)[1] / UNIT
     mean = across.mean(weight) or 1.0
     return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)

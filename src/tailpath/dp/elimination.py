@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 @kernel
 def eliminate(
-    order: Array, part_start: Array, chain: Any, out_value: Array, out_error: Array
+    order: Array, component_start: Array, chain: Any, out_value: Array, out_error: Array
 ) -> bool:
     """One strong component of a chain (`dp/backup.py`) after the other; whether no number was too
     small.
@@ -40,21 +40,21 @@ def eliminate(
     n = len(order)
     position = np.empty(n + 1, dtype=np.int64)
     part_of = np.full(n + 1, -1, dtype=np.int64)
-    for part in range(len(part_start) - 1):
-        first, last = part_start[part], part_start[part + 1]
+    for component in range(len(component_start) - 1):
+        first, last = component_start[component], component_start[component + 1]
         m = last - first
         inner, leave = np.zeros((m, m)), np.zeros(m)
         gain = np.zeros((m, 1))
         error, most_row = 0.0, 0
         for i in range(m):
-            position[order[first + i]], part_of[order[first + i]] = i, part
+            position[order[first + i]], part_of[order[first + i]] = i, component
         for i in range(m):
             node = order[first + i]
             gain[i, 0] = chain.rate[node]
             most_row = max(most_row, chain.choice_outcomes[node + 1] - chain.choice_outcomes[node])
             for edge in range(chain.choice_outcomes[node], chain.choice_outcomes[node + 1]):
                 to, p = chain.target[edge], chain.probability[edge]
-                if part_of[to] == part:
+                if part_of[to] == component:
                     inner[i, position[to]] += p
                 else:
                     leave[i] += p

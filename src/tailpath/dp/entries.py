@@ -48,10 +48,10 @@ def pull(row_start: Array, target: Array, probability: Array, behind: Array, out
     by node, one after the other in `out`.
     """
     n = len(behind)
-    for base in range(0, len(out), n):
+    for first in range(0, len(out), n):
         for node in range(n - 1, -1, -1):
             if not behind[node]:
-                out[base + node] += row_value(row_start, target, probability, node, base, out)
+                out[first + node] += row_value(row_start, target, probability, node, first, out)
 
 
 @kernel

@@ -69,8 +69,8 @@ def chain_of(
     error: float = 0.0,
 ) -> Decisions:
     """The rows of a chain, one for each node, as kernels take them."""
-    given = frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
-    return Decisions(*given)._replace(error=error)
+    columns = frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
+    return Decisions(*columns)._replace(error=error)
 
 
 def expected_total(
@@ -126,7 +126,7 @@ def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None
         found = bounds, proof
         if is_close:
             return found
-    size = np.diff(sweeps.part_start).astype(np.float64)
+    size = np.diff(sweeps.component_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
     if found[0].is_wide:
@@ -175,7 +175,7 @@ def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Tota
     not exact.
     """
     across, size = sweeps.across, np.abs(value)
-    rough, fine = (_Rough(chain, sweeps, size, *how) for how in (ROUGHLY, FINELY))
+    rough, fine = (_SweepSolver(chain, sweeps, size, *how) for how in (ROUGHLY, FINELY))
     found = _bounded(value, proved(chain, value, rough, across), SWEEPS)
     if not across.is_wide(found[0]):
         return found
@@ -188,7 +188,7 @@ def bounds_by(proof: Certificate, method: str) -> Bounds:
     return bounds_within(proof.value, proof.fine, proof.slack, method)
 
 
-class _Rough:
+class _SweepSolver:
     """Solves x = c + P x by sweeps, which take positive numbers: a little of c beside the weights,
     whose total was asked for first.
     """
@@ -228,10 +228,10 @@ def by_elimination(chain: Decisions, sweeps: Sweeps) -> Bounds:
     # matrix early.
     degree = np.diff(chain.choice_outcomes) + np.bincount(chain.target, minlength=n + 1)[:n]
     component = np.empty(n, dtype=np.int64)
-    component[sweeps.order] = owners(sweeps.part_start)
+    component[sweeps.order] = owners(sweeps.component_start)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n + 1), np.zeros(n + 1)
-    if not eliminate(order, sweeps.part_start, chain, value, error):
+    if not eliminate(order, sweeps.component_start, chain, value, error):
         return eliminated(chain)
     value, error = value[:-1], error[:-1]
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import Changes, Objective, sweep
-from tailpath.dp.layout import NO_LOSS, FloatArray, Layout
+from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
+from tailpath.dp.budgets import sweep
+from tailpath.dp.layout import Layout
+from tailpath.graph import FloatArray
 
 #: About so many values are computed before the caller is told.
 AT_A_TIME = 2**23
@@ -50,43 +52,45 @@ def fill(
     """One pass from budget 0 to where nothing beyond can matter; `error` is what each level adds to
     the relative error, at most.
     """
-    n, lanes = layout.n, max(len(objective.prices), 1)
+    n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
     rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit))) + 1
-    size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
+    size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
-    found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
-    columns, values = len(objective.criteria) * lanes, []
+    changes = new_changes(ROOM * n)
+    columns, values = len(objective.criteria) * n_prices, []
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.
     level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
-    best, error = math.inf, 0.0
-    residual, given_away = 0.0, 0.0
-    w, at = 0, 0
+    best, given_away = math.inf, 0.0
+    error, residual = 0.0, 0.0
+    w, n_changes = 0, 0
     more = True
     while more:
         last = w + rows - 1
-        if at + n > len(found.node):
-            found = Changes(
-                *(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found)
+        if n_changes + n > len(changes.node):
+            changes = Changes(
+                *(np.append(column, np.empty(len(column) + n, column.dtype)) for column in changes)
             )
-        check(size + sum(each.nbytes for each in found) + level * last, max(w, 1), best)
+        check(size + sum(column.nbytes for column in changes) + level * last, max(w, 1), best)
         value = np.empty((rows, columns))
-        end, at, best, worst, gain, given = sweep(
-            model, objective, loss, (w, last, at), best, work, found, value
+        found = sweep(
+            model, objective, loss, w, last, best, work, changes.between(n_changes), value
         )
-        values.append(value[: end - w])
-        more = (end > last and end <= objective.limit) or at + n > len(found.node)
-        error, residual = max(error, worst), max(residual, gain)
-        given_away, w = max(given_away, given), end
+        values.append(value[: found.level - w])
+        best, n_changes = found.best, n_changes + found.n_changes
+        w = found.level
+        more = (w > last and w <= objective.limit) or n_changes + n > len(changes.node)
+        error, residual = max(error, found.error), max(residual, found.residual)
+        given_away = max(given_away, found.given_away)
         progress(w - 1, best)
     table = np.concatenate(values)
-    table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
+    table = table.reshape(len(table), -1, n_prices) if len(objective.prices) else table
     return Filled(
         table,
-        Changes(*(each[:at] for each in found)),
+        changes.between(0, n_changes),
         layout.per_level(error, residual),
         best,
         given_away,

@@ -6,7 +6,7 @@ h(x) <= c + h(y) for every transition. A transition *jumps* c + h(y) - h(x) >= 0
 nodes are numbered so that one that jumps 0 buckets leads to a higher number. So one pass over a
 bucket finishes it, and what reaches the goal in bucket f costs f.
 
-    node 0 .. n - 1   can be left; the *goal* is node n, and node n + 1 what will never arrive
+    node 0 .. n - 1   can be left; the *goal* is node n, and node n + 1 all dead ends
     row               the transitions of a node or, where nodes choose by budget, of a choice
     ring              the next buckets (`ring.py`)
     overflow          what jumps over the ring waits in lists, one for each 2^shift buckets (epoch)
@@ -63,13 +63,14 @@ class Limits(NamedTuple):
 
 #: What survives between two calls of the search: the next bucket; how much was found and expanded;
 #: entries of the overflow, and the first unused one; blocks in use; a node without action, or -1;
-#: `open_mass`, a sum of all that had not arrived, and what arrived since; lost and truncated mass.
+#: `open_mass`, a sum of all that had not arrived, and what arrived since; what is in dead ends; and
+#: what was truncated.
 STATE = np.dtype(
     (
         np.record,
         [(name, np.int64) for name in ("bucket", "n_found", "expanded", "n_overflow", "unused")]
         + [(name, np.int64) for name in ("n_in_use", "no_action")]
-        + [(name, np.float64) for name in ("open_mass", "arrived", "lost", "truncated")],
+        + [(name, np.float64) for name in ("open_mass", "arrived", "dead_end_mass", "truncated")],
     )
 )
 
@@ -115,12 +116,12 @@ def search(
             state.n_found += 1
             state.arrived += ring.mass[goal]
             ring.mass[goal] = 0.0
-        state.lost += ring.mass[goal + 1]
+        state.dead_end_mass += ring.mass[goal + 1]
         ring.mass[goal + 1] = 0.0
         state.bucket += 1
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
-            tail = _open_mass(ring, overflow) + state.lost + state.truncated
+            tail = _open_mass(ring, overflow) + state.dead_end_mass + state.truncated
             state.open_mass, state.arrived = tail, 0.0
         if (
             tail <= limits.alpha * (1 + 5e-13)
@@ -266,36 +267,36 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
 def open_sums(
     node: Array, overshoot: Array, mass: Array, value: Array, lower: Array, upper: Array
 ) -> tuple[float, ...]:
-    """Over what is open: the sums of mass, of mass * (ahead + V)+ for the three V, and of
-    mass * (|ahead| + upper) as far as it is finite.
+    """Over what is open: the sums of mass, of mass * (overshoot + V)+ for the three V,
+    and of mass * (|overshoot| + upper) as far as it is finite.
 
     A node beyond the last has V = 0: the goal. All terms are non-negative. Sixteen of them are
-    added up at a time, and what the sum of these loses is carried along, so that every result is
-    off by 20 roundings at most.
+    added up at a time, and these sums are compensated (Neumaier), so that every result is off by 20
+    roundings at most.
     """
-    total, lost = np.empty(5), np.empty(5)
+    total, correction = np.empty(5), np.empty(5)
     part = np.empty(5)
     for k in range(5):
-        total[k] = lost[k] = 0.0
+        total[k] = correction[k] = 0.0
     for begin in range(0, len(node), 16):
         for k in range(5):
             part[k] = 0.0
         for i in range(begin, min(begin + 16, len(node))):
             x, p = node[i], mass[i]
-            paid = overshoot[i]
+            over = overshoot[i]
             inside = x < len(value)
             high = upper[x] if inside else 0.0
             part[0] += p
-            part[1] += p * max(paid + (value[x] if inside else 0.0), 0.0)
-            part[2] += p * max(paid + (lower[x] if inside else 0.0), 0.0)
-            part[3] += p * max(paid + high, 0.0)
-            part[4] += p * (abs(paid) + (high if high < np.inf else 0.0))
+            part[1] += p * max(over + (value[x] if inside else 0.0), 0.0)
+            part[2] += p * max(over + (lower[x] if inside else 0.0), 0.0)
+            part[3] += p * max(over + high, 0.0)
+            part[4] += p * (abs(over) + (high if high < np.inf else 0.0))
         for k in range(5):
             after = total[k] + part[k]
             # Exact, for the larger of the two less what it became.
             small, large = min(total[k], part[k]), max(total[k], part[k])
-            lost[k] += (large - after) + small if after < np.inf else 0.0
+            correction[k] += (large - after) + small if after < np.inf else 0.0
             total[k] = after
     for k in range(5):
-        total[k] += lost[k]
+        total[k] += correction[k]
     return total[0], total[1], total[2], total[3], total[4]

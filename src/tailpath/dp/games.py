@@ -50,11 +50,11 @@ MOST_STRATEGIES = 1_000
 
 
 class Game(NamedTuple):
-    """Decisions against nature. `given` has any probabilities inside the intervals, which begin at
-    `low`; `cost` is by outcome.
+    """Decisions against nature: with any probabilities inside the intervals, which begin at `low`;
+    `cost` is by outcome.
     """
 
-    given: Decisions
+    decisions: Decisions
     low: FloatArray
     spread: Spread
     cost: FloatArray
@@ -62,20 +62,22 @@ class Game(NamedTuple):
 
     def worth(self, value: FloatArray) -> FloatArray:
         """What every outcome is worth: its cost, and the value of where it leads."""
-        return np.asarray(self.cost + np.append(value, 0.0)[self.given.target])
+        return np.asarray(self.cost + np.append(value, 0.0)[self.decisions.target])
 
     def against(self, probability: FloatArray) -> Decisions:
         """The problem that is left if nature has decided."""
         p, cost = frozen(probability, self.cost)
-        rate = row_means(self.given.choice_outcomes, p, cost)
-        return self.given._replace(probability=p, rate=next(frozen(rate)))
+        rate = row_means(self.decisions.choice_outcomes, p, cost)
+        return self.decisions._replace(probability=p, rate=next(frozen(rate)))
 
     def exact_rates(self, probability: FloatArray) -> list[Fraction]:
         """The expected costs of rows in rationals."""
-        rates = [Fraction(0)] * len(self.given.rate)
-        mass = [Fraction(0)] * len(self.given.rate)
+        rates = [Fraction(0)] * len(self.decisions.rate)
+        mass = [Fraction(0)] * len(self.decisions.rate)
         for row, p, c in zip(
-            owners(self.given.choice_outcomes).tolist(), probability.tolist(), self.cost.tolist()
+            owners(self.decisions.choice_outcomes).tolist(),
+            probability.tolist(),
+            self.cost.tolist(),
         ):
             rates[row] += as_fraction(p) * as_fraction(c)
             mass[row] += as_fraction(p)
@@ -103,12 +105,12 @@ class _Nature:
         width = game.spread.width.copy()
         spread = game.spread._replace(width=width)
         outcome, low = np.arange(len(width)), game.low.copy()
-        self.rows = game.given.choice_outcomes, outcome, low, spread, game.nature
+        self.rows = game.decisions.choice_outcomes, outcome, low, spread, game.nature
 
-    def answer(self, given: Decisions, value: FloatArray) -> Decisions | None:
+    def answer(self, decisions: Decisions, value: FloatArray) -> Decisions | None:
         """The problem that is left if nature decides by these values; None if it gains nothing."""
-        worth, probability = self.game.worth(value), given.probability.copy()
-        present = row_means(given.choice_outcomes, given.probability, next(frozen(worth)))
+        worth, probability = self.game.worth(value), decisions.probability.copy()
+        present = row_means(decisions.choice_outcomes, decisions.probability, next(frozen(worth)))
         if improve_shares(self.rows, worth, present, SAME_VALUE, probability):
             return self.game.against(probability)
         return None
@@ -117,7 +119,7 @@ class _Nature:
         """Whether values are proved to lie below the optimum (`side` -1), or above what the policy
         `chosen` costs at most (1).
         """
-        first = self.game.given.state_choices
+        first = self.game.decisions.state_choices
         counted = (chosen, chosen + 1) if side > 0 else (first[:-1], first[1:])
         return bool(
             extreme_holds(self.rows, self.game.worth(value), tuple(frozen(*counted)), value, side)
@@ -128,46 +130,46 @@ def game_optimum(game: Game) -> GameOptimum:
     """V with bounds. Strategies are swept; where that leaves the bounds wide, the last one is
     solved with all that proves it, and so are those that follow.
     """
-    nature, (sweeps, first) = _Nature(game), Sweeps.outwards(game.given)
+    nature, (sweeps, first) = _Nature(game), Sweeps.outwards(game.decisions)
 
-    def swept(given: Decisions, before: Optimum | None) -> Optimum:
-        value, rounds = sweeps.run(given, before.bounds.value if before else first, SETTLED)
-        chosen = best_rows(given, np.append(value, 0.0))
+    def swept(decisions: Decisions, before: Optimum | None) -> Optimum:
+        value, rounds = sweeps.run(decisions, before.bounds.value if before else first, SETTLED)
+        chosen = best_rows(decisions, np.append(value, 0.0))
         if rounds > MOST_ROUNDS:
             value[:] = np.inf
         return Optimum(chosen, unproved(value, "value iteration"), rounds)
 
-    def solved(given: Decisions, _: Optimum | None) -> Optimum:
-        return least_total(given, partial(game.exact_rates, given.probability))
+    def solved(decisions: Decisions, _: Optimum | None) -> Optimum:
+        return least_total(decisions, partial(game.exact_rates, decisions.probability))
 
-    given, found, strategies = _settled(nature, game.given, swept)
+    decisions, found, strategies = _settled(nature, game.decisions, swept)
     lower, upper = (_by_share(nature, found, side) for side in (-1, 1))
     if Bounds(found.bounds.value, lower, upper).is_wide:
-        given, found, more = _settled(nature, given, solved)
+        decisions, found, more = _settled(nature, decisions, solved)
         strategies += more - 1
         lower, upper = (
-            _by_steps(nature, given, found, side) if np.isinf(bound).any() else bound
+            _by_steps(nature, decisions, found, side) if np.isinf(bound).any() else bound
             for side, bound in ((side, _by_share(nature, found, side)) for side in (-1, 1))
         )
     method = f"strategy iteration, {found.bounds.method}"
     bounds = Bounds(found.bounds.value, np.maximum(lower, 0.0), upper, method)
-    return GameOptimum(found.chosen, bounds, given.probability, strategies)
+    return GameOptimum(found.chosen, bounds, decisions.probability, strategies)
 
 
 def _settled(
-    nature: _Nature, given: Decisions, solve: Callable[[Decisions, Optimum | None], Optimum]
+    nature: _Nature, decisions: Decisions, solve: Callable[[Decisions, Optimum | None], Optimum]
 ) -> tuple[Decisions, Optimum, int]:
     """The problem in which nature has nothing left to gain, its optimum, and how many strategies it
     took. `solve` takes a problem and the optimum of the one before.
     """
-    found, strategies = solve(given, None), 1
+    found, strategies = solve(decisions, None), 1
     while strategies < MOST_STRATEGIES and np.isfinite(found.bounds.value).all():
-        other = nature.answer(given, found.bounds.value)
+        other = nature.answer(decisions, found.bounds.value)
         if other is None:
             break
-        given, found = other, solve(other, found)
+        decisions, found = other, solve(other, found)
         strategies = strategies + 1
-    return given, found, strategies
+    return decisions, found, strategies
 
 
 def _by_share(nature: _Nature, found: Optimum, side: int) -> FloatArray:
@@ -190,11 +192,11 @@ def _by_share(nature: _Nature, found: Optimum, side: int) -> FloatArray:
     return away(nearest) if nearest < TRIES else np.full(len(found.chosen), side * np.inf)
 
 
-def _by_steps(nature: _Nature, given: Decisions, found: Optimum, side: int) -> FloatArray:
+def _by_steps(nature: _Nature, decisions: Decisions, found: Optimum, side: int) -> FloatArray:
     """Such values with every step a little cheaper, or dearer."""
-    p, rows = given.probability, np.arange(len(given.rate))
+    p, rows = decisions.probability, np.arange(len(decisions.rate))
     if side > 0:  # steps of the policy alone: another that ties may take fewer
-        rows, given = found.chosen, policy_chain(given, found.chosen)
+        rows, decisions = found.chosen, policy_chain(decisions, found.chosen)
 
     def exact_rates(more: float) -> list[Fraction]:
         rates = nature.game.exact_rates(p)
@@ -204,7 +206,7 @@ def _by_steps(nature: _Nature, given: Decisions, found: Optimum, side: int) -> F
     for farther in range(0, TRIES, 2):  # each of these takes long
         more = size * FARTHER**farther
         other = least_total(
-            given._replace(rate=next(frozen(given.rate + more))), partial(exact_rates, more)
+            decisions._replace(rate=next(frozen(decisions.rate + more))), partial(exact_rates, more)
         )
         value: FloatArray = other.bounds.value
         if np.isfinite(value).all() and nature.proves(value, found.chosen, side):

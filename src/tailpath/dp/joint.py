@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import row_value
 from tailpath.dp.elimination import eliminate_dense
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import frozen, kernel
 
 Array = NDArray[Any]
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so
@@ -39,6 +39,12 @@ class Joint(NamedTuple):
     inner_target: Array
     inner_probability: Array
     leave: Array
+
+
+#: No block is joint.
+NO_JOINT = Joint(
+    *frozen(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+)
 
 
 @kernel

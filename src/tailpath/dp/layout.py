@@ -1,5 +1,5 @@
-"""Decisions laid out for the sweep over budgets (`budgets.py`): what it reads, and what it works
-on.
+"""Decisions laid out for the sweep over budgets (`budgets.py`), and what follows from that: how far
+costs reach, what rounding may add, and the model that the sweep reads for some budgets.
 """
 
 from __future__ import annotations
@@ -8,45 +8,37 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
-from tailpath.dp.budgets import (
+from tailpath.dp.budget_model import (
     BASE,
+    NO_LOSS,
     TO_GO,
     Changes,
-    Ends,
+    ChoiceTransitions,
     Model,
     Nodes,
     Objective,
-    Rows,
+    TerminalOutcomes,
     Work,
-    sweep,
-    work_on,
+    new_changes,
+    new_work,
 )
-from tailpath.dp.games import Game
-from tailpath.dp.joint import Joint, longest_ways
+from tailpath.dp.budgets import sweep
+from tailpath.dp.joint import Joint
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, grouped, members_of, offsets_of, owners
-from tailpath.kernels.forward import cheapest_way
+from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_of, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
 
 Array = NDArray[Any]
-IntArray = NDArray[np.int64]
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
 #: At least so many levels are put down before those that later ones need are moved.
 FEW_ROWS = 8
-#: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
-#: the model is refused.
-LARGEST_JOINT = 2_000
-NO_LOSS = np.zeros((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +73,7 @@ class Layout:
 
     @property
     def n(self) -> int:
-        return len(self.nodes.least)
+        return len(self.nodes.cost_from_start)
 
     @property
     def start_value(self) -> float:
@@ -100,7 +92,7 @@ class Layout:
     @cached_property
     def costs(self) -> IntArray:
         """The costs, in units, of outcomes that do not arrive, rising."""
-        # Costs are whole numbers, most of them small, and outcomes are many.
+        # Costs are integers, most of them small, and outcomes are many.
         level = self.level[~self.arrives]
         if level.max(initial=0) > 2 * len(level):
             return np.unique(level)
@@ -125,7 +117,7 @@ class Layout:
     @cached_property
     def farthest(self) -> float:
         """The most that it costs at least to get to a node, in units."""
-        return float(self.nodes.least.max())
+        return float(self.nodes.cost_from_start.max())
 
     @cached_property
     def skips(self) -> bool:
@@ -134,7 +126,9 @@ class Layout:
 
     def entries(self, limit: float) -> float:
         """How many entries the table has for budgets up to the limit."""
-        return float(np.sum(np.maximum(limit - self.nodes.least - self.nodes.certain_cost, 0.0)))
+        return float(
+            np.sum(np.maximum(limit - self.nodes.cost_from_start - self.nodes.certain_cost, 0.0))
+        )
 
     def objective(
         self,
@@ -196,10 +190,10 @@ class Layout:
         if self.nature != CERTAIN:
             # What lies beyond every budget is served in its turn, like all others. The kernel sorts
             # the outcomes of a row, so it gets copies.
-            rows, spread = self.everything.rows, self.spread
+            rows, spread = self.everything.transitions, self.spread
             rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
             spread = spread._replace(width=spread.width.copy())
-            return self.everything._replace(rows=rows, spread=spread, nature=self.nature)
+            return self.everything._replace(transitions=rows, spread=spread, nature=self.nature)
         if self.longest < limit:
             return self.everything
         return self._split(self.arrives | (self.level >= limit))
@@ -219,31 +213,28 @@ class Layout:
         )
         nodes, count = self.nodes, own.shape[1]
         of_far = of_far.ravel()
-        least = np.full(count, np.iinfo(np.int64).max)
-        np.minimum.at(
-            least,
-            of_far,
-            nodes.least[owners(self.node_choices)[owners(self.outcome_start)[far]]] + 1,
-        )
+        source = owners(self.node_choices)[owners(self.outcome_start)[far]]
+        cost_from_start = np.full(count, np.iinfo(np.int64).max)
+        np.minimum.at(cost_from_start, of_far, nodes.cost_from_start[source] + 1)
         target, level = self.target.copy(), self.level.copy()
         target[far], level[far] = self.n + of_far, 1
         behind = Nodes(
             np.append(nodes.block_start, self.n + count),
             np.append(nodes.block_joint, False),
-            np.append(nodes.least, least),
+            np.append(nodes.cost_from_start, cost_from_start),
             np.append(nodes.certain_cost, np.full(count, np.iinfo(np.int64).max)),
-            np.append(nodes.begin, np.ones(count, dtype=np.int64)),
+            np.append(nodes.first_level, np.ones(count, dtype=np.int64)),
             np.append(nodes.value, nodes.value[own[0]] + own[1] - 1),
         )
         node_choices = np.append(self.node_choices, np.full(count, self.node_choices[-1]))
         return replace(self, nodes=behind, node_choices=node_choices, target=target, level=level)
 
-    def _split(self, ends: BoolArray) -> Model:
+    def _split(self, is_terminal: BoolArray) -> Model:
         """The outcomes that have a row in the table, and those that end at a goal or beyond every
         budget.
         """
         # Arrays by outcome are what takes memory on large models.
-        near, far = ~ends, np.flatnonzero(ends)
+        near, far = ~is_terminal, np.flatnonzero(is_terminal)
         offset = self.level[near]
         if len(offset) >= 2**31 or (int(offset.max(initial=0)) + 1) * self.n >= 2**31:
             raise ModelError(
@@ -254,10 +245,10 @@ class Layout:
         before = self.outcome_start - np.searchsorted(far, self.outcome_start)
         rows = before, offset.astype(np.int32), self.probability[near], self.choice_cost
         owner = np.searchsorted(self.outcome_start, far, side="right") - 1
-        columns = self.level[far], self.probability[far], value_behind(self.nodes, self.target[far])
+        columns = self.level[far], self.probability[far], costs_to_go(self.nodes, self.target[far])
         return Model(
-            Rows(*frozen(self.node_choices, *rows)),
-            ends_of(self.node_choices, owner, *columns),
+            ChoiceTransitions(*frozen(self.node_choices, *rows)),
+            terminal_outcomes(self.node_choices, owner, *columns),
             Nodes(*frozen(*self.nodes)),
             Joint(*frozen(*self.joint)),
         )
@@ -272,18 +263,18 @@ class Layout:
         used again for the next levels.
         """
         model, work = self.up_to(objective.limit), self.work(objective, rows=levels)
-        size = (levels + 1) * self.n
-        found = Changes(*(np.empty(size, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
+        changes = new_changes((levels + 1) * self.n)
         out_value = np.empty((levels + 1, len(objective.criteria)))
         values = work.value.reshape(len(objective.criteria), -1, self.n)[0, work.reach :]
         first, w = 0, 1
         while w <= objective.limit:
-            span = first, w + levels - 1, 0
-            first, at, *_ = sweep(model, objective, loss, span, np.inf, work, found, out_value)
-            now = values[: first - w]
-            now[self.nodes.least + np.arange(w, first)[:, None] > objective.limit] = np.nan
+            last = w + levels - 1
+            found = sweep(model, objective, loss, first, last, np.inf, work, changes, out_value)
+            first, now = found.level, values[: found.level - w]
+            too_late = np.arange(w, first)[:, None] + self.nodes.cost_from_start > objective.limit
+            now[too_late] = np.nan
             w = first
-            yield now, Changes(*(each[:at] for each in found))
+            yield now, changes.between(0, found.n_changes)
 
     def work(
         self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None
@@ -297,236 +288,26 @@ class Layout:
         if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
             rows = int(max(min(max(WINDOW // row, 2 * reach, reach + FEW_ROWS), most) - reach, 1))
-        return work_on(self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * n_prices)
+        return new_work(
+            self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * n_prices
+        )
 
 
-def value_behind(nodes: Nodes, target: Array) -> FloatArray:
+def costs_to_go(nodes: Nodes, target: Array) -> FloatArray:
     """V* of some nodes, 0 at goals."""
     return np.where(target < 0, 0.0, nodes.value[target])
 
 
-def ends_of(
+def terminal_outcomes(
     node_choices: IntArray,
     choice: IntArray,
     cost: IntArray,
     probability: FloatArray,
     cost_to_go: FloatArray,
-) -> Ends:
-    """Outcomes that need no row, given the choice of each, rising."""
-    distinct, of_end = np.unique(choice, return_inverse=True)
-    of_node = np.searchsorted(distinct, node_choices)
-    start = offsets_of(of_end, len(distinct))
-    return Ends(*frozen(of_node, distinct, start, cost, probability, cost_to_go))
-
-
-class Choices(NamedTuple):
-    """Choices in the order of their nodes, and their outcomes.
-
-    `choice` is what the caller calls each, and `node` whose it is. By outcome: `owner`, the choice
-    that it belongs to, its `level`, a cost in units, its `target`, -1 at goals, and `probability`.
-    `loops` says whether probabilities of zero-cost loops were divided out.
-    """
-
-    choice: Array
-    node: Array
-    owner: Array
-    level: Array
-    target: Array
-    probability: Array
-    loops: bool
-
-    def rounding(self) -> float:
-        """The relative error that one step adds at most.
-
-        k + 8 units for k terms of a sum, twice k where loops were divided out, and what the
-        probabilities are off from the decimals as written (`kernels/rounding.py`).
-        """
-        most = int(np.max(np.bincount(self.owner), initial=0))
-        return ((2 if self.loops else 1) * most + 8 + ROW * most + FIXED) * UNIT
-
-
-def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
-    """Where each node stands in the order of zero-cost edges, which are all that is given.
-
-    The first result is the most other components on a way from a node; the second numbers the
-    components of several nodes, which need one another, with -1 for all other nodes.
-    """
-    component, count = zero_cost.components()
-    depth = np.zeros(count, dtype=np.int64)
-    source, target = component[zero_cost.source], component[zero_cost.target]
-    by_component = np.argsort(source, kind="stable")
-    longest_ways(source[by_component], target[by_component], depth)
-    size = np.bincount(component, minlength=count)
-    if size.max(initial=0) > LARGEST_JOINT:
-        raise ModelError(
-            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at"
-            f" most {LARGEST_JOINT} at once"
-        )
-    return depth[component], np.where(size[component] > 1, component, -1)
-
-
-def block_starts(depth: Array, group: Array) -> IntArray:
-    """Where each block starts, and where the last ends, if nodes are sorted by these two."""
-    new = (np.diff(depth) != 0) | (np.diff(group) != 0)
-    return np.concatenate(([0], np.flatnonzero(new) + 1, [len(depth)]))
-
-
-def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, Any]:
-    """The zero-cost outcomes inside joint blocks, and which outcomes are all others."""
-    if not nodes.block_joint.any():
-        empty = np.zeros(0)
-        nothing = Joint(np.zeros(1, dtype=np.int64), empty.astype(np.int64), empty, empty)
-        return nothing, slice(None)
-    block = owners(nodes.block_start)
-    stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
-    inner = stays & (choices.level == 0) & nodes.block_joint[block[choices.target]]
-    inner_edges, count = np.flatnonzero(inner), len(choices.choice)
-    target = choices.target[inner_edges]
-    joint = Joint(
-        inner_start=offsets_of(choices.owner[inner_edges], count),
-        inner_target=target - nodes.block_start[block[target]],
-        inner_probability=choices.probability[inner_edges],
-        leave=np.bincount(choices.owner[~inner], choices.probability[~inner], count),
-    )
-    return joint, ~inner
-
-
-def chain_layout(
-    rows: Transitions, value: FloatArray, least: IntArray | None = None, start: int = 0
-) -> tuple[Layout, IntArray]:
-    """A chain laid out, and its nodes in their order: every node has one choice.
-
-    Targets beyond the rows are goals; `value` (n,) is V in units, and `least` (n,) the least cost,
-    in units, at which the start gets to a node; 0 where other starts are asked for, too.
-    """
-    n = rows.n
-    least = np.zeros(n, dtype=np.int64) if least is None else least
-    assert rows.level is not None
-    loop = (rows.level == 0) & (rows.source == rows.target)
-    rows = rows.without_self_loops(loop)
-    assert rows.level is not None
-    depth, group = zero_cost_blocks(rows.only((rows.level == 0) & (rows.target < n)))
-    order = np.lexsort((group, depth))
-    position = np.full(n + 1, -1, dtype=np.int64)
-    position[order] = np.arange(n)
-    rows = rows.restrict(order).renumber(position)
-    assert rows.level is not None
-    first = block_starts(depth[order], group[order])
-    zero = np.zeros(n, dtype=np.int64)
-    blocks = first, group[order][first[:-1]] >= 0
-    nodes = Nodes(*blocks, least[order], zero, np.ones(n, dtype=np.int64), value[order])
-    each = np.arange(n)
-    choices = Choices(
-        each, each, rows.source, rows.level, rows.target, rows.probability, bool(loop.any())
-    )
-    joint, outer = joint_of(choices, nodes)
-    layout = Layout(
-        nodes=nodes,
-        node_choices=np.arange(n + 1),
-        choice_cost=rows.sums(rows.probability * rows.level),
-        outcome_start=offsets_of(rows.source[outer], n),
-        target=rows.target[outer],
-        level=rows.level[outer],
-        probability=rows.probability[outer],
-        joint=joint,
-        start=int(position[start]),
-        rounding=choices.rounding(),
-        depth=int(depth.max(initial=0)) + 1,
-        visits=0.0,
-    )
-    return layout, order
-
-
-def nearest_ends(game: Game, level: IntArray) -> FloatArray:
-    """The least cost, in units, at which each node of a game can arrive: (n,). `level` (A,) are
-    costs in units.
-    """
-    given = game.given
-    n = len(given.state_choices) - 1
-    member, into = grouped(given.target, n + 1)
-    nearest = np.full(n + 1, np.inf)
-    source = owners(given.choice_outcomes[given.state_choices])
-    cheapest_way(into, source[member], level[member].astype(np.float64), n, nearest)
-    return nearest[:n]
-
-
-def interval_layout(
-    game: Game,
-    level: IntArray,
-    chosen: IntArray,
-    value: FloatArray,
-    certain_cost: IntArray,
-    start: int,
-) -> tuple[Layout, IntArray, IntArray]:
-    """A game against nature laid out for budgets, as far as `start` can get; its nodes and rows
-    behind those of the layout, -1 for the goal's.
-
-    `level` (A,) are costs in units, `chosen` (n,) the rows that are best with the budget spent,
-    `value` (n,) what they are worth then, in units, and `certain_cost` (n,) the budgets up to which
-    every run exceeds them. Free outcomes must not go round.
-    """
-    given = game.given
-    n, transitions = (
-        len(value),
-        Transitions(
-            given.choice_outcomes[given.state_choices], given.target, game.low, game.cost, level
-        ),
-    )
-    least = np.full(n + 1, np.inf)
-    cheapest_way(
-        np.append(transitions.row_start, len(level)),
-        transitions.target,
-        level.astype(np.float64),
-        start,
-        least,
-    )
-    depth = zero_cost_blocks(transitions.only((level == 0) & (transitions.target < n)))[0]
-    selected = np.flatnonzero(np.isfinite(least[:n]))
-    # The first level that is read: by the node itself, or by one that leads to it, beyond what is
-    # sure there. The start's are all read.
-    begin = np.append(certain_cost + 1, 1)
-    inside = np.flatnonzero(np.isfinite(least[transitions.source]))
-    np.minimum.at(
-        begin,
-        transitions.target[inside],
-        (certain_cost + 1)[transitions.source[inside]] - level[inside],
-    )
-    begin[least == 0] = 1
-    begin = np.maximum(begin, 1)
-    node = selected[np.lexsort((least[selected], begin[selected], depth[selected]))]
-    position = np.zeros(n + 1, dtype=np.int64)
-    position[node] = np.arange(1, len(node) + 1)
-    owner = owners(given.state_choices)
-    row = np.flatnonzero(np.isfinite(least[owner]))
-    row = row[np.lexsort((row != chosen[owner[row]], position[owner[row]]))]
-    outcome, outcome_start = members_of(given.choice_outcomes, row)
-    blocks = np.append(0, block_starts(depth[node], np.zeros(len(node))) + 1)
-    nodes = Nodes(
-        blocks,
-        np.zeros(len(blocks) - 1, dtype=np.bool_),
-        np.append(0, least[node]).astype(np.int64),
-        np.append(0, certain_cost[node]),
-        np.append(1, begin[node]),
-        np.append(0.0, value[node]),
-    )
-    most = int(np.diff(outcome_start).max(initial=1))
-    layout = Layout(
-        nodes=nodes,
-        node_choices=np.append(0, offsets_of(position[owner[row]] - 1, len(node)) + 1),
-        choice_cost=np.zeros(len(row) + 1),
-        outcome_start=np.append(0, outcome_start + 1),
-        target=np.append(-1, position[given.target[outcome]]).astype(np.int32),
-        level=np.append(0, level[outcome]),
-        probability=np.append(1.0, game.low[outcome]),
-        joint=Joint(
-            np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
-        ),
-        start=int(position[start]),
-        rounding=(SERVED * most + FIXED) * UNIT,
-        depth=int(depth.max(initial=0)) + 1,
-        visits=0.0,
-        # Of outcomes that have a row in the table: all but the goal's.
-        spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row])),
-        nature=game.nature,
-    )
-    return layout, np.append(-1, node), np.append(-1, row)
+) -> TerminalOutcomes:
+    """Outcomes that need no stored value, given the choice of each, rising."""
+    distinct, of_outcome = np.unique(choice, return_inverse=True)
+    node_start = np.searchsorted(distinct, node_choices)
+    outcome_start = offsets_of(of_outcome, len(distinct))
+    columns = node_start, distinct, outcome_start, cost, probability, cost_to_go
+    return TerminalOutcomes(*frozen(*columns))

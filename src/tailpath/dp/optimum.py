@@ -1,12 +1,12 @@
 """The least expected total over all policies: V* = min (r + P V*), with proved bounds. Every policy
 that never ends must cost infinitely much.
 
-1. *Values*: value iteration in the order in which news travels (`sweeps.py`), until only the last
+1. *Values*: value iteration in the order in which they propagate (`sweeps.py`), until only the last
    bits move.
 2. *Bounds* (`certificates.py`): where every row costs something, by shares. Otherwise weights prove
    the value of the policy found, which is an upper bound; what proves its lower one may hold for
    all other rows, too, or else the problem is solved once more with every step slightly cheaper.
-3. Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each
+3. Where values settle too slowly (chains that need 2^50 steps), policy iteration takes over, each
    policy evaluated by `expected.total_of`, strict gains only, so that every policy on the way is
    proper.
 4. Where floating point then proves no tight lower bound, a small problem is solved again in
@@ -28,18 +28,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.across import OneProcess
 from tailpath.dp.backup import Decisions, best_row, best_rows, row_value
 from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
-from tailpath.dp.certificates import Certificate, lower_defect, relative_bounds, tied_rows, weights
+from tailpath.dp.certificates import Certificate, relative_bounds
 from tailpath.dp.expected import (
     FEW_NODES,
     LARGEST_ELIMINATION,
     Total,
     bounds_by,
+    chain_of,
     close_enough,
     proof_by_sweeps,
     total_of,
+)
+from tailpath.dp.lower_bounds import (
+    bound_by_cheaper_steps,
+    bound_by_own_weights,
+    bound_by_tied_weights,
+    largest_tied_total,
 )
 from tailpath.dp.rational import (
     can_eliminate,
@@ -51,7 +57,7 @@ from tailpath.dp.rational import (
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, NOTHING, SAME_VALUE, SETTLED
+from tailpath.kernels.rounding import SAME_VALUE, SETTLED
 
 #: Problems of up to this many states may be solved in rationals when floating point cannot prove
 #: the lower bound.
@@ -61,20 +67,9 @@ LARGEST_EXACT = 400
 LARGEST_SHARP, LARGEST_DECIMAL = 150, 2_000
 #: A relative width of the bounds that is good enough for large problems, and for those of few
 #: states, where policy iteration takes no time.
-FAIR, FINE = 1e-9, 1e-12
-#: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
-CHEAPER, MORE = 6, 100.0
+FAIR_WIDTH, FINE_WIDTH = 1e-9, 1e-12
 #: How many policies are tried that the values alone cannot tell apart.
 SHARPENINGS = 3
-#: How many times as far below its values a bound for all policies is looked for: first by the
-#: weights of the policy, then of all that tie.
-FURTHER, FURTHEST = (1.1, 2.0), (2.0, 8.0)
-#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the
-#: weights of all that tie are summed up.
-TIED, HEAVILY = 1e-9, 1e-6
-#: How much more than its weight a row counts for there.
-HEAVIER = 1.1
-
 Chosen = NDArray[np.int64]
 Rates = Callable[[], Sequence[Fraction]]
 
@@ -91,14 +86,14 @@ class Optimum:
 
 
 @kernel
-def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -> int:
+def improve_rows(decisions: Decisions, value: Any, margin: float, out_chosen: Any) -> int:
     """Howard's step: move to the best row where it beats the present one by more than `margin`
     relative. Returns how many moved.
 
     Only strict gains count: a tie could close a loop that never arrives.
     """
     moved = 0
-    state_choices, choice_outcomes, target, probability, rate, _ = given
+    state_choices, choice_outcomes, target, probability, rate, _ = decisions
     for state in range(len(out_chosen)):
         best, row = best_row(
             state_choices, choice_outcomes, target, probability, rate, state, value
@@ -107,31 +102,30 @@ def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -
         if row < 0:  # everything is too large to compute with
             row = int(state_choices[state])
         if present >= 0:
-            worth = rate[present] + row_value(
+            present_value = rate[present] + row_value(
                 choice_outcomes, target, probability, present, 0, value
             )
-            if not best < worth - margin * abs(worth):
+            if not best < present_value - margin * abs(present_value):
                 continue
         out_chosen[state] = row
         moved += 1
     return moved
 
 
-def policy_chain(given: Decisions, chosen: NDArray[Any]) -> Decisions:
+def policy_chain(decisions: Decisions, chosen: NDArray[Any]) -> Decisions:
     """The chain of a policy."""
-    outcome, row_start = members_of(given.choice_outcomes, chosen)
-    columns = (
-        np.arange(len(chosen) + 1),
+    outcome, row_start = members_of(decisions.choice_outcomes, chosen)
+    return chain_of(
         row_start,
-        given.target[outcome],
-        given.probability[outcome],
-        given.rate[chosen],
+        decisions.target[outcome],
+        decisions.probability[outcome],
+        decisions.rate[chosen],
+        decisions.error,
     )
-    return Decisions(*frozen(*columns))._replace(error=given.error)
 
 
 def least_total(
-    given: Decisions,
+    decisions: Decisions,
     exact_rates: Rates,
     zero: NDArray[np.bool_] | None = None,
     *,
@@ -141,16 +135,16 @@ def least_total(
     asked for where it comes to rationals, or to long decimals. These make `sharp` bounds where
     problems are not large: as close as doubles are, for the decimals that probabilities stand for.
     """
-    sweeps, first = Sweeps.outwards(given)
-    if given.rate.min(initial=0.0) < 0.0:
+    sweeps, first = Sweeps.outwards(decisions)
+    if decisions.rate.min(initial=0.0) < 0.0:
         first[:] = 0.0
     if zero is not None:
         # Elsewhere values are positive; a sweep that starts from 0 keeps these so.
         first[zero] = 0.0
-    found = swept_optimum(given, sweeps, first)
+    found = swept_optimum(decisions, sweeps, first)
     value = found.bounds.value
     if not is_proved(found, sweeps):
-        slow = _by_policies(given, sweeps, found.chosen)
+        slow = _by_policies(decisions, sweeps, found.chosen)
         # What sweeps have found without a proof may be a policy that never ends.
         found = found if found.bounds.width < slow.bounds.width else slow
     exact = None
@@ -158,32 +152,38 @@ def least_total(
         sharp or found.bounds.is_wide
     ):
         exact = rational_optimum(
-            given,
+            decisions,
             exact_rates(),
             found.chosen,
-            given.error + (0.0 if sharp else reading_error(given)),
+            decisions.error + (0.0 if sharp else reading_error(decisions)),
         )
     elif (
-        sharp and len(value) <= LARGEST_DECIMAL and can_eliminate(policy_chain(given, found.chosen))
+        sharp
+        and len(value) <= LARGEST_DECIMAL
+        and can_eliminate(policy_chain(decisions, found.chosen))
     ):
         policy = Certificate(
             found.bounds.value, np.zeros_like(value), np.abs(found.bounds.value), 0.0
         )
         exact = decimal_optimum(
-            given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy)
+            decisions,
+            exact_rates(),
+            found.chosen,
+            decisions.error,
+            largest_tied_total(decisions, sweeps, policy),
         )
     return found if exact is None else Optimum(*exact, found.iterations)
 
 
 def _good_enough(n: int) -> float:
     """The relative width of bounds on n states that is not worth another method."""
-    return FINE if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR
+    return FINE_WIDTH if n <= FEW_NODES else 2 * WIDE if n <= LARGEST_ELIMINATION else FAIR_WIDTH
 
 
-def swept_optimum(given: Decisions, sweeps: Sweeps, first: FloatArray) -> Optimum:
+def swept_optimum(decisions: Decisions, sweeps: Sweeps, first: FloatArray) -> Optimum:
     """What sweeps find and prove from first values on."""
-    value, rounds = sweeps.run(given, first, SETTLED)
-    return Optimum(*_by_sweeps(given, sweeps, value, rounds <= MOST_ROUNDS), rounds)
+    value, rounds = sweeps.run(decisions, first, SETTLED)
+    return Optimum(*_by_sweeps(decisions, sweeps, value, rounds <= MOST_ROUNDS), rounds)
 
 
 def is_proved(found: Optimum, sweeps: Sweeps) -> bool:
@@ -192,7 +192,7 @@ def is_proved(found: Optimum, sweeps: Sweeps) -> bool:
 
 
 def _by_sweeps(
-    given: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool
+    decisions: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool
 ) -> tuple[Chosen, Bounds]:
     """The policy that is best for values that sweeps found, and bounds as far as they can be
     proved.
@@ -200,20 +200,24 @@ def _by_sweeps(
     method = "value iteration"
     across = sweeps.across
     if not across.every(np.isfinite(value).all()):
-        return _nearer_rows(given), unproved(value, method)
+        return _proper_policy(decisions), unproved(value, method)
     padded = across.padded(value)
-    chosen, found = best_rows(given, padded), unproved(value, method)
-    if across.every(settled and given.rate.min(initial=1.0) > 0.0):
-        low, high = map(across.most, relative_bounds(given, padded, chosen))
+    chosen, found = best_rows(decisions, padded), unproved(value, method)
+    if across.every(settled and decisions.rate.min(initial=1.0) > 0.0):
+        low, high = map(across.most, relative_bounds(decisions, padded, chosen))
         found = within_shares(value, low, high, method)
         if low + high <= close_enough(sweeps.n):
             return chosen, found
-    sharp, proof, below = sharpest(given, sweeps, value)
+    sharp, proof, below = sharpest(decisions, sweeps, value)
     if proof is None or (below is None and not settled):
         return chosen, found
     policy = bounds_by(proof, method)
     if below is None:
-        below = _cheaper(given, sweeps, policy) if across.is_wide(found) else found.lower
+        below = (
+            bound_by_cheaper_steps(decisions, sweeps, policy)
+            if across.is_wide(found)
+            else found.lower
+        )
     # On small problems both proofs take no time, and either may be closer; what lies above is said
     # of the policy, too.
     both = narrower(found, replace(policy, lower=below))
@@ -222,7 +226,7 @@ def _by_sweeps(
 
 
 def sharpest(
-    given: Decisions, sweeps: Sweeps, value: FloatArray
+    decisions: Decisions, sweeps: Sweeps, value: FloatArray
 ) -> tuple[Chosen, Certificate | None, FloatArray | None]:
     """The policy that is best for these values and what is missing in them, what proves its own
     value, and a lower bound on V* if that proves one.
@@ -232,23 +236,23 @@ def sharpest(
     across, padded = sweeps.across, sweeps.across.padded(value)
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.
-        before, chosen = chosen, best_rows(given, padded, across.padded(fine))
+        before, chosen = chosen, best_rows(decisions, padded, across.padded(fine))
         if proof is not None and across.every(np.array_equal(chosen, before)):
             break
-        _, proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
+        _, proof = proof_by_sweeps(policy_chain(decisions, chosen), sweeps, value)
         if proof is None:
             return chosen, None, None
-        fine, below = proof.fine, _below(given, proof, proof.total, FURTHER, across)
+        fine, below = proof.fine, bound_by_own_weights(decisions, sweeps, proof)
         if below is not None:
             return chosen, proof, below
     assert proof is not None
-    return chosen, proof, _below(given, proof, _heaviest(given, sweeps, proof), FURTHEST, across)
+    return chosen, proof, bound_by_tied_weights(decisions, sweeps, proof)
 
 
-def sharper(given: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
+def sharper(decisions: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
     """The same bounds or narrower ones, where they are easily found; for what takes differences of
     values."""
-    _, proof, below = sharpest(given, sweeps, found.value)
+    _, proof, below = sharpest(decisions, sweeps, found.value)
     if proof is None or below is None:
         return found
     above = np.nextafter(found.value + (proof.fine + proof.slack), np.inf)
@@ -258,89 +262,11 @@ def sharper(given: Decisions, sweeps: Sweeps, found: Bounds) -> Bounds:
     return Bounds(np.clip(finer, lower, upper), lower, upper, found.method)
 
 
-def _below_all(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray | None:
-    """A lower bound on V*, from what proves the value of a policy, if that proves one."""
-    below = _below(given, policy, policy.total, FURTHER, sweeps.across)
-    if below is None:
-        return _below(given, policy, _heaviest(given, sweeps, policy), FURTHEST, sweeps.across)
-    return below
-
-
-def _below(
-    given: Decisions,
-    policy: Certificate,
-    total: FloatArray,
-    times: tuple[float, ...],
-    across: OneProcess,
-) -> FloatArray | None:
-    """A lower bound on V*: so many times the distance below a policy that proves its own value,
-    where that is a share of `total`, its own or that of the heaviest policy which ties with it.
-
-    For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs;
-    others have room.
-    """
-    value = across.padded(policy.value)
-    for further in times:
-        below = policy.fine - further * policy.share * total
-        if across.most(lower_defect(given, value, across.padded(below))) <= 0.0:
-            return np.asarray(np.nextafter(policy.value + below, -np.inf))
-    return None
-
-
-def _heaviest(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray:
-    """The largest expected total of weights over all policies that tie with one, roughly, as far as
-    sweeps tell.
-    """
-    across = sweeps.across
-    value, fine = across.padded(policy.value), across.padded(policy.fine)
-    weight = weights(given, value, across)
-    tied = tied_rows(given, value, fine, weight, TIED)
-    row = np.flatnonzero(tied)
-    outcome, row_start = members_of(given.choice_outcomes, row)
-    state_rows = np.append(0, np.cumsum(tied))[given.state_choices]
-    rate = -HEAVIER * weight[row]
-    some = Decisions(
-        *frozen(state_rows, row_start, given.target[outcome], given.probability[outcome], rate)
-    )
-    # A row must lose its weight, so that what sweeps leave open has to be less than the little more
-    # than that.
-    least = -across.most(-float(weight[row].min(initial=np.inf)))
-    most = across.most(float(policy.total.max(initial=0.0)))
-    tolerance = (HEAVIER - 1) / 4 * least / (most + NOTHING)
-    return -sweeps.run(some, -policy.total, float(np.clip(tolerance, FLUTTER, HEAVILY)))[0]
-
-
-def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
-    """A lower bound that holds for every proper policy, given the bounds of one: values of the same
-    problem with every step slightly cheaper.
-    """
-    value, across = policy.value, sweeps.across
-
-    def defect(values: FloatArray) -> float:
-        return across.most(lower_defect(given, across.padded(values)))
-
-    discount = 4 * max(defect(value), 0.0)
-    size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
-    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
-    # the cheaper problem's values lie.
-    slope = np.subtract(
-        policy.upper, value, where=np.isfinite(policy.upper), out=np.zeros(len(value))
-    )
-    for attempt in range(CHEAPER):
-        cheaper = given._replace(rate=next(frozen(given.rate - discount)))
-        first = value - 4 * MORE**attempt * slope
-        lower, _ = sweeps.run(cheaper, first, 0.25 * discount / size)
-        if across.every(np.isfinite(lower).all()) and defect(lower) <= 0.0:
-            return lower
-        discount *= MORE
-    return np.full_like(value, -np.inf)
-
-
-def _by_policies(given: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
-    sign = -1.0 if given.rate.min(initial=0.0) < 0.0 else 1.0
+def _by_policies(decisions: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
+    sign = -1.0 if decisions.rate.min(initial=0.0) < 0.0 else 1.0
 
     def evaluate(chosen: Chosen) -> Total:
-        chain = policy_chain(given, chosen)
+        chain = policy_chain(decisions, chosen)
         found, proof = total_of(chain._replace(rate=next(frozen(sign * chain.rate))), slow=True)
         if sign > 0:
             return found, proof
@@ -351,27 +277,35 @@ def _by_policies(given: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
 
     def improve(chosen: Chosen, found: Total) -> Chosen | None:
         better = chosen.copy()
-        moved = improve_rows(given, np.append(found[0].value, 0.0), SAME_VALUE, better)
-        return better if moved and _is_proper(given, better) else None
+        moved = improve_rows(decisions, np.append(found[0].value, 0.0), SAME_VALUE, better)
+        return better if moved and _is_proper(decisions, better) else None
 
-    first = greedy if _is_proper(given, greedy) else _nearer_rows(given)
+    first = greedy if _is_proper(decisions, greedy) else _proper_policy(decisions)
     chosen, (policy, proof), iterations = policy_iteration(first, evaluate, improve)
-    if len(given.rate) > len(chosen):  # without a decision the only policy is the best
-        below = None if proof is None else _below_all(given, sweeps, proof)
-        policy = replace(policy, lower=_cheaper(given, sweeps, policy) if below is None else below)
+    if len(decisions.rate) > len(chosen):  # without a decision the only policy is the best
+        below = None
+        if proof is not None:
+            below = bound_by_own_weights(decisions, sweeps, proof)
+            if below is None:
+                below = bound_by_tied_weights(decisions, sweeps, proof)
+        if below is None:
+            below = bound_by_cheaper_steps(decisions, sweeps, policy)
+        policy = replace(policy, lower=below)
     return Optimum(chosen, replace(policy, method=f"policy iteration, {policy.method}"), iterations)
 
 
-def _is_proper(given: Decisions, chosen: Chosen) -> bool:
-    chain = policy_chain(given, chosen)
+def _is_proper(decisions: Decisions, chosen: Chosen) -> bool:
+    chain = policy_chain(decisions, chosen)
     return bool(np.all(_fewest_steps(chain.choice_outcomes, chain.target) >= 0))
 
 
-def _nearer_rows(given: Decisions) -> Chosen:
+def _proper_policy(decisions: Decisions) -> Chosen:
     """A proper policy: in every state the first row that may come one step nearer to the end."""
-    n, state = len(given.state_choices) - 1, owners(given.state_choices)
-    distance = _fewest_steps(given.choice_outcomes[given.state_choices], given.target)
-    nearest = np.minimum.reduceat(np.append(distance, 0)[given.target], given.choice_outcomes[:-1])
+    n, state = len(decisions.state_choices) - 1, owners(decisions.state_choices)
+    distance = _fewest_steps(decisions.choice_outcomes[decisions.state_choices], decisions.target)
+    nearest = np.minimum.reduceat(
+        np.append(distance, 0)[decisions.target], decisions.choice_outcomes[:-1]
+    )
     nearer = np.flatnonzero(nearest < distance[state])
     chosen = np.full(n, -1, dtype=np.int64)
     chosen[state[nearer][::-1]] = nearer[::-1]

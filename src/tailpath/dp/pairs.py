@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.hash_set import enlarge, insert
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.numbers import entered, longer
 
 Array = NDArray[Any]
 
 
 class PairMoves(NamedTuple):
-    """Outcomes by node, with targets, -1 at goals, and whole costs; from a node in a joint block
+    """Outcomes by node, with targets, -1 at goals, and integer costs; from a node in a joint block
     one gets to `first_in : end_in` at no cost.
     """
 
@@ -41,9 +41,9 @@ def reach_pairs(
     """
     n, count = len(moves.first_in), np.int64(0)
     done = 0
-    table, key = longer(first, count, len(first))
+    table, key = enlarge(first, count, len(first))
     for amount in first:
-        count = entered(table, key, count, amount * (n + 1) + start)
+        count = insert(table, key, count, amount * (n + 1) + start)
     while done < count <= most:
         amount, node = key[done] // (n + 1), key[done] % (n + 1)
         done += 1
@@ -52,12 +52,12 @@ def reach_pairs(
         begin, end = moves.start[node], moves.start[node + 1]
         room = end - begin + moves.end_in[node] - moves.first_in[node]
         if count + room > len(key):
-            table, key = longer(key, count, 2 * room + count)
+            table, key = enlarge(key, count, 2 * room + count)
         for other in range(moves.first_in[node], moves.end_in[node]):
-            count = entered(table, key, count, amount * (n + 1) + other)
+            count = insert(table, key, count, amount * (n + 1) + other)
         for k in range(begin, end):
             then, to = amount + sign * moves.cost[k], moves.target[k]
             if low <= then <= high and (to >= 0 or sign > 0):
-                count = entered(table, key, count, then * (n + 1) + (to if to >= 0 else n))
+                count = insert(table, key, count, then * (n + 1) + (to if to >= 0 else n))
     found: Array = key[:count]
     return found

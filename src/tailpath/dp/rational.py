@@ -233,10 +233,10 @@ def _float(value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def exact_rows(given: Decisions) -> list[Row]:
+def exact_rows(decisions: Decisions) -> list[Row]:
     """Every row as the decimals as written, scaled to sum to 1."""
-    offsets, target = given.choice_outcomes.tolist(), given.target.tolist()
-    probability = given.probability.tolist()
+    offsets, target = decisions.choice_outcomes.tolist(), decisions.target.tolist()
+    probability = decisions.probability.tolist()
     rows = []
     for begin, end in pairwise(offsets):
         weight = [as_fraction(p) for p in probability[begin:end]]
@@ -247,29 +247,29 @@ def exact_rows(given: Decisions) -> list[Row]:
     return rows
 
 
-def decimal_rows(given: Decisions) -> list[Row]:
+def decimal_rows(decisions: Decisions) -> list[Row]:
     """The same in decimals."""
     return [
         {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
-        for row in exact_rows(given)
+        for row in exact_rows(decisions)
     ]
 
 
-def reading_error(given: Decisions) -> float:
+def reading_error(decisions: Decisions) -> float:
     """How far probabilities that were rounded when rows were read, and scaled then, may be off;
     exact rows are scaled exactly.
     """
-    return (int(np.diff(given.choice_outcomes).max(initial=0)) + 3) * UNIT
+    return (int(np.diff(decisions.choice_outcomes).max(initial=0)) + 3) * UNIT
 
 
 def rational_optimum(
-    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], error_bound: float
+    decisions: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], error_bound: float
 ) -> tuple[NDArray[np.int64], Bounds] | None:
     """The best policy, from a proper one on, and bounds on its value by state; None if it would
     take too long. `rates` are those of all rows, and `error_bound` is how far probabilities may be
     off.
     """
-    policy, value = _improved(given, exact_rows(given), rates, chosen, 0)
+    policy, value = _improved(decisions, exact_rows(decisions), rates, chosen, 0)
     return (
         None
         if value is None
@@ -281,7 +281,7 @@ def rational_optimum(
 
 
 def decimal_optimum(
-    given: Decisions,
+    decisions: Decisions,
     rates: Sequence[Fraction],
     chosen: NDArray[np.int64],
     error_bound: float,
@@ -294,13 +294,13 @@ def decimal_optimum(
     - e `weight` is looked at, for a tiny e: where L <= r + P L for every row, no policy costs less.
     """
     with long_decimals():
-        rows = decimal_rows(given)
+        rows = decimal_rows(decisions)
         rate = [Decimal(r.numerator) / r.denominator for r in rates]
-        policy, value = _improved(given, rows, rate, chosen, SAME)
+        policy, value = _improved(decisions, rows, rate, chosen, SAME)
         if value is None or not np.isfinite(weight).all():
             return None
         below = [v - BELOW * Decimal(w) for v, w in zip(value, [*weight.tolist(), 0.0])]
-        for node, (begin, end) in enumerate(pairwise(given.state_choices.tolist())):
+        for node, (begin, end) in enumerate(pairwise(decisions.state_choices.tolist())):
             least, room = below[node] - SAME * below[node], Decimal(FINE) * abs(value[node])
             if value[node] - below[node] > room or any(
                 _worth(rows[k], rate[k], below) < least for k in range(begin, end)
@@ -317,7 +317,7 @@ def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:
 
 
 def _improved(
-    given: Decisions,
+    decisions: Decisions,
     rows: Sequence[Row],
     rates: Sequence[Any],
     chosen: NDArray[np.int64],
@@ -326,7 +326,7 @@ def _improved(
     """Policy iteration in numbers of any kind, for gains beyond a relative margin: the last policy
     and its values, the end's 0 behind them.
     """
-    n, first = len(given.state_choices) - 1, given.state_choices.tolist()
+    n, first = len(decisions.state_choices) - 1, decisions.state_choices.tolist()
 
     def evaluate(policy: list[int]) -> list[Any] | None:
         found = eliminate_rows([rows[k] for k in policy], [{0: rates[k]} for k in policy], n)

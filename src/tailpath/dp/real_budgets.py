@@ -1,13 +1,13 @@
 """The least of w + U(w) / alpha over real budgets w, where the greatest over nature makes U neither
-convex nor concave between whole ones.
+convex nor concave between integer ones.
 
 With the probabilities that nature hands out at one budget, held fixed after the same
-histories, the least over policies is *concave* in w from one whole budget k to the next, and lies
+histories, the least over policies is *concave* in w from one integer budget k to the next, and lies
 below U. So its values at two budgets there make a line below U between them. U also falls, by no
 more than a slope of 1: two more lines. Where the highest of the lines lets w + U / alpha be less
 than the best found, U is computed at the budget where it would be least, with nature's lines from
-there, until the bounds meet. Where a policy is fixed this is the search by tangents, and exact; a
-whole budget that is best is mostly proved so by two sweeps.
+there, until the bounds meet. Where a policy is fixed this is the search by tangents, and exact; an
+integer budget that is best is mostly proved so by two sweeps.
 
 Budgets k + f with the same fraction f have one table for all k: the sweep with a base of 1 - f, in
 which index k + 1 stands for k + f (`budgets.py`).
@@ -111,7 +111,7 @@ class RealBudgets:
 
     @property
     def first(self) -> Excess:
-        """The table of whole budgets, index by index."""
+        """The table of integer budgets, index by index."""
         return self.table((1.0,) if self.integer_only else (1.0, 0.0), np.inf)
 
     def least(self, alpha: float, tolerance: float) -> Least:
@@ -123,15 +123,15 @@ class RealBudgets:
         best = _best(first, alpha, budgets)
         if not np.isfinite(best.high):  # the expected costs themselves have no bound
             return best
-        whole = float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER)
+        at_integers = float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER)
         if self.integer_only:
-            return best._replace(low=whole)
+            return best._replace(low=at_integers)
         open_: list[tuple[float, float, _Stretch]] = []
         below = np.minimum(
             budgets[:-1] + first.low[1][1:] / alpha, budgets[1:] + first.low[0][1:] / alpha
         ) * (1 - WIDER)
         able = below < best.high * (1 - tolerance)
-        settled = float(np.min(below, where=~able, initial=whole))
+        settled = float(np.min(below, where=~able, initial=at_integers))
         for k in np.flatnonzero(able).tolist():
             left, right = float(first.low[0][k]), float(first.low[0][k + 1])
             lines = (float(first.low[1][k + 1]), right), (right, right), (left, left - 1)

@@ -1,9 +1,9 @@
 """Transitions laid out for the forward search (`forward.py`), and what it leaves open read off.
 
-The search numbers nodes anew: 0 .. n - 1 can be left, n is the goal and n + 1 what will never
-arrive. Its *ring* holds the buckets f .. f + 2^shift - 1, with `stride` cells each, one for each
-node. A transition *jumps* so many buckets, and so many cells further lies the cell that it enters;
-what jumps over the ring waits in an *overflow* of lists.
+The search numbers nodes anew: 0 .. n - 1 can be left, n is the goal and n + 1 all dead ends. Its
+*ring* holds the buckets f .. f + 2^shift - 1, with `stride` cells each, one for each node. A
+transition *jumps* so many buckets, and so many cells further lies the cell that it enters; what
+jumps over the ring waits in an *overflow* of lists.
 
 Indices of the inner loops are unsigned: the compiler asks of others whether they count from the
 end.
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.shortest_paths import LARGEST
 
 Array = NDArray[Any]
 #: log2 of the cells that share a mark of being in use.
@@ -25,15 +26,13 @@ U = np.uint64
 BITS, ONE = U(BLOCK), U(1)
 #: log2 of the recent entries of each target beyond the ring.
 RECENT = 3
-#: The largest whole number.
-LARGEST = np.iinfo(np.int64).max
 
 
-class Given(NamedTuple):
+class SearchSpace(NamedTuple):
     """Transitions in the caller's numbers, and which of their rows are searched, in which order.
 
-    A transition from x to y jumps its level and height[y] - height[x] more. Without heights it
-    jumps its level, and rows need not be nodes.
+    A transition from x to y jumps its level and heuristic[y] - heuristic[x] more. Without a
+    heuristic it jumps its level, and rows need not be nodes.
     """
 
     row_start: Array  # int64
@@ -41,8 +40,8 @@ class Given(NamedTuple):
     level: Array  # int64
     probability: Array  # float64
     row: Array  # int64 (R,)
-    position: Array  # int64, the new number of every target; -1 where it never arrives
-    height: Array  # float64, whole numbers, by row and by target; or (0,)
+    position: Array  # int64, the new number of every target; -1 at dead ends
+    heuristic: Array  # float64, integers, by row and by target; or (0,)
 
 
 class RingRows(NamedTuple):
@@ -62,17 +61,17 @@ class RingRows(NamedTuple):
     far_probability: Array  # float64 (F,)
 
 
-class Facts(NamedTuple):
-    """What was seen of the transitions on the way: the shape of the ring, and extremes."""
+class RowStatistics(NamedTuple):
+    """The shape of the ring, and the extremes of the transitions, which bound its errors."""
 
     shift: int
     stride: int
-    longest: int  # jump
-    shortest: int  # level that is not 0
-    least: float  # probability
-    most_out: int  # of a row
-    most_into: int  # a node
-    arriving: int  # at the goal, or where nothing arrives
+    max_jump: int
+    min_level: int  # that is not 0
+    min_probability: float
+    max_out_degree: int  # of a row
+    max_in_degree: int  # of a node
+    max_absorbed: int  # the same of the goal and of dead ends
     far_targets: int
 
 
@@ -104,72 +103,74 @@ class Overflow(NamedTuple):
 
 
 @kernel
-def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple[Facts, RingRows]:
+def lay_out_rows(
+    space: SearchSpace, n: int, dead_end_row: bool, most_cells: int
+) -> tuple[RowStatistics, RingRows]:
     """Lay out the rows for a search among n nodes, in a ring of about so many cells at most.
 
-    With `lost_row` there is one row more, which leads to where nothing arrives.
+    With `dead_end_row` there is one row more, which leads to the dead ends.
     """
-    row_start, target = given.row_start, given.target
-    level, position = given.level, given.position
-    height = given.height
-    more, cells = 1 if lost_row else 0, (((n + 1) >> BLOCK) + 1) << BLOCK
-    rows, count = U(len(given.row)), more
+    row_start, target = space.row_start, space.target
+    level, position = space.level, space.position
+    heuristic = space.heuristic
+    more, cells = 1 if dead_end_row else 0, (((n + 1) >> BLOCK) + 1) << BLOCK
+    rows, count = U(len(space.row)), more
     stride = U(cells)
     for i in range(rows):
-        count += row_start[U(given.row[i]) + ONE] - row_start[U(given.row[i])]
+        count += row_start[U(space.row[i]) + ONE] - row_start[U(space.row[i])]
     start, into = (
-        np.empty(len(given.row) + more + 1, dtype=np.int64),
+        np.empty(len(space.row) + more + 1, dtype=np.int64),
         np.empty(n + 2, dtype=np.int64),
     )
     cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
     for node in range(n + 2):
         into[node] = 0
-    by_height, here = len(height) > 0, 0
-    lost = U(n + 1)
-    longest, shortest = 0, LARGEST
-    least, size = 1.0, U(0)
-    most_out: Any = 0
+    has_heuristic, here = len(heuristic) > 0, 0
+    dead_end = U(n + 1)
+    max_jump, min_level = 0, LARGEST
+    min_probability, size = 1.0, U(0)
+    max_out_degree: Any = 0
     start[0] = 0
     for i in range(rows):
-        row = U(given.row[i])
+        row = U(space.row[i])
         first, last = U(row_start[row]), U(row_start[row + ONE])
-        here = int(height[row]) if by_height else 0
+        here = int(heuristic[row]) if has_heuristic else 0
         for edge in range(first, last):
-            jump, entered = level[edge], lost
+            jump, to_node = level[edge], dead_end
             to = U(target[edge])
             if jump > 0:
-                shortest = min(shortest, jump)
+                min_level = min(min_level, jump)
             if position[to] < 0:
                 jump = 0
             else:
-                entered = U(position[to])
-                if by_height:
-                    jump += int(height[to]) - here
-            longest = max(longest, jump)
-            least = min(least, given.probability[edge])
-            into[entered] += 1
-            cell[size], probability[size] = U(jump) * stride + entered, given.probability[edge]
+                to_node = U(position[to])
+                if has_heuristic:
+                    jump += int(heuristic[to]) - here
+            max_jump = max(max_jump, jump)
+            min_probability = min(min_probability, space.probability[edge])
+            into[to_node] += 1
+            cell[size], probability[size] = U(jump) * stride + to_node, space.probability[edge]
             size += ONE
-        most_out = max(most_out, row_start[row + ONE] - row_start[row])
+        max_out_degree = max(max_out_degree, row_start[row + ONE] - row_start[row])
         start[i + ONE] = size
-    if lost_row:
-        cell[size], probability[size] = lost, 1.0
-        into[lost] += 1
+    if dead_end_row:
+        cell[size], probability[size] = dead_end, 1.0
+        into[dead_end] += 1
         start[rows + ONE] = size + ONE
     shift = _ring_shift(cell, stride, most_cells)
     rows_parted, far_targets = _parted(start, cell, probability, stride, stride << U(shift), n)
-    most_into = 0
+    max_in_degree = 0
     for node in range(n):
-        most_into = max(most_into, into[node])
+        max_in_degree = max(max_in_degree, into[node])
     return (
-        Facts(
+        RowStatistics(
             shift,
             cells,
-            longest,
-            shortest if shortest < LARGEST else 1,
-            least,
-            most_out,
-            most_into,
+            max_jump,
+            min_level if min_level < LARGEST else 1,
+            min_probability,
+            max_out_degree,
+            max_in_degree,
             max(into[n], into[n + 1]),
             far_targets,
         ),
@@ -258,7 +259,7 @@ def _parted(
 
 @kernel
 def open_pairs(
-    ring: Ring, overflow: Overflow, bucket: int, paid: int, node: Array, height: Array
+    ring: Ring, overflow: Overflow, bucket: int, paid: int, node: Array, heuristic: Array
 ) -> tuple[Array, Array, Array]:
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels less `paid`, and masses.
@@ -272,7 +273,7 @@ def open_pairs(
         count += 1 if overflow.mass[entry] > 0.0 else 0
     out_node, out_level = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     out_mass, size = np.empty(count), U(0)
-    by_height = len(height) > 0
+    has_heuristic = len(heuristic) > 0
     for block in range(U(len(ring.in_use))):
         if ring.in_use[block]:
             row = (block << BITS) // U(ring.stride)
@@ -281,14 +282,14 @@ def open_pairs(
                 if ring.mass[cell] > 0.0:
                     x = node[cell - row * U(ring.stride)]
                     out_node[size], out_mass[size] = x, ring.mass[cell]
-                    out_level[size] = there - (np.int64(height[U(x)]) if by_height else 0)
+                    out_level[size] = there - (np.int64(heuristic[U(x)]) if has_heuristic else 0)
                     size += ONE
     for entry in range(U(len(overflow.mass))):
         if overflow.mass[entry] > 0.0:
             x = node[U(overflow.node[entry])]
             out_node[size], out_mass[size] = x, overflow.mass[entry]
             out_level[size] = (
-                overflow.bucket[entry] - paid - (np.int64(height[U(x)]) if by_height else 0)
+                overflow.bucket[entry] - paid - (np.int64(heuristic[U(x)]) if has_heuristic else 0)
             )
             size += ONE
     return out_node, out_level, out_mass

@@ -1,19 +1,15 @@
-"""Value iteration in the order in which news travels: one strong component after the other, and
+"""Value iteration in the order in which values propagate: one strong component after the other, and
 inside each from the end outwards.
 
 Sweeps run over rows *without self-loops*: states stand in the order in which they are swept, the
 end is left out, and the chance of staying is divided out of every row by the sum of its other
-probabilities, never by 1 - p. A round chooses anew in every state and then follows the choices a
-few times; each value takes the place of the last one at once (Gauss and Seidel). States near the
-end settle first, and are left out until a last look at all.
+probabilities, never by 1 - p. A round chooses anew in every state and then evaluates the choices a
+few times (modified policy iteration); each value takes the place of the last one at once (Gauss and
+Seidel). States near the end settle first, and are left out until a last check of all. Where that is
+slow, values are extrapolated (`extrapolation.py`).
 
-Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
-direction: once two sweeps move values along the same direction, by a share q of each other, the
-rest of that way, q / (1 - q) times the last move, is taken in one leap.
-
-States as far from the end as each other stand in the order of their numbers, and the moves of a
-leap are summed as integers: on several ranks, each with its own states, the same values result
-(`distributed/sweeps.py`).
+States as far from the end as each other stand in the order of their numbers: on several ranks, each
+with its own states, the same values result (`distributed/sweeps.py`).
 """
 
 from __future__ import annotations
@@ -26,48 +22,55 @@ from numpy.typing import NDArray
 
 from tailpath.dp.across import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.graph import grouped, owners
-from tailpath.kernels.forward import cheapest_way
+from tailpath.dp.extrapolation import (
+    extrapolate,
+    extrapolation_length,
+    extrapolation_limit,
+    largest_move,
+    move_products,
+)
+from tailpath.dp.sweep_order import incoming_edges, likeliest_order
+from tailpath.graph import grouped
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
+from tailpath.kernels.rounding import FLUTTER, NOTHING, STRICT
+from tailpath.kernels.shortest_paths import dijkstra
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
-#: How often a round follows its choices, how often once it leaps, and the rounds before that.
-FOLLOWED, FOLLOWED_SLOWLY = 4, 8
-PLAIN = 16
-#: Two moves have the same direction if the square of their cosine exceeds this.
-ALIKE = 0.9
-#: What a leap may take off a value, as a share of it, and how many times that it may add.
-LEAST_LEFT, MOST_TIMES = 0.1, 1e6
+#: How often a round evaluates its choices, how often once it extrapolates, and the rounds before
+#: that.
+EVALUATIONS, SLOW_EVALUATIONS = 4, 8
+PLAIN_ROUNDS = 16
 #: Rounds that have to gain a digit, and the most of them.
 PATIENCE, MOST_ROUNDS = 48, 400
-#: Looks at all states before changes that come from rounding count as none.
-LOOKS = 4
-#: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
+#: Checks of all states before changes that come from rounding count as none.
+CHECKS = 4
+#: Changes below this that no longer shrink come from rounding: of long ways, or of
+#: extrapolation.
 STALLED = 1e-12
-#: What a component does after a round: it has settled, looks at all its states, or goes on.
-DONE, LOOK, GO_ON = range(3)
+#: What a component does after a round: it has settled or was given up, checks all
+#: its states, or goes on.
+DONE, CHECK, GO_ON = range(3)
 
 
-class Pace(NamedTuple):
-    """How a component settles: the change of the last round and of the last digit gained, rounds,
-    and looks at all states."""
+class Convergence(NamedTuple):
+    """How a component settles: the change of the last round and at the last digit gained, rounds,
+    and checks of all states."""
 
     previous: float = np.inf
-    marked: float = np.inf
+    milestone: float = np.inf
     rounds: int = 0
-    looks: int = 0
+    checks: int = 0
 
 
 @kernel
-def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
+def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
     """Rows in the given order without self-loops; returns how many rows and outcomes are left.
     Rows that never leave their state are left out.
     """
     n = len(order)
-    state_choices, choice_outcomes, target, probability, rate, _ = given
+    state_choices, choice_outcomes, target, probability, rate, _ = decisions
     out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
     number = np.empty(n + 1, dtype=np.int32)
     for position in range(n):
@@ -127,7 +130,7 @@ def choose_rows(
 
 
 @kernel
-def follow_rows(
+def evaluate_rows(
     loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array
 ) -> None:
     _, choice_outcomes, target, probability, rate, _ = loop_free
@@ -139,68 +142,7 @@ def follow_rows(
 
 
 @kernel
-def largest_move(first: int, last: int, before: Array, old: Array, value: Array) -> float:
-    """The largest of two moves of a state, from `before` to `old` and from there to `value`, as a
-    share of its value."""
-    most = 0.0
-    for state in range(first, last):
-        size = max(abs(value[state] - old[state]), abs(old[state] - before[state]))
-        size /= abs(value[state]) + NOTHING
-        if not size < np.inf:
-            return np.inf
-        most = max(most, size)
-    return most
-
-
-@kernel
-def direction(
-    first: int, last: int, before: Array, old: Array, value: Array, most: float, full: float
-) -> tuple[int, int, int]:
-    """The products of the first move with the second, with itself, and of the second with itself,
-    summed over states: integers, in which the square of the largest move is `full`. So sums do not
-    depend on the order of the states.
-    """
-    along: Any = 0
-    once: Any = 0
-    again: Any = 0
-    for state in range(first, last):
-        weight = 1.0 / ((abs(value[state]) + NOTHING) * most)
-        move, then = (old[state] - before[state]) * weight, (value[state] - old[state]) * weight
-        along += np.int64(np.rint(move * then * full))
-        once += np.int64(np.rint(move * move * full))
-        again += np.int64(np.rint(then * then * full))
-    return along, once, again
-
-
-@kernel
-def leap_length(along: int, once: int, again: int) -> float:
-    """How many times the second move is left, from the sums of `direction`; 0 if it has another
-    direction than the first."""
-    if not (0 < along < once and float(along) * along > ALIKE * float(once) * again):
-        return 0.0
-    return along / (once - along)
-
-
-@kernel
-def leap_limit(first: int, last: int, old: Array, value: Array, far: float) -> float:
-    """No farther than so that a value changes its sign, or its size by much."""
-    for state in range(first, last):
-        move = value[state] - old[state]
-        if move * value[state] < 0.0:
-            far = min(far, LEAST_LEFT * abs(value[state] / move))
-        elif move != 0.0:
-            far = min(far, MOST_TIMES * abs(value[state] / move))
-    return far
-
-
-@kernel
-def leap(first: int, last: int, old: Array, far: float, out_value: Array) -> None:
-    for state in range(first, last):
-        out_value[state] += far * (out_value[state] - old[state])
-
-
-@kernel
-def _leap(
+def _extrapolate(
     loop_free: Decisions,
     first: int,
     last: int,
@@ -209,56 +151,60 @@ def _leap(
     old: Array,
     out_value: Array,
 ) -> bool:
-    """Follow the choices twice, and go on as far as the second time leads if it has the direction
+    """Evaluate the choices twice, and go on as far as the second move leads if it has the direction
     of the first; whether it has.
     """
     for state in range(first, last):
         before[state] = out_value[state]
-    follow_rows(loop_free, first, last, chosen, out_value)
+    evaluate_rows(loop_free, first, last, chosen, out_value)
     for state in range(first, last):
         old[state] = out_value[state]
-    follow_rows(loop_free, first, last, chosen, out_value)
+    evaluate_rows(loop_free, first, last, chosen, out_value)
     most = largest_move(first, last, before, old, out_value)
     if not 0.0 < most < np.inf:
         return False
-    far = leap_length(*direction(first, last, before, old, out_value, most, FULL / (last - first)))
-    if far == 0.0:
+    length = extrapolation_length(
+        *move_products(first, last, before, old, out_value, most, FULL / (last - first))
+    )
+    if length == 0.0:
         return False
-    leap(first, last, old, leap_limit(first, last, old, out_value, far), out_value)
+    length = extrapolation_limit(first, last, old, out_value, length)
+    extrapolate(first, last, old, length, out_value)
     return True
 
 
 @kernel
 def after_round(
-    change: float, settled: bool, everywhere: bool, most: int, pace: Pace
-) -> tuple[int, Pace]:
+    change: float, settled: bool, everywhere: bool, most: int, convergence: Convergence
+) -> tuple[int, Convergence]:
     """What a component does after a round that changed values by no more than `change` or, if
-    `settled`, none; `everywhere` if it looked at all states.
+    `settled`, none; `everywhere` if it checked all states.
 
     Rounding can keep the last bits moving for ever: a component has also settled when changes are
     that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
     up, with more than `most` rounds.
     """
-    previous, marked, rounds, looks = pace
+    previous, milestone, rounds, checks = convergence
     rounds += 1
     if settled or (change <= FLUTTER and change >= previous):
-        # The last bits may go round for ever; after some looks at all states what is left of them
+        # The last bits may go round for ever; after some checks of all states what is left of them
         # is rounding.
-        looks += 1
+        checks += 1
         return (
-            DONE if everywhere else LOOK,
-            Pace(np.inf if looks < LOOKS else 0.0, marked, rounds, looks),
+            DONE if everywhere else CHECK,
+            Convergence(np.inf if checks < CHECKS else 0.0, milestone, rounds, checks),
         )
     if rounds % PATIENCE == 0:
-        if not change < 0.1 * marked or rounds >= most:
-            return DONE, Pace(change, marked, rounds if change < STALLED else most + 1, looks)
-        marked = change
-    return GO_ON, Pace(change, marked, rounds, looks)
+        if not change < 0.1 * milestone or rounds >= most:
+            rounds = rounds if change < STALLED else most + 1
+            return DONE, Convergence(change, milestone, rounds, checks)
+        milestone = change
+    return GO_ON, Convergence(change, milestone, rounds, checks)
 
 
 @kernel
 def settle(
-    part_start: Array,
+    component_start: Array,
     loop_free: Decisions,
     tolerance: float,
     most: int,
@@ -270,102 +216,42 @@ def settle(
     rounds of a component, `most` + 1 if one was given up.
     """
     worst = 0
-    for part in range(len(part_start) - 1):
-        first, last = part_start[part], part_start[part + 1]
-        begin, pace = first, Pace(np.inf, np.inf, 0, 0)
+    for component in range(len(component_start) - 1):
+        first, last = component_start[component], component_start[component + 1]
+        begin, convergence = first, Convergence(np.inf, np.inf, 0, 0)
         while True:
             change, moved = choose_rows(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
-            what, pace = after_round(change, moved == last, begin == first, most, pace)
-            if what == DONE:
+            action, convergence = after_round(
+                change, moved == last, begin == first, most, convergence
+            )
+            if action == DONE:
                 break
-            begin = first if what == LOOK else moved
-            if what == LOOK:
+            begin = first if action == CHECK else moved
+            if action == CHECK:
                 continue
-            for _ in range(FOLLOWED if pace.rounds < PLAIN else FOLLOWED_SLOWLY):
-                follow_rows(loop_free, begin, last, out_chosen, out_value)
-            if pace.rounds >= PLAIN and _leap(
+            for _ in range(EVALUATIONS if convergence.rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
+                evaluate_rows(loop_free, begin, last, out_chosen, out_value)
+            if convergence.rounds >= PLAIN_ROUNDS and _extrapolate(
                 loop_free, first, last, out_chosen, scratch[0], scratch[1], out_value
             ):
-                begin, pace = first, Pace(np.inf, pace.marked, pace.rounds, pace.looks)
-        worst = max(worst, pace.rounds)
+                begin = first
+                convergence = Convergence(
+                    np.inf, convergence.milestone, convergence.rounds, convergence.checks
+                )
+        worst = max(worst, convergence.rounds)
     return worst
 
 
-@kernel
-def likeliest_order(
-    row_start: Array, target: Array, probability: Array, work: Array, out_order: Array
-) -> None:
-    """Nodes of a chain from the end outwards, each after its most probable successor other than
-    itself, but for one of every cycle of such successors; `work` (5, n + 2) comes with zeros.
-    """
-    n, one = len(out_order), np.uint64(1)
-    likeliest, followers = work[0], work[1]
-    position, placed = work[2], work[3]
-    first = work[4]  # of those that follow a node, or the end
-    for node in range(np.uint64(n)):
-        most, to = 0.0, n
-        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
-            if probability[edge] > most and target[edge] != node:
-                most, to = probability[edge], target[edge]
-        likeliest[node] = to
-        first[np.uint64(to) + one] += 1
-    for node in range(np.uint64(n) + one):
-        first[node + one] += first[node]
-        position[node] = first[node]
-    for node in range(np.uint64(n)):
-        followers[position[likeliest[node]]] = node
-        position[likeliest[node]] += 1
-    here: Any = np.uint64(n)
-    done, size = np.uint64(0), np.uint64(0)
-    root = np.uint64(0)
-    while True:
-        for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
-            if placed[followers[i]] == 0:
-                out_order[size], placed[followers[i]] = followers[i], 1
-                size += one
-        while done == size and root < n:
-            if placed[root] == 0:
-                # The likeliest way from here ends in a cycle: it begins where the way meets itself.
-                here = root
-                while placed[here] == 0:
-                    placed[here], here = 2, np.uint64(likeliest[here])
-                meets, here = here, root
-                while placed[here] == 2:
-                    placed[here], here = 0, np.uint64(likeliest[here])
-                out_order[size], placed[meets] = meets, 1
-                size += one
-            root += one
-        if done == size:
-            break
-        here = np.uint64(out_order[done])
-        done += one
-
-
-def ways_back(given: Decisions, extra: float) -> tuple[Array, Array, Array]:
-    """The states that lead to each state and to the end: where they begin, which they are, and how
-    far away.
-
-    An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it
-    costs to wait for it.
-    """
-    outcome, into_start = grouped(given.target, len(given.state_choices))
-    source = owners(given.choice_outcomes[given.state_choices], np.int32)
-    rate = np.repeat(given.rate + extra, np.diff(given.choice_outcomes))
-    with np.errstate(all="ignore"):  # a rare outcome of a dear row may be longer than any float
-        length = np.fmin(rate / given.probability, LONGEST)
-    return into_start, source[outcome], length[outcome]
-
-
-def room_for(given: Decisions) -> Decisions:
-    """Room for rows without self-loops. Indices have no sign: the compiler need not ask whether
+def empty_decisions(decisions: Decisions) -> Decisions:
+    """Arrays for rows without self-loops. Indices have no sign: the compiler need not ask whether
     they count from the end.
     """
-    rows, outcomes = len(given.rate), len(given.target)
+    rows, outcomes = len(decisions.rate), len(decisions.target)
     position = np.uint32 if outcomes < 2**32 else np.uint64
     return Decisions(
-        np.empty(len(given.state_choices), position),
+        np.empty(len(decisions.state_choices), position),
         np.empty(rows + 1, position),
         np.empty(outcomes, np.uint32),
         np.empty(outcomes),
@@ -378,15 +264,15 @@ class Sweeps:
     """States in the order in which they are swept, and where each strong component begins in it."""
 
     order: NDArray[Any]
-    part_start: NDArray[Any]
+    component_start: NDArray[Any]
 
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
         component = np.empty(len(order), dtype=np.int32)
         count = strong_components(*frozen(row_start, target), component)
-        ordered, part_start = grouped(component[order], count)
-        return cls(order[ordered], part_start)
+        ordered, component_start = grouped(component[order], count)
+        return cls(order[ordered], component_start)
 
     @classmethod
     def of_chain(
@@ -401,19 +287,21 @@ class Sweeps:
         return cls.by(row_start, target, order)
 
     @classmethod
-    def outwards(cls, given: Decisions) -> tuple[Sweeps, FloatArray]:
+    def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
         """Inside components by the distance to the end; and these distances, which are fair first
         values.
         """
-        n = len(given.state_choices) - 1
-        least, rate = np.full(n + 1, np.inf), np.abs(given.rate)
+        n = len(decisions.state_choices) - 1
+        least, rate = np.full(n + 1, np.inf), np.abs(decisions.rate)
         # A little more per step makes the order strict where steps are free.
-        start, source, length = ways_back(
-            given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
+        start, source, length = incoming_edges(
+            decisions._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
         )
-        cheapest_way(start, source, length, n, least)
+        dijkstra(start, source, length, n, least)
         order = np.argsort(least[:-1], kind="stable")
-        return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
+        return cls.by(
+            decisions.choice_outcomes[decisions.state_choices], decisions.target, order
+        ), least[:-1]
 
     @property
     def n(self) -> int:
@@ -424,15 +312,19 @@ class Sweeps:
     def across(self) -> OneProcess:
         return ONE_PROCESS
 
-    def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+    def run(
+        self, decisions: Decisions, first: FloatArray, tolerance: float
+    ) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
-        order, part_start = frozen(self.order, self.part_start)
-        loop_free = room_for(given)
-        without_self_loops(given, order, loop_free)
+        order, component_start = frozen(self.order, self.component_start)
+        loop_free = empty_decisions(decisions)
+        without_self_loops(decisions, order, loop_free)
         settled, value = first[order], np.empty_like(first)
         chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
-        rounds = settle(part_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch)
+        rounds = settle(
+            component_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch
+        )
         value[order] = settled
         return value, int(rounds)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import RowSteps
-from tailpath.dp.ring import Given
+from tailpath.dp.ring import SearchSpace
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
@@ -30,7 +30,7 @@ from tailpath.evaluation.engine import (
     summarise,
     truncation_bound,
 )
-from tailpath.evaluation.lattice import NO_HEIGHT, Lattice, LatticeSearch
+from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
 from tailpath.evaluation.variance import node_variance
 from tailpath.graph import members_of, offsets_from_lengths
 from tailpath.kernels.jit import frozen
@@ -86,7 +86,9 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if found.truncated.mass.size and not risk_neutral.all_arrive:
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
-    found = _with_worst_cost_to_go(found, cost_to_go, policy.budget + search.facts.longest, ssp)
+    found = _with_worst_cost_to_go(
+        found, cost_to_go, policy.budget + search.statistics.max_jump, ssp
+    )
     spent = search.bucket >= policy.budget
     if not spent:
         # With budget left nobody knows what is still to pay.
@@ -146,13 +148,13 @@ def _lay_out(
     choice = np.flatnonzero(choices)
     outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_level, ssp.outcome_probability
     return Lattice(
-        Given(*frozen(*outcomes, choice, position, NO_HEIGHT)),
+        SearchSpace(*frozen(*outcomes, choice, position, NO_HEURISTIC)),
         np.append(order, ssp.n_states),
         int(position[ssp.start_index]),
         depth,
         _steps(policy, choice, order, dead_end[order], cannot_arrive[order]),
         policy.budget,
-        lost_row=not risk_neutral.all_arrive,
+        dead_end_row=not risk_neutral.all_arrive,
     )
 
 
@@ -274,7 +276,7 @@ def _dead_end_label(
     one that was entered, or ahead of those open.
     """
     steps = lattice.steps
-    dead = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.given.row)]
+    dead = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.space.row)]
     if dead.size == 0:
         start = int(np.flatnonzero(risk_neutral.state == may_miss[0])[0])
         reached = risk_neutral.reachable(start)

@@ -30,7 +30,7 @@ from tailpath.dp.forward import (
     RowSteps,
     search,
 )
-from tailpath.dp.ring import BLOCK, RECENT, Given, Overflow, Ring, lay_out_rows, open_pairs
+from tailpath.dp.ring import BLOCK, RECENT, Overflow, Ring, SearchSpace, lay_out_rows, open_pairs
 from tailpath.evaluation.engine import (
     NOTHING_OPEN,
     SCALE,
@@ -54,7 +54,7 @@ HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
 MOST_LISTS = 1 << 14
-NO_STEPS, NO_HEIGHT = (
+NO_STEPS, NO_HEURISTIC = (
     RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
     np.empty(0),
 )
@@ -64,17 +64,17 @@ class Lattice(NamedTuple):
     """What is searched: transitions among n nodes, and the goal.
 
     `node[x]` is the caller's number of node x of the search, and `depth` the most transitions of
-    level 0 in a row. `budget` is -1 where nodes do not choose; with `lost_row` they may choose a
-    row after the last one given, which never arrives.
+    level 0 in a row. `budget` is -1 where nodes do not choose; with `dead_end_row` they may choose
+    a row after the last one, which never arrives.
     """
 
-    given: Given
+    space: SearchSpace
     node: NDArray[np.int64]  # (n + 1,)
     start: int
     depth: int
     steps: RowSteps = NO_STEPS
     budget: int = -1
-    lost_row: bool = False
+    dead_end_row: bool = False
 
 
 def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
@@ -93,15 +93,15 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     start = int(position[chain.start])
     if start < 0:
         return None
-    height = chain.least_cost if heuristic == "min" else NO_HEIGHT
+    v_min = chain.least_cost if heuristic == "min" else NO_HEURISTIC
     rows = chain.row_start, chain.target, chain.level, chain.probability
-    return Lattice(Given(*frozen(*rows, node[:-1], position, height)), node, start, depth)
+    return Lattice(SearchSpace(*frozen(*rows, node[:-1], position, v_min)), node, start, depth)
 
 
 def _along_zero_costs(
     chain: CostChain, heuristic: Heuristic
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """The arriving nodes and the goal by falling height, and along zero-cost transitions where it
+    """The arriving nodes and the goal by falling V_min, and along zero-cost transitions where it
     ties; their positions; and the most in a row.
     """
     n, arrives = chain.n, np.append(chain.arrives, True)
@@ -126,21 +126,21 @@ class LatticeSearch:
         """Begin at the start with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
         n, start = len(lattice.node) - 1, lattice.start
-        height = lattice.given.height
-        first = int(height[lattice.node[start]]) if height.size else 0
-        self.facts, self.rows = lay_out_rows(
-            lattice.given, n, lattice.lost_row, request.tuning.ring_cells
+        heuristic = lattice.space.heuristic
+        first = int(heuristic[lattice.node[start]]) if heuristic.size else 0
+        self.statistics, self.rows = lay_out_rows(
+            lattice.space, n, lattice.dead_end_row, request.tuning.ring_cells
         )
-        shift, stride, longest = self.facts[:3]
+        shift, stride = self.statistics.shift, self.statistics.stride
         cells = stride << shift
         self.ring = Ring(n, shift, stride, np.zeros(cells), np.zeros(cells >> BLOCK, np.uint8))
-        lists = np.full(min((longest >> shift) + 3, MOST_LISTS), -1)
-        recent = np.zeros((self.facts.far_targets + 1) << RECENT, np.int64)
+        lists = np.full(min((self.statistics.max_jump >> shift) + 3, MOST_LISTS), -1)
+        recent = np.zeros((self.statistics.far_targets + 1) << RECENT, np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
         self.found = Arrived(
             np.empty(1024, np.int64), np.empty(1024), np.zeros(n), np.zeros(n, np.int64)
         )
-        least_mass = truncation_threshold(request.alpha, self.facts.least)
+        least_mass = truncation_threshold(request.alpha, self.statistics.min_probability)
         self.limits = Limits(
             request.alpha * 2.0**SCALE,
             least_mass,
@@ -236,7 +236,7 @@ class LatticeSearch:
         assert unit is not None
         levels = self.found.level[:count]
         last = int(levels[-1]) if count else 0
-        by = self.lattice.node, self.lattice.given.height
+        by = self.lattice.node, self.lattice.space.heuristic
         node, overshoot, mass = open_pairs(
             self.ring, self.overflow, self.bucket, last, *frozen(*by)
         )
@@ -247,7 +247,7 @@ class LatticeSearch:
             probabilities=self.found.mass[:count] * 2.0**-SCALE,
             open=opened,
             truncated=truncated,
-            dead_end_mass=float(self.state["lost"]) * 2.0**-SCALE,
+            dead_end_mass=float(self.state["dead_end_mass"]) * 2.0**-SCALE,
             relative_error=self._relative_error(cycle_error),
             cost_error=cost_error(last, unit),
             overshoot_error=0.0,
@@ -257,17 +257,18 @@ class LatticeSearch:
     def _truncated(self, last: int, unit: Fraction) -> OpenMass:
         if self.state["truncated"] == 0:
             return NOTHING_OPEN
-        few, height = np.flatnonzero(self.found.truncated_mass), self.lattice.given.height
+        few, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
         node, level = self.lattice.node[few], self.found.truncated_bucket[few]
-        if height.size:
-            level = level - height[node].astype(np.int64)
+        if heuristic.size:
+            level = level - heuristic[node].astype(np.int64)
         return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[few])
 
     def _relative_error(self, cycle_error: float) -> float:
-        facts = self.facts
-        steps = (max(self.bucket, 1) // facts.shortest + 2) * (1 + self.lattice.depth)
-        per_step = (facts.most_into + ROW * facts.most_out + FIXED + 4) * UNIT + cycle_error
-        return float(steps * per_step + (facts.arriving + 4) * UNIT)
+        statistics = self.statistics
+        steps = (max(self.bucket, 1) // statistics.min_level + 2) * (1 + self.lattice.depth)
+        roundings = statistics.max_in_degree + ROW * statistics.max_out_degree + FIXED + 4
+        per_step = roundings * UNIT + cycle_error
+        return float(steps * per_step + (statistics.max_absorbed + 4) * UNIT)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import SAME_MASS, AtomModel, AtomWork, Scratch, merge_node
+from tailpath.kernels.rounding import SAME_MASS
+from tailpath.kernels.segments import AtomModel, AtomWork, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size or to `AtomModel.floor`, count as
 #: equal.
-SAME_VALUE = 1e-12
-SAME_SLOPE = 1e-9
+VALUE_TIE = 1e-12
+SLOPE_TIE = 1e-9
 #: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets
 #: all of it.
 VERTEX, SHARED, PRINTED = range(3)
@@ -49,7 +50,7 @@ def beats(area: float, best: float, floor: float) -> bool:
     """Whether one area `y Q(y)` is below another by more than a tie; `floor` is y times that of
     values.
     """
-    return area < best - SAME_VALUE * max(floor, abs(area))
+    return area < best - VALUE_TIE * max(floor, abs(area))
 
 
 @kernel
@@ -95,7 +96,7 @@ def factors(
     without exception.
     """
     first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
-    tie = SAME_SLOPE * max(model.floor, abs(var))
+    tie = SLOPE_TIE * max(model.floor, abs(var))
     above, tied = 0.0, 0.0
     for outcome in range(first, last):
         low, high = _reach(model, slope, outcome, var, tie)
@@ -220,7 +221,7 @@ def find_detours(
     what it costs more than the best. That comes in infinite.
     """
     out_choice, out_var, out_regret = out
-    best, xi = scratch.best, scratch.falling  # which holds nothing once a node is merged
+    best, xi = scratch.best, scratch.sorted_slope  # which holds nothing once a node is merged
     for node in range(len(arrives)):
         missing = 0
         for atom in range(len(best)):

@@ -3,15 +3,15 @@
 The symbols are those of `kernels.segments`, which solves the inner problem. Nodes are swept in some
 order, each from the values that the nodes before it just got. Large models are swept in *parts*,
 pieces of the order that do not wait for each other: a node sees the nodes of other parts as they
-were before the sweep (`before`), so the result does not depend on who sweeps which part.
+were before the sweep (`slope_before`), so the result does not depend on who sweeps which part.
 
 Three things are left out because they change nothing. A node none of whose successors has moved by
 more than `slack` since its last backup is passed over. So is a choice that cannot be the best at
 any atom: V changes no Q by more than it changes itself (`y V` is linear between the atoms, and sum
 P xi = 1), so a choice that was worse than the best by `gap` everywhere is so still, as long as no
-successor of the node has travelled farther than gap / 2 since. The sum over all successors is what
-is stored: `margin` is the sum up to which this holds for certain. And so is a bundle all of whose
-choices are passed over.
+successor of the node has moved farther than gap / 2 in all since. The sum over all successors is
+what is stored: `margin` is the sum up to which this holds for certain. And so is a bundle all of
+whose choices are passed over.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.segments import (
-    CROSSED,
-    DRIFT,
+    LAST_BACKUP,
+    LAST_MOVE,
+    LAST_MOVE_BEFORE,
     PART,
-    SEEN,
-    STAMP,
-    STAMP_BEFORE,
-    TRAVEL,
-    TRAVEL_BEFORE,
+    READ_ELSEWHERE,
+    SMALL_MOVES,
+    TOTAL_MOVE,
+    TOTAL_MOVE_BEFORE,
     AtomModel,
     AtomWork,
     Scratch,
@@ -38,7 +38,7 @@ from tailpath.kernels.segments import (
 )
 
 Array = NDArray[Any]
-#: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
+#: The half of a gap that counts, and how far rounding may carry a sum of moves, relatively.
 HALF, ROUNDING = 0.499, 1e-12
 
 
@@ -55,7 +55,7 @@ def sweep_atoms(
     """Back up the nodes of a part in this order, the first of them at `clock`; returns the largest
     change of a value.
     """
-    bundles, memory = model.bundles, work.memory
+    bundles, history = model.bundles, work.history
     change = 0.0
     for position in range(len(order)):
         node = order[position]
@@ -63,67 +63,71 @@ def sweep_atoms(
             bundles.bundle_runs[bundles.node_bundles[node]],
             bundles.bundle_runs[bundles.node_bundles[node + 1]],
         )
-        due, travelled = _news(bundles.run_target, begin, end, memory, node, part)
-        if not due:
+        needs_backup, total_move = _moves_since_backup(
+            bundles.run_target, begin, end, history, node, part
+        )
+        if not needs_backup:
             continue
-        _best(model, work, node, part, travelled, scratch)
+        _best(model, work, node, part, total_move, scratch)
         move = write_node(model, work, scratch.best, node)
         change = max(change, move)
-        memory[node, SEEN] = clock + position
-        memory[node, TRAVEL] += move
-        memory[node, DRIFT] += move
-        if memory[node, DRIFT] > slack:
-            memory[node, DRIFT] = 0.0
-            memory[node, STAMP] = clock + position
+        history[node, LAST_BACKUP] = clock + position
+        history[node, TOTAL_MOVE] += move
+        history[node, SMALL_MOVES] += move
+        if history[node, SMALL_MOVES] > slack:
+            history[node, SMALL_MOVES] = 0.0
+            history[node, LAST_MOVE] = clock + position
     return change
 
 
 @kernel
-def _news(
-    run_target: Array, begin: int, end: int, memory: Array, node: int, part: int
+def _moves_since_backup(
+    run_target: Array, begin: int, end: int, history: Array, node: int, part: int
 ) -> tuple[bool, float]:
     """Whether a successor has moved since the last backup, and how far all of them have come."""
-    due, travelled = False, 0.0
-    seen = memory[node, SEEN]
+    needs_backup, total_move = False, 0.0
+    last_backup = history[node, LAST_BACKUP]
     for run in range(begin, end):
         target = run_target[run]
-        if memory[target, PART] == part:
-            due |= memory[target, STAMP] >= seen
-            travelled += memory[target, TRAVEL]
+        if history[target, PART] == part:
+            needs_backup |= history[target, LAST_MOVE] >= last_backup
+            total_move += history[target, TOTAL_MOVE]
         else:
-            due |= memory[target, STAMP_BEFORE] >= seen
-            travelled += memory[target, TRAVEL_BEFORE]
-            memory[target, CROSSED] = 1.0
-    return due, travelled
+            needs_backup |= history[target, LAST_MOVE_BEFORE] >= last_backup
+            total_move += history[target, TOTAL_MOVE_BEFORE]
+            history[target, READ_ELSEWHERE] = 1.0
+    return needs_backup, total_move
 
 
 @kernel
 def _best(
-    model: AtomModel, work: AtomWork, node: int, part: int, travelled: float, scratch: Scratch
+    model: AtomModel, work: AtomWork, node: int, part: int, total_move: float, scratch: Scratch
 ) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
     area, best = scratch.area, scratch.best
     margin, first = work.margin, model.node_choices[node]
     n_atoms = len(best)
-    merge_node(model, work, node, part, travelled, scratch)
+    merge_node(model, work, node, part, total_move, scratch)
     for atom in range(n_atoms):
         best[atom] = np.inf
     for choice in range(first, model.node_choices[node + 1]):
-        if travelled >= margin[choice]:
+        if total_move >= margin[choice]:
             for atom in range(n_atoms):
                 best[atom] = min(best[atom], area[choice - first, atom])
     for choice in range(first, model.node_choices[node + 1]):
-        if travelled >= margin[choice]:
+        if total_move >= margin[choice]:
             gap = np.inf
             for atom in range(n_atoms):
-                gap = min(gap, (area[choice - first, atom] - best[atom]) * model.per_atom[atom])
-            margin[choice] = travelled + HALF * gap - ROUNDING * travelled
-    if not model.alike:
-        straighten(model, node, best)
+                gap = min(
+                    gap, (area[choice - first, atom] - best[atom]) * model.inverse_atoms[atom]
+                )
+            margin[choice] = total_move + HALF * gap - ROUNDING * total_move
+    if not model.same_grid:
+        make_linear(model, node, best)
 
 
 @kernel
-def straighten(model: AtomModel, node: int, out_area: Array) -> None:
+def make_linear(model: AtomModel, node: int, out_area: Array) -> None:
     """Let `y V` be linear between the atoms of a node's own: what was found at others gives way."""
     grid = model.grid[node]
     before, y = 0.0, 0.0
@@ -161,15 +165,15 @@ def end_sweep(work: AtomWork, clock: int) -> None:
     """What other parts will see in the next sweep. A node that others saw as it was before has
     moved later than they looked.
     """
-    memory = work.memory
-    for node in range(len(memory) - 1):
-        if memory[node, SEEN] >= clock:
+    history = work.history
+    for node in range(len(history) - 1):
+        if history[node, LAST_BACKUP] >= clock:
             for atom in range(work.slope.shape[1]):
-                work.before[node, atom] = work.slope[node, atom]
-            if memory[node, CROSSED] > 0.0 and memory[node, STAMP] >= clock:
-                memory[node, STAMP] = clock + len(memory) - 1
-            memory[node, STAMP_BEFORE], memory[node, TRAVEL_BEFORE] = (
-                memory[node, STAMP],
-                memory[node, TRAVEL],
+                work.slope_before[node, atom] = work.slope[node, atom]
+            if history[node, READ_ELSEWHERE] > 0.0 and history[node, LAST_MOVE] >= clock:
+                history[node, LAST_MOVE] = clock + len(history) - 1
+            history[node, LAST_MOVE_BEFORE], history[node, TOTAL_MOVE_BEFORE] = (
+                history[node, LAST_MOVE],
+                history[node, TOTAL_MOVE],
             )
-        memory[node, CROSSED] = 0.0
+        history[node, READ_ELSEWHERE] = 0.0

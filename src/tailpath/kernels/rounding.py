@@ -18,8 +18,8 @@ SURPLUS, SURPLUS_FINE = 12, 16
 #: handed out by k UNIT of 1, and each share handed out by one more: (SERVED k) UNIT of the value of
 #: the row and of the value of what was served last.
 SERVED = 6
-#: A probability this close to alpha, relatively, counts as equal to it, since VaR jumps there. Sums
-#: of 10^4 masses are off by 1e-12 at most.
+#: A probability this close to alpha, or to an atom, relatively, counts as equal to it, since VaR
+#: jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
 #: Values that differ by less, relatively, count as equal: some hundred roundings.
 SAME_VALUE = 1e-13

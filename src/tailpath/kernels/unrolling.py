@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.hash_set import enlarge, insert
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.numbers import entered, longer
 from tailpath.kernels.steps import Steps, step_choice
 
 Array = NDArray[Any]
@@ -174,8 +174,8 @@ def follow_budget(
     """
     n, count = len(model.is_goal), np.int64(0)
     done = 0
-    table, key = longer(np.empty(0, dtype=np.int64), count, count)
-    count = entered(table, key, count, steps.budget * n + start)
+    table, key = enlarge(np.empty(0, dtype=np.int64), count, count)
+    count = insert(table, key, count, steps.budget * n + start)
     while done < count <= most:
         remaining, state = key[done] // n, key[done] % n
         done += 1
@@ -184,11 +184,11 @@ def follow_budget(
             return state, key[:count]
         first_outcome, last = model.choice_outcomes[chosen], model.choice_outcomes[chosen + 1]
         if count + last - first_outcome > len(key):
-            table, key = longer(key, count, 2 * (last - first_outcome) + count)
+            table, key = enlarge(key, count, 2 * (last - first_outcome) + count)
         for outcome in range(first_outcome, last):
             to = model.target[outcome]
             if not model.is_goal[to]:
-                count = entered(table, key, count, max(remaining - level[outcome], 0) * n + to)
+                count = insert(table, key, count, max(remaining - level[outcome], 0) * n + to)
     return -1, key[:count]
 
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations, own_visits
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.entries import first_entries, mark_behind, pull, push
-from tailpath.dp.layout import chain_layout
+from tailpath.dp.layout_builders import chain_layout
 from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress

@@ -21,11 +21,10 @@ from functools import cached_property
 import numpy as np
 
 from tailpath.analysis.equations import equations
-from tailpath.dp.budgets import EXCESS, LATE
-from tailpath.dp.layout import chain_layout
+from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.dp.layout_builders import chain_layout
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
-from tailpath.kernels.forward import cheapest_way
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import zero_cost_walks
 
@@ -126,10 +125,8 @@ class Beyond:
     @cached_property
     def _paid(self) -> IntArray:
         """The least that a run from the start has paid when it gets to a node."""
-        chain, least = self.chain, np.full(self.chain.n + 1, np.inf)
-        row_start = np.append(chain.row_start, len(chain.target))
-        cheapest_way(row_start, chain.target, self.level.astype(np.float64), chain.start, least)
-        return np.asarray(np.minimum(least[:-1], FAR), dtype=np.int64)
+        least = self.chain.replaced(level=self.level).costs_from(self.chain.start)[:-1]
+        return np.asarray(np.minimum(least, FAR), dtype=np.int64)
 
     # ------------------------------------------------------------------ the most probable way
 

@@ -203,7 +203,7 @@ def sharpened(ssp: SSP) -> ExpectedSolution:
     differences of values.
     """
     expected, core = solve_expected(ssp), core_of(ssp)
-    given, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
-    sharp = sharper(given, Sweeps.outwards(given)[0], found.each(core.to_nodes))
+    decisions, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
+    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found.each(core.to_nodes))
     sharp = sharp.each(core.to_states)
     return replace(expected, value=sharp.value, lower=sharp.lower, upper=sharp.upper)

@@ -13,7 +13,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.domains import textbook
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table, first_guess

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.dp.budgets import EXCESS, LATE, MEAN
+from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.exact.task import Task, solve_task

@@ -21,7 +21,6 @@ from tailpath.model.ssp import FloatArray
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
-from tailpath.solvers.exact.layout import least_costs
 from tailpath.solvers.exact.table import model_as_counted
 
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
@@ -240,7 +239,7 @@ class BudgetSolution(Record):
         policy, ssp = self.largest, self.largest.ssp
         taken = np.isin(ssp.outcome_choice, policy.risk_neutral)
         rows = ssp.by_state.replaced(level=policy.level).only(taken)
-        least = least_costs(rows, ssp.start_index)[:-1]
+        least = rows.costs_from(ssp.start_index)[:-1]
         return float(int(least[ssp.is_goal].min()) * policy.unit)
 
     def objective(self, a: float) -> float:

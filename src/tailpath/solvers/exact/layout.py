@@ -32,12 +32,18 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of
 from tailpath.dp.bounds import Bounds
-from tailpath.dp.budgets import Nodes
+from tailpath.dp.budget_model import Nodes
 from tailpath.dp.joint import Joint, joint_optimum
-from tailpath.dp.layout import Choices, Layout, block_starts, joint_of, zero_cost_blocks
+from tailpath.dp.layout import Layout
+from tailpath.dp.layout_builders import (
+    Choices,
+    block_starts,
+    first_levels,
+    joint_of,
+    zero_cost_blocks,
+)
 from tailpath.errors import ModelError
 from tailpath.graph import IntArray, Transitions, members_of, offsets_of, owners
-from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.records import found_once
@@ -118,9 +124,9 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
             allowed, expected = allowed_error(error_bound_of(expected, 0.0)), sharpened(ssp)
             bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.to_nodes)
             certain_cost = certain_budgets(bounds, unit, nearest, allowed)
-    least = least_costs(rows, int(core.node_of[ssp.start_index]))[:-1]
+    cost_from_start = rows.costs_from(int(core.node_of[ssp.start_index]))[:-1]
     value = core.to_nodes(expected.value) / float(unit)
-    order, depth, nodes = _ordered(rows, least, certain_cost, value)
+    order, depth, nodes = _ordered(rows, cost_from_start, certain_cost, value)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order] = np.arange(len(order))
     node_of = position[core.node_of]
@@ -153,17 +159,6 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     )
 
 
-def least_costs(rows: Transitions, start: int) -> FloatArray:
-    """The least cost, in units, at which each node can be reached from one of them; infinite where
-    it cannot. Behind the nodes stands one without a row, the goal of a core.
-    """
-    assert rows.level is not None
-    least = np.full(rows.n + 1, np.inf)
-    row_start = np.append(rows.row_start, len(rows.target))
-    cheapest_way(row_start, rows.target, rows.level.astype(np.float64), start, least)
-    return least
-
-
 def certain_budgets(
     bounds: Bounds, cost_unit: Fraction, nearest: FloatArray, allowed: float
 ) -> IntArray:
@@ -184,30 +179,16 @@ def allowed_error(before: ErrorBound) -> float:
     return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
-def _first_levels(rows: Transitions, least: FloatArray, certain_cost: IntArray) -> IntArray:
-    """The first level of each node that is read: by itself, or by one that leads to it, beyond what
-    is sure there. The start's are all read.
-    """
-    begin = np.append(certain_cost + 1, 0)  # of goals nothing is read
-    if certain_cost.any():
-        own = np.where(np.isfinite(least), certain_cost + 1, np.iinfo(np.int64).max)
-        read = own[rows.source] - rows.level
-        earlier = np.flatnonzero(read < begin[rows.target])
-        np.minimum.at(begin, rows.target[earlier], read[earlier])
-        begin[:-1][least == 0] = 1
-    return np.asarray(np.maximum(begin[:-1], 1))
-
-
 def _ordered(
-    rows: Transitions, least: FloatArray, certain_cost: IntArray, value: FloatArray
+    rows: Transitions, cost_from_start: FloatArray, certain_cost: IntArray, value: FloatArray
 ) -> tuple[IntArray, int, Nodes]:
-    """The nodes that the start can reach, at the `least` cost given, in the order of the sweep, the
-    most blocks that a path can visit at one level, and what the sweep needs of nodes.
+    """The nodes that the start can reach in the order of the sweep, the most blocks that a path can
+    visit at one level, and what the sweep needs of nodes.
 
     Zero-cost outcomes only lead to earlier blocks, or within a joint one; plain blocks are sorted
-    by where their nodes begin, and by least cost.
+    by the first level that is read, and by the cost from the start.
     """
-    reached = np.isfinite(least)
+    reached = np.isfinite(cost_from_start)
     depth, group = np.zeros(rows.n, dtype=np.int64), np.full(rows.n, -1)
     zero_cost = np.asarray(rows.level == 0)
     if zero_cost.any():
@@ -215,16 +196,17 @@ def _ordered(
         depth, group = zero_cost_blocks(rows.only(zero_cost))
     joint = group >= 0
     certain_cost = np.where(joint, 0, certain_cost)
-    begin = _first_levels(rows, least, certain_cost)
-    selected, keys = np.flatnonzero(reached), (least, np.where(joint, 1, begin), group, depth)
+    first_level = first_levels(rows, cost_from_start, certain_cost)
+    selected = np.flatnonzero(reached)
+    keys = cost_from_start, np.where(joint, 1, first_level), group, depth
     node = selected[np.lexsort(tuple(key[selected] for key in keys))]
     first = block_starts(depth[node], group[node])
     # A joint block may be walked all over, so a path at one level can meet each of its nodes;
     # eliminations carry their own bounds.
-    columns = least[node].astype(np.int64), certain_cost[node], begin[node], value[node]
+    by_node = cost_from_start[node].astype(np.int64), certain_cost[node], first_level[node]
     # A start that is a goal reaches no node.
     together = np.append(joint[node], False)[first[:-1]]
-    return node, int(depth.max(initial=0)) + 1, Nodes(first, together, *columns)
+    return node, int(depth.max(initial=0)) + 1, Nodes(first, together, *by_node, value[node])
 
 
 def _choices(

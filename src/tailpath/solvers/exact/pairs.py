@@ -21,19 +21,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.budgets import (
+from tailpath.dp.budget_model import (
+    NEVER,
+    NO_LOSS,
     Changes,
+    ChoiceTransitions,
     Model,
     Nodes,
     Objective,
-    Rows,
-    cutoff_of,
-    sweep,
-    work_on,
+    new_changes,
+    new_work,
 )
+from tailpath.dp.budgets import cutoff_of, sweep
 from tailpath.dp.fill import Fill, fill
 from tailpath.dp.joint import Joint
-from tailpath.dp.layout import NO_LOSS, ends_of, value_behind
+from tailpath.dp.layout import costs_to_go, terminal_outcomes
 from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
 from tailpath.graph import IntArray, members_of, offsets_of, owners
@@ -53,8 +55,6 @@ UNLIKELY = 1024
 #: The cost up to which the start reaches no more pairs of node and cost than this tells how dense
 #: they lie.
 LOOK = 2**15
-#: More than any budget.
-FAR = 2**62
 
 
 def fill_smaller(
@@ -138,7 +138,7 @@ class _Pairs:
         while end < limit and (pairs := self._costs(min(horizon, limit), LOOK)) is not None:
             seen, end = len(pairs), min(horizon, limit)
             horizon = 2 * horizon
-        entries = np.sum(np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64)
+        entries = np.sum(np.maximum(end + 1 - layout.nodes.cost_from_start, 0), dtype=np.float64)
         sparse = seen * self.pair_bytes < entries
         instead_of_table = full // (self.pair_bytes if sparse else UNLIKELY)
         return int(min(instead_of_table, self.max_bytes // self.pair_bytes))
@@ -174,7 +174,7 @@ class _Pairs:
                 return None
             budgets = np.sort(costs[costs % (layout.n + 1) == layout.n] // (layout.n + 1))
             budgets = budgets[budgets > 0]
-        pairs = reach_pairs(self._moves, layout.start, budgets, -1, 1, FAR, most)
+        pairs = reach_pairs(self._moves, layout.start, budgets, -1, 1, NEVER, most)
         return None if len(pairs) > most else (budgets, np.sort(pairs))
 
     def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
@@ -194,16 +194,10 @@ class _Pairs:
             )
         model, choice = _as_model(layout, key)
         count = len(key)
-        work = work_on(model.nodes, (len(criteria), len(choice)), reach=0, rows=1)
-        out = Changes(
-            np.empty(count, dtype=np.int32),
-            np.empty(count, dtype=np.int64),
-            np.empty(count, dtype=np.int32),
-        )
+        work = new_work(model.nodes, (len(criteria), len(choice)), reach=0, rows=1)
         objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
-        _, _, _, error, residual, given_away = sweep(
-            model, objective, NO_LOSS, (0, 1, 0), np.inf, work, out, np.empty((2, len(criteria)))
-        )
+        out, out_value = new_changes(count), np.empty((2, len(criteria)))
+        found = sweep(model, objective, NO_LOSS, 0, 1, np.inf, work, out, out_value)
         asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
         return BudgetTable(
             layout,
@@ -211,8 +205,8 @@ class _Pairs:
             np.append(0, _steps(model)[asked]),
             np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
             Changes(node, remaining, choice[work.choice]),
-            layout.per_block(error, residual),
-            given_away,
+            layout.per_block(found.error, found.residual),
+            found.given_away,
             method=f"{count} pairs of state and budget that the start can get to",
         )
 
@@ -234,14 +228,14 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     target, probability = layout.target[outcome], layout.probability[outcome]
     near = np.flatnonzero((budget_after > 0) & (target >= 0))
     spent = np.flatnonzero(budget_after <= 0)
-    rows = Rows(
+    transitions = ChoiceTransitions(
         node_choices,
         offsets_of(owner[near], len(choice)),
         np.searchsorted(key, budget_after[near] * width + target[near]).astype(np.int32),
         probability[near],
         layout.choice_cost[choice],
     )
-    ends = 1 - budget_after[spent], probability[spent], value_behind(nodes, target[spent])
+    terminal = 1 - budget_after[spent], probability[spent], costs_to_go(nodes, target[spent])
     # The members of a joint block with the same budget stand together.
     block = owners(nodes.block_start)[node]
     joint = nodes.block_joint[block]
@@ -254,8 +248,8 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     )
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
     model = Model(
-        Rows(*frozen(*rows)),
-        ends_of(node_choices, owner[spent], *ends),
+        ChoiceTransitions(*frozen(*transitions)),
+        terminal_outcomes(node_choices, owner[spent], *terminal),
         Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
         Joint(
             *frozen(
@@ -271,7 +265,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
 
 def _steps(model: Model) -> NDArray[np.int64]:
     """The most blocks that a run may still meet before the budget of a pair is spent."""
-    rows, blocks = model.rows, model.nodes.block_start
+    rows, blocks = model.transitions, model.nodes.block_start
     block = owners(blocks)
     length = np.zeros(len(block), dtype=np.int64)
     longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)

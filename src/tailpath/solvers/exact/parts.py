@@ -19,7 +19,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.laid_out import lay_out_part
 from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.graph import IntArray, members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress, check_invertible_alpha
@@ -125,7 +125,7 @@ class PartTable:
         graph, part = self.expected.graph, self.expected.graph.part
         layout: Any = table.layout
         node, from_budget, choice = table.changes
-        met = np.flatnonzero(from_budget + layout.nodes.least[node] <= budget)
+        met = np.flatnonzero(from_budget + layout.nodes.cost_from_start[node] <= budget)
         risk_neutral = np.full(len(part.is_goal), -1, dtype=np.int32)
         risk_neutral[graph.state[: graph.own] - part.first] = self.expected.chosen
         state = layout.number[node[met]] - part.first

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.dp.budgets import Changes, Objective, cutoff_of
+from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
+from tailpath.dp.budgets import cutoff_of
 from tailpath.dp.fill import Fill, fill
-from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray
@@ -142,7 +142,7 @@ def budget_policy(
     that no run from the start can get to are left out.
     """
     layout, (node, from_budget, choice) = table.layout, table.changes
-    met = from_budget + layout.nodes.least[node] <= budget
+    met = from_budget + layout.nodes.cost_from_start[node] <= budget
     if not met.all():
         node, from_budget = node[met], from_budget[met]
         choice = choice[met]

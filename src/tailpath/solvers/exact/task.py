@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import EXCESS, MEAN
+from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.fill import Fill, fill
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.rounding import SAME_VALUE

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.dp.budgets import EXCESS, LATE
+from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series

@@ -13,7 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tailpath.dp.budgets import EXCESS, LATE
+from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.cost_units import in_units

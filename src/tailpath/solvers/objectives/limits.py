@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import EXCESS
+from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.kernels.rounding import UNIT

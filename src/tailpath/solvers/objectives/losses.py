@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budgets import BASE, SLOPE, TO_GO
+from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_multiples

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tailpath.dp.budgets import MEAN, SLOPE
+from tailpath.dp.budget_model import MEAN, SLOPE
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy

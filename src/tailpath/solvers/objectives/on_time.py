@@ -30,7 +30,7 @@ from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
-from tailpath.dp.budgets import LATE, MEAN
+from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE
 from tailpath.model.cost_units import in_units

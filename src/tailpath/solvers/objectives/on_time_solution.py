@@ -14,8 +14,8 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states
 from tailpath.errors import OptionError
-from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.kernels.shortest_paths import dijkstra_tree
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
@@ -248,7 +248,7 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     least = np.full(ssp.n_states, np.inf)
     order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
     edges = rows.row_start, rows.target, level.astype(np.float64)
-    cheapest_tree(*edges, ssp.start_index, least, order, before)
+    dijkstra_tree(*edges, ssp.start_index, least, order, before)
     at_goals = np.where(ssp.is_goal, least, np.inf)
     state = int(np.argmin(at_goals))
     cost, choices = float(at_goals[state]), []

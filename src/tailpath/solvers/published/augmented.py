@@ -16,7 +16,9 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
-from tailpath.kernels.segments import SAME_MASS, AtomModel, AtomWork, Bundles, make_bundles
+from tailpath.kernels.bundles import Bundles, make_bundles
+from tailpath.kernels.rounding import SAME_MASS
+from tailpath.kernels.segments import AtomModel, AtomWork
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
@@ -60,7 +62,7 @@ class Augmented:
     @cached_property
     def grids(self) -> Grids | None:
         """Which atoms belong to which state of the model; None where all belong to all."""
-        if self.model.alike:
+        if self.model.same_grid:
             return None
         inside = (self.core.node_of >= 0) & (self.core.node_of < self.n)
         of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
@@ -74,7 +76,7 @@ class Augmented:
     @property
     def settled(self) -> AtomWork:
         """What was found by sweeps, as all parts see it."""
-        return self.work._replace(before=self.work.slope)
+        return self.work._replace(slope_before=self.work.slope)
 
     @property
     def parts(self) -> int:
@@ -165,8 +167,8 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         gamma=float(gamma),
         atoms=atoms,
         width=width,
-        per_atom=1 / atoms,
-        limits=np.append(
+        inverse_atoms=1 / atoms,
+        atom_limits=np.append(
             np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
         ),
         bundles=bundles,
@@ -174,7 +176,7 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         most_choices=int(np.diff(core.state_choices).max(initial=1)),
         grid=grid,
         own=own,
-        alike=bool(own.all()),
+        same_grid=bool(own.all()),
         floor=min(float(rows.cost.max(initial=0.0)), 1.0),
     )
 
@@ -203,23 +205,23 @@ def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
         run_target=np.empty(len(rows.target), dtype=np.int32),
         run_cost=np.empty(len(rows.target)),
         position=np.empty(len(rows.target), dtype=np.int32),
-        choice_chances=np.empty(0, dtype=np.int64),
-        chance=np.empty(0),
+        choice_start=np.empty(0, dtype=np.int64),
+        run_probability=np.empty(0),
     )
     count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, bundles)
     bundle_choices = bundles.bundle_choices[: count + 1].copy()
     bundle_runs = bundles.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
-    choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    run = choice_chances[rows.source] + bundles.position
-    chance = np.bincount(run, rows.probability, int(choice_chances[-1]))
+    choice_start = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
+    run = choice_start[rows.source] + bundles.position
+    run_probability = np.bincount(run, rows.probability, int(choice_start[-1]))
     return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
         run_target=bundles.run_target[:runs].copy(),
         run_cost=bundles.run_cost[:runs].copy(),
-        choice_chances=choice_chances,
-        chance=chance,
+        choice_start=choice_start,
+        run_probability=run_probability,
     )
 
 
@@ -234,7 +236,7 @@ def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Atom
     return AtomWork(
         value=expected[:, None] / atoms,
         slope=slope,
-        before=slope.copy(),
-        memory=np.zeros((n + 1, 8)),
+        slope_before=slope.copy(),
+        history=np.zeros((n + 1, 8)),
         margin=margin,
     )

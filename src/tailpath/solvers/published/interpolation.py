@@ -25,7 +25,7 @@ from tailpath.errors import OptionError
 from tailpath.external.linear_programs import TailPrograms
 from tailpath.graph import BoolArray, FloatArray, IntArray, members
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
-from tailpath.kernels.quantile import straighten, write_node
+from tailpath.kernels.quantile import make_linear, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model
@@ -126,7 +126,7 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
             best = np.min(
                 [_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0
             )
-            straighten(model, node, best)
+            make_linear(model, node, best)
             change = max(change, float(write_node(model, work, best, node)))
         return change
 

@@ -41,13 +41,7 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.graph import IntArray
 from tailpath.kernels.quantile import end_sweep, sweep_atoms
-from tailpath.kernels.segments import (
-    PART,
-    SEEN,
-    STAMP,
-    STAMP_BEFORE,
-    new_scratch,
-)
+from tailpath.kernels.segments import LAST_BACKUP, LAST_MOVE, LAST_MOVE_BEFORE, PART, new_scratch
 from tailpath.options import Progress, processors, warn_caller
 from tailpath.solvers.published.augmented import Augmented, Pool, bundles_of
 from tailpath.texts import count
@@ -82,7 +76,7 @@ def iterate(
     for sweeps in range(1, max_sweeps + 1):
         full = sweeps == 1 or settled or sweeps == max_sweeps
         if full:
-            work.memory[:, SEEN] = 0
+            work.history[:, LAST_BACKUP] = 0
         # Values that are still too low do not tell what is near.
         near = (
             work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
@@ -114,7 +108,7 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
         augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))
     )
     iterate(policy, merge_sweep(policy, pool, SLACK * tolerance), tolerance, START_SWEEPS, None)
-    augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
+    augmented.work.history[:, [LAST_MOVE, LAST_MOVE_BEFORE]] = 0
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -141,7 +135,7 @@ def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
 
     def sweep(order: IntArray, clock: int) -> float:
         def enter(first: int, last: int, part: int) -> None:
-            work.memory[order[first:last], PART] = part
+            work.history[order[first:last], PART] = part
 
         def back_up(first: int, last: int, part: int) -> Any:
             nodes, scratch = order[first:last], new_scratch(model)

@@ -35,7 +35,7 @@ from tailpath.solvers.exact.table import BudgetTable, budget_policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.related.levels import rising_core_of, unit_of
 
-#: The expected cost, infinite once the budget is spent (`dp/budgets.py`).
+#: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
 WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
 
 

@@ -1,4 +1,4 @@
-"""The cheapest ways through a graph, by a heap and by lists of integer costs."""
+"""Shortest paths through a graph: by a heap (Dijkstra), and by buckets of integer costs (Dial)."""
 
 from __future__ import annotations
 
@@ -14,79 +14,79 @@ Array = NDArray[Any]
 LARGEST = np.iinfo(np.int64).max
 
 
-def cheapest_way(
-    into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array
+def dijkstra(
+    into_start: Array, into_source: Array, into_cost: Array, root: int, out_distance: Array
 ) -> Array:
-    """Dijkstra against the edges from the node `begin`; `out_least` comes in infinite. Returns the
-    nodes in the order in which they are settled, those that are not last.
+    """Distances against the edges to the node `root`; `out_distance` comes in infinite. Returns the
+    nodes in the order in which they are settled; behind them -1.
     """
-    order, before = np.full((2, len(out_least)), -1, dtype=np.int32)
-    cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
+    order, predecessor = np.full((2, len(out_distance)), -1, dtype=np.int32)
+    dijkstra_tree(into_start, into_source, into_cost, root, out_distance, order, predecessor)
     return order
 
 
-def cheapest_tree(
+def dijkstra_tree(
     into_start: Array,
     into_source: Array,
     into_cost: Array,
-    begin: int,
-    out_least: Array,
+    root: int,
+    out_distance: Array,
     out_order: Array,
-    out_before: Array,
+    out_predecessor: Array,
 ) -> None:
-    """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its
-    cheapest way from `begin`.
+    """As `dijkstra`, with the order in which nodes are settled, and the node before each on its
+    shortest path from `root`.
     """
-    out_least[begin] = 0.0
-    columns = frozen(into_start, into_source, into_cost, np.array([begin]))
-    cheapest_trees(*columns, out_least, out_order, out_before)
+    out_distance[root] = 0.0
+    columns = frozen(into_start, into_source, into_cost, np.array([root]))
+    dijkstra_from_several(*columns, out_distance, out_order, out_predecessor)
 
 
-def cheaper_ways(
-    into_start: Array, into_source: Array, into_cost: Array, begin: Array, out_least: Array
+def update_distances(
+    into_start: Array, into_source: Array, into_cost: Array, roots: Array, out_distance: Array
 ) -> None:
-    """Go on with `cheapest_way` from nodes whose entry of `out_least` has fallen: what follows from
+    """Go on with `dijkstra` from nodes whose entry of `out_distance` has fallen: what follows from
     that falls, too, and nothing else is looked at.
     """
-    order, before = np.empty((2, len(out_least)), dtype=np.int32)
-    edges = frozen(into_start, into_source, into_cost, begin)
-    cheapest_trees(*edges, out_least, order, before)
+    order, predecessor = np.empty((2, len(out_distance)), dtype=np.int32)
+    edges = frozen(into_start, into_source, into_cost, roots)
+    dijkstra_from_several(*edges, out_distance, order, predecessor)
 
 
 @kernel
-def cheapest_trees(
+def dijkstra_from_several(
     into_start: Array,
     into_source: Array,
     into_cost: Array,
-    begin: Array,
-    out_least: Array,
+    roots: Array,
+    out_distance: Array,
     out_order: Array,
-    out_before: Array,
+    out_predecessor: Array,
 ) -> None:
-    """As `cheapest_tree`, from several nodes with the costs that `out_least` has for them.
+    """As `dijkstra_tree`, from several nodes with the costs that `out_distance` has for them.
 
     A binary heap with lazy deletion: an edge may enter the heap once, so it never holds more than
-    there are edges, and nodes to begin at.
+    there are edges and roots.
     """
-    key = np.empty(len(into_source) + len(begin))
-    item = np.empty(len(into_source) + len(begin), dtype=np.int32)
+    key = np.empty(len(into_source) + len(roots))
+    item = np.empty(len(into_source) + len(roots), dtype=np.int32)
     size, settled = np.int64(0), 0
-    for root in begin:
-        _sift_up(key, item, size, out_least[root], root)
+    for root in roots:
+        _sift_up(key, item, size, out_distance[root], root)
         size += 1
     while size > 0:
-        least, node = key[0], item[0]
+        distance, node = key[0], item[0]
         size -= 1
         _sift_down(key, item, size, key[size], item[size])
-        if least > out_least[node]:
+        if distance > out_distance[node]:
             continue
         out_order[settled] = node
         settled += 1
         for position in range(into_start[node], into_start[node + 1]):
             source = into_source[position]
-            cost = least + into_cost[position]
-            if cost < out_least[source]:
-                out_least[source], out_before[source] = cost, node
+            cost = distance + into_cost[position]
+            if cost < out_distance[source]:
+                out_distance[source], out_predecessor[source] = cost, node
                 _sift_up(key, item, size, cost, source)
                 size += 1
 
@@ -102,16 +102,38 @@ def _sift_up(key: Array, item: Array, size: int, new_key: float, new_item: int) 
 
 
 @kernel
-def cheapest_levels(
-    row_start: Array, target: Array, level: Array, longest: int, out_least: Array, out_order: Array
-) -> None:
-    """As `cheapest_way` to the last node, for integer costs up to `longest`: edges wait in lists by
-    the cost of the way they begin.
+def _sift_down(key: Array, item: Array, size: int, moved_key: float, moved_item: int) -> None:
+    """Put an entry into the empty root of a heap of `size` entries and let it sink."""
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        if child + 1 < size and key[child + 1] < key[child]:
+            child += 1
+        if key[child] >= moved_key:
+            break
+        key[hole], item[hole] = key[child], item[child]
+        hole = child
+    key[hole], item[hole] = moved_key, moved_item
 
-    `out_least` comes in infinite, `out_order` with -1. Targets beyond the last node are taken for
-    it. A node is left once, so an edge waits once at most.
+
+@kernel
+def dial(
+    row_start: Array,
+    target: Array,
+    level: Array,
+    longest: int,
+    out_distance: Array,
+    out_order: Array,
+) -> None:
+    """As `dijkstra` to the last node, for integer costs up to `longest`: edges wait in buckets by
+    the cost of the path they begin.
+
+    `out_distance` comes in infinite, `out_order` with -1. Targets beyond the last node are taken
+    for it. A node is left once, so an edge waits once at most.
     """
-    goal = len(out_least) - 1
+    goal = len(out_distance) - 1
     into_end, reached = np.empty(goal + 2, dtype=np.int64), np.empty(goal + 1, dtype=np.int64)
     into_end[goal + 1] = 0
     for node in range(goal + 1):
@@ -136,7 +158,7 @@ def cheapest_levels(
     settled = 0
     while True:
         # A node that edges leave now cannot be reached for less than its way costs now.
-        out_least[node], out_order[settled] = cost, node
+        out_distance[node], out_order[settled] = cost, node
         settled += 1
         for edge in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
             source, price = into[edge] >> 32, into[edge] & 0xFFFFFFFF
@@ -157,24 +179,7 @@ def cheapest_levels(
             first[turn] = after[edge]
             waiting -= 1
             node = into[edge] >> 32
-            if out_least[node] <= cost:  # it was left before
+            if out_distance[node] <= cost:  # it was left before
                 edge = -1
         if edge < 0:
             break
-
-
-@kernel
-def _sift_down(key: Array, item: Array, size: int, moved_key: float, moved_item: int) -> None:
-    """Put an entry into the empty root of a heap of `size` entries and let it sink."""
-    hole = 0
-    while True:
-        child = 2 * hole + 1
-        if child >= size:
-            break
-        if child + 1 < size and key[child + 1] < key[child]:
-            child += 1
-        if key[child] >= moved_key:
-            break
-        key[hole], item[hole] = key[child], item[child]
-        hole = child
-    key[hole], item[hole] = moved_key, moved_item

@@ -1,4 +1,4 @@
-"""A list of different integers, each found by a table of open addressing.
+"""A set of integers in the order in which they were inserted, by a table of open addressing.
 
 The table holds positions in the list, or -1, and is as large as a power of two.
 """
@@ -20,7 +20,7 @@ FIRST_SIZE = 1024
 
 
 @kernel
-def where(table: Array, key: Array, wanted: int) -> int:
+def find_cell(table: Array, key: Array, wanted: int) -> int:
     """The cell of a number in the table, or the empty one where it belongs."""
     mask = len(table) - 1
     cell = np.int64((np.uint64(wanted) * SPREAD) >> np.uint64(20)) & mask
@@ -30,9 +30,9 @@ def where(table: Array, key: Array, wanted: int) -> int:
 
 
 @kernel
-def entered(table: Array, key: Array, count: int, wanted: int) -> int:
+def insert(table: Array, key: Array, count: int, wanted: int) -> int:
     """The count of the numbers once this one is among them. The list must be long enough."""
-    cell = where(table, key, wanted)
+    cell = find_cell(table, key, wanted)
     if table[cell] < 0:
         table[cell], key[count] = count, wanted
         count += 1
@@ -40,13 +40,13 @@ def entered(table: Array, key: Array, count: int, wanted: int) -> int:
 
 
 @kernel
-def longer(key: Array, count: int, more: int) -> tuple[Array, Array]:
+def enlarge(key: Array, count: int, more: int) -> tuple[Array, Array]:
     """A table and a list of the same numbers, long enough for so many more."""
     size = FIRST_SIZE
     while size < count + more:
         size *= 2
-    longer_key, table = np.empty(size, dtype=np.int64), np.full(2 * size, -1, dtype=np.int32)
+    enlarged_key, table = np.empty(size, dtype=np.int64), np.full(2 * size, -1, dtype=np.int32)
     for i in range(count):
-        longer_key[i] = key[i]
-        table[where(table, longer_key, key[i])] = i
-    return table, longer_key
+        enlarged_key[i] = key[i]
+        table[find_cell(table, enlarged_key, key[i])] = i
+    return table, enlarged_key

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tailpath.graph import Transitions, grouped, owners
-from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.graph import sweep_back
+from tailpath.kernels.shortest_paths import dial, dijkstra
 from tests.strategies import random_rows
 
 
@@ -21,11 +21,9 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     level = np.array([draw.choice((0, 0, 1, 2, 7, 100)) for _ in target], dtype=np.int64)
     by_lists, by_heap = np.full((2, n + 1), np.inf)
     settled = np.full(n + 1, -1, dtype=np.int32)
-    cheapest_levels(start, target, level, 100, by_lists, settled)
+    dial(start, target, level, 100, by_lists, settled)
     into, into_start = grouped(target, n + 1)
-    cheapest_way(
-        into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap
-    )
+    dijkstra(into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap)
     assert by_lists.tolist() == by_heap.tolist()
     nothing = np.zeros(len(target))
     found = Transitions(start, target, nothing, nothing, level).distances()

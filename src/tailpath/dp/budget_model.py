@@ -1,0 +1,182 @@
+"""What the sweep over budgets (`budgets.py`) reads, works on and hands over: the criteria, a model
+laid out for it, the objective, its arrays and its results.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
+from tailpath.dp.joint import Joint
+
+Array = NDArray[Any]
+#: The columns of criteria.
+BASE, SLOPE, TO_GO, PER_STEP = range(4)
+#: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost.
+#: They may be added up.
+EXCESS, LATE = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0])
+MEAN = np.array([0.0, 0.0, 1.0, 1.0])
+#: Arriving with budget left is worth 0.
+NO_LOSS = np.zeros((0, 0))
+#: A level that no budget gets to.
+NEVER = 2**62
+
+
+class ChoiceTransitions(NamedTuple):
+    """Node -> choices -> outcomes whose values are stored. Shapes: (nodes + 1,), (choices + 1,),
+    (outcomes,), (outcomes,). `cost` (choices,) is what each choice costs on average.
+    """
+
+    node_choices: Array
+    outcome_start: Array
+    offset: Array
+    probability: Array
+    cost: Array
+
+
+class TerminalOutcomes(NamedTuple):
+    """Outcomes that need no stored value, since they arrive or exceed every budget, by choice:
+    `outcome_start[e] : outcome_start[e + 1]` are those of `choice[e]`, and `cost_to_go` is V*
+    behind each. The choices of node s that have any are `node_start[s] : node_start[s + 1]`.
+    """
+
+    node_start: Array
+    choice: Array
+    outcome_start: Array
+    cost: Array
+    probability: Array
+    cost_to_go: Array
+
+
+class Nodes(NamedTuple):
+    """By block where its nodes begin and whether they are solved together. By node the least cost
+    from the start, the cost that every run exceeds or attains, the first level whose values are
+    stored, and V*; all in units.
+    """
+
+    block_start: Array
+    block_joint: Array
+    cost_from_start: Array
+    certain_cost: Array
+    first_level: Array
+    value: Array
+
+
+class Model(NamedTuple):
+    """A model laid out for budgets up to some limit; where probabilities are intervals, those of
+    `transitions` are the low ones.
+    """
+
+    transitions: ChoiceTransitions
+    terminal: TerminalOutcomes
+    nodes: Nodes
+    joint: Joint
+    spread: Spread = NO_SPREAD
+    nature: int = CERTAIN
+
+
+class Objective(NamedTuple):
+    """What is minimised at the start, `weight * w + price * U`, with U the value of criterion 0.
+
+    Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found.
+    `prices` are those of a scalarised sweep, none for any other.
+    """
+
+    criteria: Array
+    prices: Array
+    start: int
+    weight: float
+    price: float
+    floor: float
+    limit: float
+    tie: float
+
+
+class Work(NamedTuple):
+    """What a sweep works on, from level 0 on, where it is filled.
+
+    Values by criterion, position and price, the level of the first row of them, and how many rows
+    before its own a level needs; constants by criterion and choice, and Q-values of the choices of
+    a node; by node the level at which its constants change next; the active nodes of each block,
+    the next one to become active, and how many are; the choice of every node.
+    """
+
+    value: Array
+    origin: Array
+    reach: int
+    constant: Array
+    q_value: Array
+    next_update: Array
+    active: Array
+    next_node: Array
+    n_active: Array
+    choice: Array
+
+
+def new_work(nodes: Nodes, constants: tuple[int, int], reach: int, rows: int) -> Work:
+    """Arrays for a sweep from level 0 on, with so many rows of values for each criterion and the
+    shape of `constants`.
+    """
+    n, blocks = len(nodes.cost_from_start), len(nodes.block_joint)
+    return Work(
+        value=np.empty(constants[0] * rows * n),
+        origin=np.empty(1, dtype=np.int64),
+        reach=reach,
+        constant=np.empty(constants),
+        q_value=np.empty(constants[1]),
+        next_update=np.empty(n, dtype=np.int64),
+        active=np.empty(n, dtype=np.int32),
+        next_node=np.empty(blocks, dtype=np.int64),
+        n_active=np.empty(blocks, dtype=np.int64),
+        choice=np.empty(n, dtype=np.int64),
+    )
+
+
+class Level(NamedTuple):
+    """The values of one budget: the index of the first one of criterion 0, and how far those of the
+    next criterion lie behind it.
+    """
+
+    budget: int
+    start: int
+    stride: int
+
+
+class Changes(NamedTuple):
+    """Where the choice of a node changes, in the order in which this is found: the node, the first
+    budget with the new choice, the choice.
+    """
+
+    node: Array
+    budget: Array
+    choice: Array
+
+    def between(self, first: int, end: int | None = None) -> Changes:
+        """Some of them, as views."""
+        return Changes(*(column[first:end] for column in self))
+
+
+def new_changes(size: int) -> Changes:
+    """Room for so many changes."""
+    return Changes(*(np.empty(size, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
+
+
+class Swept(NamedTuple):
+    """How far a sweep came: the first level not done, how many changes of choice it found, and the
+    best value at the start.
+
+    `error` is the worst error bound of a joint block or, where probabilities are intervals, the
+    largest factor by which the value of an outcome served last exceeds that of its row; `residual`
+    the largest relative gain that joint blocks left; and `given_away` the most that a tie gave
+    away, relatively.
+    """
+
+    level: int
+    n_changes: int
+    best: float
+    error: float
+    residual: float
+    given_away: float
