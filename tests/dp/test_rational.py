@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 import tailpath as tp
 from tailpath.analysis.core import core_of
@@ -124,6 +124,7 @@ def test_no_exact_row_is_built_where_it_would_not_end(monkeypatch: pytest.Monkey
 
 @settings(max_examples=100, deadline=None)
 @given(model=solvable_models())
+@example(Model({"s": {"a": [("g", Fraction(1), Fraction(47, 3))]}}, "s", frozenset("g")))
 def test_policy_iteration_in_rationals(model: Model) -> None:
     exact, core = expected_optimum(model), core_of(to_ssp(model))
     if core.n == 0:

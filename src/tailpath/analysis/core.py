@@ -78,7 +78,12 @@ class Core:
 
     def exact_rates(self) -> list[Fraction]:
         """The expected cost of every choice in rationals."""
-        cost = [as_fraction(c) for c in self.ssp.outcome_cost[self.outcome].tolist()]
+        unit, ssp = self.ssp.cost_unit, self.ssp
+        cost = (
+            [as_fraction(c) for c in ssp.outcome_cost[self.outcome].tolist()]
+            if unit is None
+            else [unit * level for level in ssp.outcome_level[self.outcome].tolist()]
+        )
         weight = [as_fraction(p) for p in self.probability.tolist()]
         rows = [range(begin, end) for begin, end in pairwise(self.choice_outcomes.tolist())]
         return [
