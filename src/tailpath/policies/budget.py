@@ -21,8 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import IntArray, offsets_of
-from tailpath.kernels.steps import Steps
+from tailpath.graph import IntArray, fit, offsets_of
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.steps import Steps, sort_steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
@@ -34,18 +35,13 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
     is left out.
     """
-    order = np.lexsort((from_budget, state))
-    state = np.asarray(state, dtype=np.int64)[order]
-    choice = np.asarray(choice, dtype=np.int32)[order]
-    before = np.append(np.int32(-1), choice[:-1])
-    first_of_state = np.flatnonzero(np.diff(state, prepend=-1))
-    before[first_of_state] = np.asarray(risk_neutral)[state[first_of_state]]
-    changed = np.flatnonzero(choice != before)
-    return {
-        "first": offsets_of(state[changed], len(risk_neutral)),
-        "from_budget": np.asarray(from_budget, dtype=np.int64)[order[changed]],
-        "choice": choice[changed],
-    }
+    changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
+    n, size = len(risk_neutral), len(state)
+    below = np.asarray(risk_neutral, dtype=np.int32)
+    first, budgets = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    choices = np.empty(size, dtype=np.int32)
+    size = fit(sort_steps, n + size)(*frozen(*changes, below), first, budgets, choices)
+    return {"first": first, "from_budget": budgets[:size], "choice": choices[:size]}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
