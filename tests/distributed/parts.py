@@ -26,6 +26,7 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
         "skipping": table_bits(skipping, skipping.largest.gather(ssp)),
         "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
         "late": late_bits(late, late.latest.gather(ssp)),
+        "late asked": asked(late),
         "expected": bits(*sides, mean.policy.gather(ssp).choices_for(ssp)),
         "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
         "mean": [mean.cost(), *mean.bounds],
@@ -44,10 +45,17 @@ def in_one_process(ssp) -> dict[str, object]:
         "skipping": table_bits(skipping, skipping.largest),
         "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
         "late": late_bits(late, late.latest),
+        "late asked": asked(late),
         "expected": bits(mean.value, mean.lower, mean.upper, mean.policy.choices_for(ssp)),
         "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
         "mean": [mean.cost(), *mean.bounds],
     }
+
+
+def asked(late) -> list[object]:
+    """What a solution for deadlines answers."""
+    answers = [late.late(12), late.probability(DEADLINE), *late.late_bounds(12), *late.bounds(7)]
+    return [*answers, late.policy(12).budget, repr(late)]
 
 
 def joined(comm, mine):

@@ -34,12 +34,15 @@ Gathered = TypeVar("Gathered", BudgetPolicy, MarkovPolicy)
 
 
 @takes_alpha
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class InParts(Generic[Gathered]):
     """What all policies of a model in parts can do."""
 
     comm: Any
     part: Part
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.part}>"
 
     def evaluate(self, alpha: float) -> PartCosts:
         """The exact costs of the policy, without gathering it; all ranks call this.
@@ -125,7 +128,7 @@ class InParts(Generic[Gathered]):
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartPolicy(InParts[BudgetPolicy]):
     """Decisions over (state, remaining budget) of the states of a part, as `BudgetPolicy` has them.
 
@@ -180,7 +183,7 @@ class PartPolicy(InParts[BudgetPolicy]):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PartMarkovPolicy(InParts[MarkovPolicy]):
     """One decision for every state of a part.
 

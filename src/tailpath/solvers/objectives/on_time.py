@@ -39,7 +39,6 @@ from tailpath.model.potential import exact_cost
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
-from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
@@ -53,7 +52,7 @@ from tailpath.solvers.exact.table import (
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import with_penalty
-from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
+from tailpath.solvers.objectives.on_time_solution import OnTimeSolution, PartOnTimeSolution
 from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
@@ -205,7 +204,8 @@ def _in_parts(
     filled = partial(table.filled, certain_cost, limit=float(units + 1))
     tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
     policy: Any = table.policy(tied, units + 1)
-    return _solution(deadline, (0.0, 0.0), tied, policy, partial(filled, LATE))
+    found = PartOnTimeSolution(deadline, tied.values[1:, 0].copy(), (0.0, 0.0), tied.error, policy)
+    return _with_floor(found, tied, partial(filled, LATE))
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
@@ -260,22 +260,17 @@ def _solve_until(
     policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
     without_ties = partial(filled, layout.objective(LATE, limit=limit))
-    return _solution(deadline, missed, table, policy, without_ties)
+    found = OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
+    return _with_floor(found, table, without_ties)
 
 
-def _solution(
-    deadline: float,
-    missed: tuple[float, float],
-    table: BudgetTable,
-    policy: BudgetPolicy,
-    fill_without_ties: Callable[[], BudgetTable],
+def _with_floor(
+    found: OnTimeSolution, table: BudgetTable, fill_without_ties: Callable[[], BudgetTable]
 ) -> OnTimeSolution:
     """The solution of a table that breaks ties. A lateness takes four operations less than the
     rounding of a step has room for; where a tie gave away more, the lower bounds come from a table
     without.
     """
-    lateness = table.values[1:, 0].copy()
-    found = OnTimeSolution(deadline, lateness, missed, table.error, policy)
     if table.given_away <= THRICE:
         return found
     table = fill_without_ties()

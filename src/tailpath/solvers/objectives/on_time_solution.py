@@ -225,6 +225,10 @@ class OnTimeSolution(Record):
             )
         if math.isinf(t):
             return len(self.lateness)
+        return self._units(t)
+
+    def _units(self, t: float) -> int:
+        """A finite cost of the model in units, rounded down."""
         ssp, unit = self.latest.ssp, self.latest.unit
         return math.floor(
             (exact_cost(t, ssp) - ssp.shift) / as_fraction(unit)
@@ -238,6 +242,41 @@ class OnTimeSolution(Record):
 
     def __repr__(self) -> str:
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartOnTimeSolution(OnTimeSolution):
+    """The largest probability of arriving in time on a model in parts; see `OnTimeSolution`.
+
+    Values and bounds are the same on all ranks. `policy(t)` is a `PartPolicy`, of the rank's own
+    states. Costs are 0 or more, so that nothing is shifted.
+    """
+
+    def var(self, alpha: float) -> float:
+        """The least VaR of any policy; see `OnTimeSolution.var`."""
+        if check_alpha(alpha) > 1 - 3 * SAME_MASS:
+            raise _needs_the_whole("the VaR at 1")
+        return super().var(alpha)
+
+    def policy(self, t: float | None = None) -> BudgetPolicy:
+        """The policy of the rank's own states; see `OnTimeSolution.policy`."""
+        if t is not None and math.isinf(t):
+            raise _needs_the_whole("the surest policy")
+        return super().policy(t)
+
+    def cheapest(self) -> BudgetPolicy:
+        """Refused: it takes the whole model."""
+        raise _needs_the_whole("the cheapest run")
+
+    def _units(self, t: float) -> int:
+        return math.floor(in_units(t, self.latest.unit))
+
+    def _cost(self, level: int) -> float:
+        return float(level * self.latest.unit)
+
+
+def _needs_the_whole(what: str) -> OptionError:
+    return OptionError(f"{what} needs the model on one rank; it is not found in parts")
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
