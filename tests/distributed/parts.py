@@ -6,7 +6,7 @@ import numpy as np
 
 import tailpath as tp
 from tailpath.solvers.exact import parts as exact
-from tailpath.solvers.exact import task
+from tailpath.solvers.exact import solver
 from tailpath.solvers.part_policies import PartMarkovPolicy
 from tests.distributed.models import bits, late_bits, table_bits
 
@@ -37,7 +37,7 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
 def in_one_process(ssp) -> dict[str, object]:
     """The same about the whole model, without parts; policies are left out."""
     best, late = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_on_time(ssp, DEADLINE)
-    with mock.patch.object(task, "WORTH_SKIPPING", 0.0):
+    with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
         skipping = tp.solve_cvar_exact(ssp, ALPHA)
     mean = tp.solve_expected(ssp)
     return {

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.dp import layout as layouts
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
+from tailpath.dp.budgets import node_values
 from tailpath.dp.layout_builders import chain_layout
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.policies.unrolling import unroll
@@ -157,7 +158,7 @@ def test_every_node_of_a_chain_by_some_levels_at_a_time(
     layout, order = chain_layout(
         chain, chain.expected_cost.value / float(ssp.cost_unit), start=chain.start
     )
-    pieces = layout.node_values(layout.objective(COUNTED[kind], limit=float(levels)), piece)
+    pieces = node_values(layout, layout.objective(COUNTED[kind], limit=float(levels)), piece)
     found = np.concatenate([values.copy() for values, _ in pieces])
     assert found.shape == (levels, chain.n)
     for place, node in enumerate(order.tolist()):

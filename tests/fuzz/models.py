@@ -26,7 +26,7 @@ from typing import Any
 
 import tailpath as tp
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
-from tailpath.solvers.exact.task import Task, solve_task
+from tailpath.solvers.exact.solver import Task, solve_task
 from tailpath.verify.chain import exact_chain
 from tailpath.verify.distribution import check_distribution, enclose, probability
 from tests.fuzz import tampering

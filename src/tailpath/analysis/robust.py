@@ -23,9 +23,8 @@ from tailpath.analysis.nature import (
 )
 from tailpath.dp.backup import COOPERATIVE, Decisions, Spread
 from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO, Changes, Objective
-from tailpath.dp.budgets import cutoff_of
+from tailpath.dp.budgets import Filled, cutoff_of, fill
 from tailpath.dp.expected import warn_if_unproved
-from tailpath.dp.fill import Filled, fill
 from tailpath.dp.games import Game, GameOptimum, game_optimum
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import game_transitions, interval_layout

@@ -1,4 +1,4 @@
-"""The loop over the levels of a budget table on the part of a rank: `dp.fill.fill`, over ranks.
+"""The loop over the levels of a budget table on the part of a rank: `dp.budgets.fill`, over ranks.
 
 Every rank sweeps its own nodes (`dp.budgets.sweep`), a level or a few at a time, and passes on what
 others need of them. The best value so far, which ends the sweep, is that of the rank of the start.
@@ -19,8 +19,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
-from tailpath.dp.budgets import cutoff_of, move_window, sweep
-from tailpath.dp.fill import Check, Fill, Filled, Progress, fill
+from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, fill, move_window, sweep
 from tailpath.dp.layout import WINDOW, Layout
 from tailpath.graph import FloatArray
 
@@ -154,7 +153,7 @@ def fill_part(
 
 @dataclass(frozen=True, eq=False)
 class SharedFill:
-    """`dp.fill.fill` for a layout that every rank has: each rank fills its part of the table.
+    """`dp.budgets.fill` for a layout that every rank has: each rank fills its part of the table.
 
     The result is that of one process, on every rank, but for the order of changes.
     """

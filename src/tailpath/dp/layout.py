@@ -5,7 +5,6 @@ costs reach, what rounding may add, and the model that the sweep reads for some 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -16,19 +15,15 @@ from numpy.typing import NDArray
 from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
 from tailpath.dp.budget_model import (
     BASE,
-    NO_LOSS,
     TO_GO,
-    Changes,
     ChoiceTransitions,
     Model,
     Nodes,
     Objective,
     TerminalOutcomes,
     Work,
-    new_changes,
     new_work,
 )
-from tailpath.dp.budgets import sweep
 from tailpath.dp.joint import Joint
 from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_of, owners
@@ -252,29 +247,6 @@ class Layout:
             Nodes(*frozen(*self.nodes)),
             Joint(*frozen(*self.joint)),
         )
-
-    def node_values(
-        self, objective: Objective, levels: int, loss: FloatArray = NO_LOSS
-    ) -> Iterator[tuple[FloatArray, Changes]]:
-        """The values of all nodes in criterion 0, (levels, n), with budgets 1, 2, ..: so many at a
-        time, and the changes of choice among them, up to the limit of the objective.
-
-        Where the start has paid too much when it gets to a node, there is no number. The arrays are
-        used again for the next levels.
-        """
-        model, work = self.up_to(objective.limit), self.work(objective, rows=levels)
-        changes = new_changes((levels + 1) * self.n)
-        out_value = np.empty((levels + 1, len(objective.criteria)))
-        values = work.value.reshape(len(objective.criteria), -1, self.n)[0, work.reach :]
-        first, w = 0, 1
-        while w <= objective.limit:
-            last = w + levels - 1
-            found = sweep(model, objective, loss, first, last, np.inf, work, changes, out_value)
-            first, now = found.level, values[: found.level - w]
-            too_late = np.arange(w, first)[:, None] + self.nodes.cost_from_start > objective.limit
-            now[too_late] = np.nan
-            w = first
-            yield now, changes.between(0, found.n_changes)
 
     def work(
         self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.fill import Filled
+from tailpath.dp.budgets import Filled
 
 FloatArray = NDArray[np.float64]
 #: Sweeps beyond which the search ends with the bounds it has.

@@ -21,6 +21,7 @@ import numpy as np
 
 from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations, own_visits
 from tailpath.dp.budget_model import EXCESS
+from tailpath.dp.budgets import node_values
 from tailpath.dp.entries import first_entries, mark_behind, pull, push
 from tailpath.dp.layout_builders import chain_layout
 from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, positions
@@ -221,7 +222,7 @@ def cvar_to_go(
     layout, order = chain_layout(rows, mean[:-1][inside])
     node_of, excess = np.flatnonzero(inside)[order], np.zeros(chain.n + 1)
     w = 0
-    for values, _ in layout.node_values(layout.objective(EXCESS), max(AT_A_TIME // len(order), 1)):
+    for values, _ in node_values(layout, layout.objective(EXCESS), max(AT_A_TIME // len(order), 1)):
         for row in values:
             w += 1
             excess[node_of] = row

@@ -22,6 +22,7 @@ import numpy as np
 
 from tailpath.analysis.equations import equations
 from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.dp.budgets import node_values
 from tailpath.dp.layout_builders import chain_layout
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
@@ -118,7 +119,7 @@ class Beyond:
             int(position[start]),
         )
         objective = layout.objective(criterion, limit=float(most))
-        values, _ = next(layout.node_values(objective, most))
+        values, _ = next(node_values(layout, objective, most))
         table[:, np.flatnonzero(inside)[order]] = np.where(np.isnan(values), 0.0, values)
         return table
 

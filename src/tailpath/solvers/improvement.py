@@ -28,7 +28,7 @@ from tailpath.options import check_alpha, takes_alpha, takes_model
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.grid import on_model
-from tailpath.solvers.exact.task import best_for_budget
+from tailpath.solvers.exact.pairs import best_for_budget
 from tailpath.solvers.expectation import solve_expected
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.

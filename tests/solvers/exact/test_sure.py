@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.solver import Task, solve_task
 from tailpath.solvers.exact.table import fill_table
-from tailpath.solvers.exact.task import Task, solve_task
 from tailpath.solvers.expectation import sharpened
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.exact.behaviour import assert_behaves

@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.solvers.exact.task import Task, solve_task
+from tailpath.solvers.exact.solver import Task, solve_task
 from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
 from tests.solvers.exact.listing import acyclic_models, all_distributions, cvar_by_sorting
 from tests.strategies import proper_models, solvable_models

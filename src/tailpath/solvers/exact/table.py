@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
-from tailpath.dp.budgets import cutoff_of
-from tailpath.dp.fill import Fill, fill
+from tailpath.dp.budgets import Fill, cutoff_of, fill
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.dp.budgets import node_values
 from tailpath.errors import ModelError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray
@@ -53,7 +54,7 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
         return policy
     layout = layout_of(ssp)
     objective = layout.objective(WITHIN, limit=budget + 1.0)
-    values, changes = next(layout.node_values(objective, budget + 1))
+    values, changes = next(node_values(layout, objective, budget + 1))
     states, _ = layout.members
     finite = np.isfinite(values)
     enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)

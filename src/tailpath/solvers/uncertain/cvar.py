@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
-from tailpath.dp.fill import Filled
+from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
