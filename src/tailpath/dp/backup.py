@@ -83,6 +83,26 @@ def row_value(
     return total
 
 
+@kernel(inline=True)
+def add_row_values(
+    row_start: Array,
+    target: Array,
+    probability: Array,
+    row: int,
+    value_start: int,
+    value: Array,
+    out_total: Array,
+) -> None:
+    """Add to `out_total` (m,) the expected values of where a row leads, of m values side by side:
+    `value` (positions, m). Loops over them alone are what becomes vectors.
+    """
+    here = np.uint64(row)
+    for outcome in range(np.uint64(row_start[here]), np.uint64(row_start[here + np.uint64(1)])):
+        p, ahead = probability[outcome], value[np.uint64(value_start + target[outcome])]
+        for i in range(len(out_total)):
+            out_total[i] += p * ahead[i]
+
+
 @kernel
 def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
     """Of every row the mean of a worth by outcome, summed up first to last."""

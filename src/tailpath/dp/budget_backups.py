@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import extreme_value, row_value, served_value
+from tailpath.dp.backup import add_row_values, extreme_value, row_value, served_value
 from tailpath.dp.budget_model import (
     BASE,
     SLOPE,
@@ -208,12 +208,9 @@ def backup_scalarised(
                     mean[i] = constant[0, choice]
                 for i in range(n_prices):
                     risk[i] = constant[1, choice]
-                for k in range(outcome_start[choice], outcome_start[choice + 1]):
-                    p, position = probability[k], level_start + offset[k]
-                    for i in range(n_prices):
-                        mean[i] += p * value[0, position, i]
-                    for i in range(n_prices):
-                        risk[i] += p * value[1, position, i]
+                row = outcome_start, offset, probability, choice, level_start
+                add_row_values(*row, value[0], mean)
+                add_row_values(*row, value[1], risk)
                 for i in range(n_prices):
                     total = mean[i] + prices[i] * risk[i]
                     if total < least[i]:
