@@ -81,10 +81,10 @@ class Archive:
 
     def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
         """One array, converted to `dtype` where that loses nothing."""
-        where = f"{self.path}: member {name}"
+        location = f"{self.path}: member {name}"
         if not self.has(name):
-            raise FormatError(f"{where} is missing")
-        return converted_array(self._read(name, where), dtype, axes, where)
+            raise FormatError(f"{location} is missing")
+        return converted_array(self._read(name, location), dtype, axes, location)
 
     def text(self, name: str) -> str:
         """A member that holds UTF-8 bytes."""
@@ -93,29 +93,29 @@ class Archive:
         except UnicodeDecodeError:
             raise FormatError(f"{self.path}: member {name} is not UTF-8 text") from None
 
-    def _read(self, name: str, where: str) -> Array:
+    def _read(self, name: str, location: str) -> Array:
         info = self._members[f"{name}.npy"]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FormatError(
-                f"{where} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
+                f"{location} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
             )
         try:
             data = self._zip.read(info)
         except _BROKEN as error:
-            raise FormatError(f"{where} is damaged: {shorten(str(error))}") from None
+            raise FormatError(f"{location} is damaged: {shorten(str(error))}") from None
         length = int.from_bytes(data[8:10], "little") + 10
         header = _HEADER.fullmatch(data[10:length]) if data[:8] == b"\x93NUMPY\x01\x00" else None
         if header is None:
-            raise FormatError(f"{where} is not an array of numbers with one or two axes")
+            raise FormatError(f"{location} is not an array of numbers with one or two axes")
         try:
             dtype = np.dtype(header[1].decode())
         except TypeError:
-            raise FormatError(f"{where} is of the unknown type {header[1].decode()!r}") from None
+            raise FormatError(f"{location} is of the unknown type {header[1].decode()!r}") from None
         shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
         # An array without entries holds no bytes, but its axis would be walked along.
         if max(shape) > self._unfolded or math.prod(shape) * dtype.itemsize != len(data) - length:
             raise FormatError(
-                f"{where} declares the shape {shape} but holds {len(data) - length} bytes"
+                f"{location} declares the shape {shape} but holds {len(data) - length} bytes"
             )
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
 

@@ -28,7 +28,7 @@ from tailpath.model.cost_units import vanishes
 
 #: Compressed members may unfold to this many times the size of the file, plus a constant; deflate
 #: itself could reach 1000.
-MOST_EXPANSION = 200
+MAX_EXPANSION = 200
 SMALL = 16 * 2**20
 _XZ_MEMORY = 256 * 2**20
 
@@ -82,7 +82,7 @@ def text_bytes(path: str, data: bytes) -> bytes:
 
 def unpacked_limit(compressed: int) -> int:
     """How many bytes a compressed file of this size may unfold to."""
-    return SMALL + MOST_EXPANSION * compressed
+    return SMALL + MAX_EXPANSION * compressed
 
 
 def unpacked(path: str, data: bytes) -> bytes:
@@ -116,17 +116,17 @@ def unpacked(path: str, data: bytes) -> bytes:
     return content
 
 
-def load_json(text: str, where: str) -> Any:
+def load_json(text: str, location: str) -> Any:
     """Strict JSON: no duplicate keys, no NaN, no infinities, no bottomless nesting."""
 
     def constant(name: str) -> NoReturn:
-        raise FormatError(f"{where}: {name} is not a number")
+        raise FormatError(f"{location}: {name} is not a number")
 
     def number(digits: str) -> float:
         value = float(digits)
         if not math.isfinite(value) or vanishes(digits, value):
             size = "small" if value == 0 else "large"
-            raise FormatError(f"{where}: the number {shorten(digits)} is too {size}")
+            raise FormatError(f"{location}: the number {shorten(digits)} is too {size}")
         return value
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def load_json(text: str, where: str) -> Any:
         if len(found) < len(pairs):
             last = {key: at for at, (key, _) in enumerate(pairs)}
             repeated = next(key for at, (key, _) in enumerate(pairs) if last[key] != at)
-            raise FormatError(f"{where}: the key {shorten(repeated)!r} is given twice")
+            raise FormatError(f"{location}: the key {shorten(repeated)!r} is given twice")
         return found
 
     try:
@@ -142,14 +142,16 @@ def load_json(text: str, where: str) -> Any:
             text, parse_constant=constant, parse_float=number, object_pairs_hook=members
         )
     except json.JSONDecodeError as error:
-        raise FormatError(f"{where}:{error.lineno}: {error.msg} (column {error.colno})") from None
+        raise FormatError(
+            f"{location}:{error.lineno}: {error.msg} (column {error.colno})"
+        ) from None
     except RecursionError:
-        raise FormatError(f"{where}: nested too deeply") from None
+        raise FormatError(f"{location}: nested too deeply") from None
     except ValueError as error:  # whole numbers of thousands of digits
-        raise FormatError(f"{where}: {error}") from None
+        raise FormatError(f"{location}: {error}") from None
 
 
-def parse_number(text: str, where: str) -> float:
+def parse_number(text: str, location: str) -> float:
     """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are
     refused.
     """
@@ -166,25 +168,25 @@ def parse_number(text: str, where: str) -> float:
     elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
         if vanishes(text, value):
-            raise FormatError(f"{where}: {shorten(text)!r} is too small a number")
+            raise FormatError(f"{location}: {shorten(text)!r} is too small a number")
     if not math.isfinite(value):
-        raise FormatError(f"{where}: {shorten(text)!r} is not a finite number")
+        raise FormatError(f"{location}: {shorten(text)!r} is not a finite number")
     return value
 
 
-def converted_array(found: Array, dtype: Any, axes: int, where: str) -> Array:
+def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
     """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
     if found.ndim != axes:
-        raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
+        raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
     wanted = np.dtype(dtype)
     if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
-        raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
+        raise FormatError(f"{location} holds {found.dtype}, expected {wanted}")
     if wanted.kind in "iu" and found.size:
         limits = np.iinfo(wanted)
         if int(found.min()) < limits.min or int(found.max()) > limits.max:
-            raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
+            raise FormatError(f"{location} has numbers outside {limits.min}..{limits.max}")
     if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
-        raise FormatError(f"{where} has truth values that are neither 0 nor 1")
+        raise FormatError(f"{location} has truth values that are neither 0 nor 1")
     return found.astype(wanted, copy=False)
 
 

@@ -70,11 +70,11 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
-    costs = rule.apply(table.price)
+    costs = rule.apply(table.amount)
     probabilities = tuple(table.probabilities) or (np.ones(len(costs)),)
     rows = OutcomeColumns(state, action, target, costs, probabilities)
     del table.source, table.target, table.action  # a million states fill a gigabyte
-    del table.price, table.probabilities
+    del table.amount, table.probabilities
     is_goal, start, (mask, named, notes) = _begin_and_end(table, rows, states, reading)
 
     def describe_row(row: int) -> str:
@@ -192,7 +192,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
             block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
             block.targets(state),
             *(formatted(block.of_outcomes(p), ",{!r}".format) for p in probabilities.values()),
-            block.costs(lambda cost: f",{_price(ssp, cost)}\n"),
+            block.costs(lambda cost: f",{_cost_text(ssp, cost)}\n"),
         )
 
     start = ssp.start_index
@@ -209,7 +209,7 @@ def _cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 
-def _price(ssp: SSP, cost: float) -> str:
+def _cost_text(ssp: SSP, cost: float) -> str:
     """The cost as a decimal, or as a fraction where the model knows it more exactly than a decimal
     can.
     """

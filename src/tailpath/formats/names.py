@@ -44,16 +44,16 @@ def encode_name(name: Name) -> Any:
     )
 
 
-def decode_name(value: Any, where: str) -> Name:
+def decode_name(value: Any, location: str) -> Name:
     """The name that a piece of JSON stands for."""
     if isinstance(value, list):
         return (
             tuple(value)
             if _NESTED.isdisjoint(map(type, value))
-            else tuple(decode_name(part, where) for part in value)
+            else tuple(decode_name(part, location) for part in value)
         )
     if isinstance(value, dict):
-        raise FormatError(f"{where}: {shorten(repr(value))} is not a name")
+        raise FormatError(f"{location}: {shorten(repr(value))} is not a name")
     name: Name = value
     return name
 
@@ -121,18 +121,18 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     ]
 
 
-def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
+def decode_names(value: Any, count: int, location: str) -> Sequence[Name]:
     """The names of `count` things. A declared number must equal the real one: a range is free, but
     a wrong one is a wrong file.
     """
     if type(value) is int:
         if value != count:
-            raise FormatError(f"{where} says {value}, the arrays say {count}")
+            raise FormatError(f"{location} says {value}, the arrays say {count}")
         return range(count)
     if not isinstance(value, list):
-        raise FormatError(f"{where} must be a list of names or their number")
+        raise FormatError(f"{location} must be a list of names or their number")
     if len(value) != count:
-        raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
+        raise FormatError(f"{location} has {len(value)} names, the arrays say {count}")
     # Most names are simple, or lists of simple ones; a million of them should not wait for the
     # message about one that is not.
     if _NESTED.isdisjoint(map(type, value)):
@@ -141,15 +141,15 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
         map(type, chain.from_iterable(value))
     ):
         return tuple(map(tuple, value))
-    return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    return tuple(decode_name(entry, f"{location}[{index}]") for index, entry in enumerate(value))
 
 
-def decode_own_names(value: Any, where: str) -> Sequence[Name]:
+def decode_own_names(value: Any, location: str) -> Sequence[Name]:
     """The names of things that only this list counts."""
     count = len(value) if isinstance(value, list) else value
     if type(count) is int and not 0 <= count < 2**31:
-        raise FormatError(f"{where} says {count}")
-    return decode_names(value, count, where)
+        raise FormatError(f"{location} says {count}")
+    return decode_names(value, count, location)
 
 
 def encode_members(ssp: SSP) -> dict[str, Any]:
@@ -163,12 +163,12 @@ def encode_members(ssp: SSP) -> dict[str, Any]:
     }
 
 
-def decode_members(members: Mapping[str, Any], n_states: int, where: str) -> dict[str, Any]:
+def decode_members(members: Mapping[str, Any], n_states: int, location: str) -> dict[str, Any]:
     """The same back, but for names, as fields of a model."""
     return {
-        "exact_unit": decode_unit(members.get("cost_unit"), f"{where}cost_unit"),
-        "geometry": decode_geometry(members.get("geometry"), n_states, f"{where}geometry"),
-        "notes": decode_notes(members.get("notes", []), f"{where}notes"),
+        "exact_unit": decode_unit(members.get("cost_unit"), f"{location}cost_unit"),
+        "geometry": decode_geometry(members.get("geometry"), n_states, f"{location}geometry"),
+        "notes": decode_notes(members.get("notes", []), f"{location}notes"),
     }
 
 
@@ -190,19 +190,19 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
         )
 
 
-def refuse_unknown(members: Iterable[str], known: Sequence[str], where: str) -> None:
+def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) -> None:
     """Refuse the first member of a file that none of this kind has."""
     for member in members:
         if member not in known:
             raise FormatError(
-                f"{where}unknown member {shorten(repr(member))}; known are {', '.join(known)}"
+                f"{location}unknown member {shorten(repr(member))}; known are {', '.join(known)}"
             )
 
 
-def decode_confidence(value: Any, where: str) -> float | None:
+def decode_confidence(value: Any, location: str) -> float | None:
     """How sure all intervals are to hold."""
     if value is not None and not (isinstance(value, float) and 0 < value < 1):
-        raise FormatError(f"{where} must be a number in (0, 1)")
+        raise FormatError(f"{location} must be a number in (0, 1)")
     return value
 
 
@@ -211,11 +211,11 @@ def encode_unit(unit: Fraction | None) -> str | None:
     return None if unit is None else f"{unit.numerator}/{unit.denominator}"
 
 
-def decode_unit(value: Any, where: str) -> Fraction | None:
+def decode_unit(value: Any, location: str) -> Fraction | None:
     """The exact cost unit; the model compares it with the costs."""
     found = None if value is None else positive_fraction(value)
     if value is not None and found is None:
-        raise FormatError(f"{where}: {shorten(repr(value))} is not a positive fraction 'p/q'")
+        raise FormatError(f"{location}: {shorten(repr(value))} is not a positive fraction 'p/q'")
     return found
 
 
@@ -239,14 +239,14 @@ def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
     }
 
 
-def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
+def decode_geometry(value: Any, n_states: int, location: str) -> Geometry | None:
     """The geometry, one entry per state, every cell on the grid or at -1."""
     if value is None:
         return None
     if not isinstance(value, dict) or set(value) != {"rows", "columns", "row", "column", "kind"}:
-        raise FormatError(f"{where} must have rows, columns, row, column and kind")
+        raise FormatError(f"{location} must have rows, columns, row, column and kind")
     if not all(type(value[key]) is int and value[key] > 0 for key in ("rows", "columns")):
-        raise FormatError(f"{where}: rows and columns must be positive whole numbers")
+        raise FormatError(f"{location}: rows and columns must be positive whole numbers")
     for key, kind, end in (
         ("row", int, value["rows"]),
         ("column", int, value["columns"]),
@@ -258,18 +258,20 @@ def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
             or len(entries) != n_states
             or set(map(type, entries)) != {kind}
         ):
-            raise FormatError(f"{where}.{key} must be a list of {n_states} entries, one per state")
+            raise FormatError(
+                f"{location}.{key} must be a list of {n_states} entries, one per state"
+            )
         for entry in (min(entries), max(entries)) if end else ():
             if not -1 <= entry < end:
                 raise FormatError(
-                    f"{where}.{key}[{entries.index(entry)}] is {entry}, outside -1..{end - 1}"
+                    f"{location}.{key}[{entries.index(entry)}] is {entry}, outside -1..{end - 1}"
                 )
         value = {**value, key: tuple(entries)}
     return Geometry(**value)
 
 
-def decode_notes(value: Any, where: str) -> tuple[str, ...]:
+def decode_notes(value: Any, location: str) -> tuple[str, ...]:
     """The notes, a list of strings."""
     if not isinstance(value, list) or any(type(note) is not str for note in value):
-        raise FormatError(f"{where} must be a list of strings")
+        raise FormatError(f"{location} must be a list of strings")
     return tuple(value)

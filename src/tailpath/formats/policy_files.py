@@ -239,18 +239,18 @@ class _ListedArrays:
         self.path, self.members = path, members
 
     def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
-        where = f"{self.path}: arrays.{name}"
+        location = f"{self.path}: arrays.{name}"
         if not isinstance(self.members.get(name), list):
-            raise FormatError(f"{where} is missing or no list")
+            raise FormatError(f"{location} is missing or no list")
         try:
             found = np.array(self.members[name])
         except (ValueError, OverflowError):
-            raise FormatError(f"{where} is ragged") from None
+            raise FormatError(f"{location} is ragged") from None
         if found.size == 0:
             return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
         if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
             found = found.astype(np.float64)
-        return converted_array(found, dtype, axes, where)
+        return converted_array(found, dtype, axes, location)
 
 
 def _suffix(path: str) -> str:

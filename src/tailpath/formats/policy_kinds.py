@@ -283,18 +283,18 @@ def _unpack_mixture(
     return MixedPolicy(tuple(read), tuple(weights))
 
 
-def _integer(value: Any, where: str) -> int:
+def _integer(value: Any, location: str) -> int:
     if type(value) is not int or not 0 <= value < 2**62:
-        raise FormatError(f"{where} must be a whole number, not {shorten(repr(value))}")
+        raise FormatError(f"{location} must be a whole number, not {shorten(repr(value))}")
     return int(value)
 
 
-def _decode_unit(value: Any, where: str) -> Any:
+def _decode_unit(value: Any, location: str) -> Any:
     known = value is None or (type(value) is float and value > 0)
     found = value if known else positive_fraction(value)
     if not known and found is None:
         raise FormatError(
-            f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
+            f"{location} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
         )
     return found
 

@@ -37,12 +37,12 @@ def read_decisions(
     """The decisions of both tables, by the names that stand before each."""
     table = read_table(header, "decisions", width, "decision", path)
     mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
-    for where, key, (named, share) in _rows(header, "mixed", width, 2, path):
-        action = decode_name(named, where)
+    for location, key, (named, share) in _rows(header, "mixed", width, 2, path):
+        action = decode_name(named, location)
         if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise FormatError(f"{where}: {shorten(repr(share))} is not a probability")
+            raise FormatError(f"{location}: {shorten(repr(share))} is not a probability")
         if key in table or action in mixed.get(key, ()):
-            raise FormatError(f"{where}: a second decision for {key!r}")
+            raise FormatError(f"{location}: a second decision for {key!r}")
         mixed.setdefault(key, {})[action] = float(share)
     for key, shares in mixed.items():
         total = math.fsum(shares.values())
@@ -56,10 +56,10 @@ def read_table(
 ) -> dict[tuple[Name, ...], Name]:
     """The last name of each row by the names before it."""
     table: dict[tuple[Name, ...], Name] = {}
-    for where, key, (value,) in _rows(header, member, width, 1, path):
+    for location, key, (value,) in _rows(header, member, width, 1, path):
         if key in table:
-            raise FormatError(f"{where}: a second {what} for {key!r}")
-        table[key] = decode_name(value, where)
+            raise FormatError(f"{location}: a second {what} for {key!r}")
+        table[key] = decode_name(value, location)
     return table
 
 
@@ -71,7 +71,9 @@ def _rows(
     if not isinstance(rows, list):
         raise FormatError(f"{path}: {member} must be a list")
     for number, row in enumerate(rows):
-        where = f"{path}: {member}[{number}]"
+        location = f"{path}: {member}[{number}]"
         if not isinstance(row, list) or len(row) != width + more:
-            raise FormatError(f"{where} must be a list of {width + more}, not {shorten(repr(row))}")
-        yield where, tuple(decode_name(part, where) for part in row[:width]), row[width:]
+            raise FormatError(
+                f"{location} must be a list of {width + more}, not {shorten(repr(row))}"
+            )
+        yield location, tuple(decode_name(part, location) for part in row[:width]), row[width:]

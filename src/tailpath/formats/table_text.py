@@ -29,7 +29,7 @@ from tailpath.formats.names import (
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.columns import INTERVALS, PRICES, columns_called, has_intervals
+from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import times_of
@@ -109,7 +109,7 @@ class LongTable:
         data = b"" if is_parquet else text_bytes(path, read_bytes(path))
         self.file = TextFile(path, data, reading.progress)
         columns = self._parquet() if is_parquet else self._text()
-        self.source, self.target, self.action, self.price, *self.probabilities = columns
+        self.source, self.target, self.action, self.amount, *self.probabilities = columns
 
     def _text(self) -> Columns:
         found = bulk.attempt(self.file.data, self._read_bulk)
@@ -141,7 +141,7 @@ class LongTable:
         return columns
 
     def _header(self, words: Sequence[str]) -> None:
-        """Where each column stands; cost or reward is the `price`. What was read is forgotten."""
+        """Where each column stands; cost or reward is the `amount`. What was read is forgotten."""
         self.states = CellNames(self.file, self.one_based)
         self.actions = CellNames(self.file, self.one_based)
         self.fractions: set[str] = set()
@@ -159,7 +159,7 @@ class LongTable:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
         at = {column: names.index(name) for column, name in called.items()}
         self.is_reward = "reward" in at
-        at["price"] = next(at[column] for column in PRICES if column in at)
+        at["amount"] = next(at[column] for column in COST_COLUMNS if column in at)
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
@@ -170,7 +170,7 @@ class LongTable:
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
 
     def _read_bulk(self) -> Columns:
-        """State, target, action, price and probabilities of all rows of plain text."""
+        """State, target, action, amount and probabilities of all rows of plain text."""
         data = self.file.data
         begin = after(data, 1)
         self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
@@ -193,13 +193,13 @@ class LongTable:
     def _numbered(self, words: Mapping[int, Categorical]) -> Columns:
         """The columns of some rows, whose texts are given by the index of their column."""
         at, numbers = self.at, self.file.numbers
-        source, target, price = (words[at[column]] for column in ("state", "next_state", "price"))
+        source, target, amount = (words[at[column]] for column in ("state", "next_state", "amount"))
         # Row by row, so that states count as they appear whatever the size of a block.
         pairs = np.stack([source.codes, target.codes + len(source.categories)], axis=1)
         states = self.states.of(Categorical(pairs.ravel(), source.categories + target.categories))
         actions = self.actions.of(words[at["action"]] if "action" in at else target)
-        self.fractions.update(text.strip() for text in price.categories if "/" in text)
-        columns = (price, *(words[at[column]] for column in self.probability_names))
+        self.fractions.update(text.strip() for text in amount.categories if "/" in text)
+        columns = (amount, *(words[at[column]] for column in self.probability_names))
         found = (
             states[::2],
             states[1::2],
@@ -277,10 +277,10 @@ class LongTable:
         return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
 
 
-def decode(cell: str, where: str) -> Name:
+def decode(cell: str, location: str) -> Name:
     """The name that a cell stands for."""
     if not cell:
-        raise FormatError(f"{where}: a name is empty")
+        raise FormatError(f"{location}: a name is empty")
     if _INTEGER.fullmatch(cell):
         return int(cell)
     if _INTEGERS.fullmatch(cell):
@@ -288,10 +288,10 @@ def decode(cell: str, where: str) -> Name:
     if not _JSON.fullmatch(cell):
         return cell
     try:
-        value = load_json(cell, where)
+        value = load_json(cell, location)
     except FormatError:
         return cell  # a text that only begins like JSON
-    return decode_name(value, where)
+    return decode_name(value, location)
 
 
 def encode(name: Name) -> str:
