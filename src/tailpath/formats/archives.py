@@ -1,5 +1,5 @@
-"""Archives, read in memory and without trust: arrays in a zip file, as numpy's `.npz` has them,
-without pickle; and the members of a tar file.
+"""Packed files, read in memory and without trust: gzip and xz; arrays in a zip file, as numpy's
+`.npz` has them, without pickle; and the members of a tar file.
 
 A member is read only after its header has been compared with the bytes the archive holds for it;
 the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import (
-    converted_array,
-    read_bytes,
-    shorten,
-    unpacked_limit,
-    write_bytes,
-)
+from tailpath.formats.files import read_bytes, shorten, write_bytes
 from tailpath.graph import Array
 
+#: Packed data may unfold to this many times the size of the file, plus a constant; deflate itself
+#: could reach 1000.
+MAX_EXPANSION = 200
+SMALL = 16 * 2**20
+_XZ_MEMORY = 256 * 2**20
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
     rb" ?(\d{1,18})?,?\), \}\s*"
@@ -46,6 +45,58 @@ _BROKEN = (
     OverflowError,
     struct.error,
 )
+
+
+def unpacked_limit(compressed: int) -> int:
+    """How many bytes a compressed file of this size may unfold to."""
+    return SMALL + MAX_EXPANSION * compressed
+
+
+def unpacked(path: str, data: bytes) -> bytes:
+    """Undo gzip or xz, within the byte budget; other data is returned as it is."""
+    decoder: Any
+    broken: type[Exception]
+    if data.startswith(b"\x1f\x8b"):
+        kind, decoder = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16)
+        broken = zlib.error
+    elif data.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        kind, decoder = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        broken = lzma.LZMAError
+    else:
+        return data
+    most = unpacked_limit(len(data))
+    try:
+        # Unlike a file object, a decoder takes memory only as the content grows.
+        content: bytes = decoder.decompress(data, most + 1)
+    except broken as error:
+        raise FormatError(f"{path}: broken {kind} data: {error}") from None
+    if len(content) > most:
+        raise FormatError(
+            f"{path}: unpacks to more than {most} bytes, more than its {len(data)} bytes justify"
+        )
+    if not decoder.eof:
+        raise FormatError(f"{path}: broken {kind} data: it ends too early")
+    if decoder.unused_data.strip(b"\0"):
+        raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
+    return content
+
+
+def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
+    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
+    if found.ndim != axes:
+        raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
+    wanted = np.dtype(dtype)
+    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
+        raise FormatError(f"{location} holds {found.dtype}, expected {wanted}")
+    if wanted.kind in "iu" and found.size:
+        limits = np.iinfo(wanted)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise FormatError(f"{location} has numbers outside {limits.min}..{limits.max}")
+    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
+        raise FormatError(f"{location} has truth values that are neither 0 nor 1")
+    return found.astype(wanted, copy=False)
 
 
 class Archive:

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.options import check_amount

@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import is_tar, packed_tar, tar_members
+from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
-from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
+from tailpath.formats.files import read_bytes, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     blocks,
     choice_costs,

@@ -14,14 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import load_json
-from tailpath.formats.names import (
-    decode_members,
-    decode_names,
-    decode_notes,
-    decode_own_names,
-    encode_members,
-)
+from tailpath.formats.files import decode_members, decode_names, decode_notes, load_json
+from tailpath.formats.writing import encode_members
 from tailpath.model.ssp import SSP, Name
 
 #: The line begins with this word, after whatever marks a comment.
@@ -64,13 +58,13 @@ class Extras:
         """The states' names, or their numbers."""
         if not self.has("states"):
             return range(n_states)
-        return decode_names(self.members["states"], n_states, f"{self.location}: states")
+        return decode_names(self.members["states"], f"{self.location}: states", n_states)
 
     def action_names(self) -> Sequence[Name] | None:
         """The actions' names, in index order."""
         if not self.has("actions"):
             return None
-        return decode_own_names(self.members["actions"], f"{self.location}: actions")
+        return decode_names(self.members["actions"], f"{self.location}: actions")
 
     def fields(self, n_states: int) -> dict[str, Any]:
         """Unit, geometry and notes, as fields of a model."""

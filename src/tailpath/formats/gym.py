@@ -35,7 +35,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome
 from tailpath.formats.gym_map import cells_of
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering
 from tailpath.model.endings import fresh_name

@@ -26,7 +26,7 @@ from tailpath.formats.costs import (
 from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import LabelledMDP
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.rows import OutcomeColumns
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit

@@ -14,7 +14,7 @@ without pickle.
 - `geometry_row`, `geometry_column`, `geometry_kind`: int32 (n); optional: the cell of each state,
   and the number of its kind in `geometry.kinds`
 
-Text is stored as its UTF-8 bytes. `start` is an index; names are as in `names.py`.
+Text is stored as its UTF-8 bytes. `start` is an index; names are as `files.py` says.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json
-from tailpath.formats.json_files import FORMAT, VERSION
-from tailpath.formats.names import (
+from tailpath.formats.files import (
     check_header,
     decode_confidence,
     decode_members,
     decode_names,
-    decode_own_names,
-    encode_members,
+    load_json,
     refuse_unknown,
 )
+from tailpath.formats.json_files import FORMAT, VERSION
+from tailpath.formats.writing import encode_members
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 
@@ -82,8 +81,8 @@ def read(path: str) -> Any:
     ssp = SSP(
         **arrays,
         start_index=header["start"],
-        states=decode_names(header.get("states"), n_states, f"{location}states"),
-        actions=decode_own_names(header.get("actions"), f"{location}actions"),
+        states=decode_names(header.get("states"), f"{location}states", n_states),
+        actions=decode_names(header.get("actions"), f"{location}actions"),
         **decode_members(header, n_states, location),
     )
     if not archive.has("outcome_low"):

@@ -37,16 +37,8 @@ import numpy as np
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import (
-    converted_array,
-    load_json,
-    located,
-    read_text,
-    shorten,
-    write_bytes,
-)
-from tailpath.formats.names import check_header
+from tailpath.formats.archives import Archive, converted_array, write_archive
+from tailpath.formats.files import check_header, load_json, located, read_text, shorten, write_bytes
 from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint

@@ -4,7 +4,8 @@ before a kernel may use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,19 +14,16 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError, kind_of
 from tailpath.formats import old_budgets
-from tailpath.formats.files import shorten
-from tailpath.formats.names import (
+from tailpath.formats.files import (
     decode_name,
-    decode_own_names,
-    encode_name,
-    encode_names,
-    encode_unit,
+    decode_names,
     positive_fraction,
     refuse_unknown,
+    shorten,
 )
 from tailpath.formats.old_budgets import Source as Source
-from tailpath.formats.policy_rows import decision_rows, read_decisions, read_table
 from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
+from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
@@ -35,15 +33,37 @@ from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Decision, Policy
 
-_ATOM_ARRAYS = {
+#: The arrays of the kinds that have some, each with its type and its axes.
+_ATOMS = {
     "atoms": (np.float64, 1),
     "choice": (np.int32, 2),
     "xi_offset": (np.int64, 2),
     "xi": (np.float64, 1),
 }
-
-#: What a header has besides what all of them have, by kind; and the arrays of the kinds that have
-#: some.
+_GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
+_STEPS = {
+    "first": (np.int64, 1),
+    "from_budget": (np.int64, 1),
+    "choice": (np.int32, 1),
+    "risk_neutral": (np.int32, 1),
+}
+#: Those of the model that the others number.
+_CHOICES = {"state_choices": (np.int64, 1), "choice_action": (np.int32, 1)}
+_OUTCOMES = {
+    "choice_outcomes": (np.int64, 1),
+    "outcome_target": (np.int32, 1),
+    "outcome_cost": (np.float64, 1),
+}
+ARRAYS = {
+    "atom": (*_ATOMS, *_CHOICES, *_OUTCOMES),
+    "atom grids": (*_ATOMS, *_GRIDS, *_CHOICES, *_OUTCOMES),
+    "budget steps": (*_STEPS, "level", *_CHOICES),
+    **{
+        kind: (*arrays, "neutral", "level", *_CHOICES)
+        for kind, arrays in old_budgets.ARRAYS.items()
+    },
+}
+#: What a header has, by kind, besides what all of them have.
 MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
@@ -52,19 +72,6 @@ MEMBERS = {
     **dict.fromkeys(old_budgets.ARRAYS, ("budget", "unit", "table_type", "states", "actions")),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
-}
-_STEPS = {"first": np.int64, "from_budget": np.int64, "choice": np.int32, "risk_neutral": np.int32}
-_GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
-_SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
-_OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
-ARRAYS = {
-    "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
-    "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
-    "budget steps": (*_STEPS, "level", *_SKELETON),
-    **{
-        kind: (*arrays, "neutral", "level", *_SKELETON)
-        for kind, arrays in old_budgets.ARRAYS.items()
-    },
 }
 _COMMON = ("format", "version", "kind", "model", "arrays")
 
@@ -94,7 +101,7 @@ def pack(policy: Policy) -> Stored:
     """The parts of a policy, or a refusal if it is made of functions."""
     if isinstance(policy, MarkovPolicy):
         decisions = {(state,): decision for state, decision in policy.decisions.items()}
-        return Stored("markov", decision_rows(decisions))
+        return Stored("markov", _decision_rows(decisions))
     if isinstance(policy, AtomPolicy):
         return _pack_atoms(policy)
     if isinstance(policy, BudgetPolicy):
@@ -115,7 +122,7 @@ def pack(policy: Policy) -> Stored:
 
 
 def _pack_atoms(policy: AtomPolicy) -> Stored:
-    arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
+    arrays = _fields(policy, _ATOMS) | _fields(policy.ssp, (*_CHOICES, *_OUTCOMES))
     header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
     grids = policy.grids
     if grids is None:
@@ -131,7 +138,7 @@ def _pack_budget(policy: BudgetPolicy) -> Stored:
         **_names(policy.ssp),
     }
     header |= {"deadline": True} if policy.deadline else {}
-    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
+    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _CHOICES)
     return Stored("budget steps", header, arrays, policy.ssp)
 
 
@@ -139,7 +146,7 @@ def _pack_memory(policy: Any) -> Stored:
     rows = [
         [encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()
     ]
-    decisions = decision_rows(policy.action_)
+    decisions = _decision_rows(policy.action_)
     header = {"start": encode_name(policy.start_), **decisions, "remember": rows}
     return Stored("memory", header)
 
@@ -166,13 +173,13 @@ def unpack(
         )
     refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
     if kind == "markov":
-        decisions = read_decisions(header, 1, path)
+        decisions = _read_decisions(header, 1, path)
         return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
     if kind == "memory":
         return MemoryPolicy(
             decode_name(header.get("start"), f"{path}: start"),
-            read_decisions(header, 2, path),
-            read_table(header, "remember", 5, "memory", path),
+            _read_decisions(header, 2, path),
+            _read_table(header, "remember", 5, "memory", path),
         )
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
@@ -210,22 +217,20 @@ def _made_for(header: Mapping[str, Any], source: Source, path: str) -> SSP:
             f"{path}: this file is older than the names in it, and fits no model but its own; write"
             " it again"
         )
-    arrays = _SKELETON | (_OUTCOMES if header["kind"].startswith("atom") else {})
-    names = {
-        what: decode_own_names(header[what], f"{path}: {what}") for what in ("states", "actions")
-    }
+    arrays = _CHOICES | (_OUTCOMES if header["kind"].startswith("atom") else {})
+    names = {what: decode_names(header[what], f"{path}: {what}") for what in ("states", "actions")}
     return made_for({**names, **_arrays(source, arrays)}, path)
 
 
-def _arrays(source: Source, types: Mapping[str, Any], axes: int = 1) -> dict[str, Any]:
-    return {name: source(name, dtype, axes) for name, dtype in types.items()}
+def _arrays(source: Source, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
+    return {name: source(name, *kind) for name, kind in kinds.items()}
 
 
 def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
     start = _integer(header.get("start_atom"), f"{path}: start_atom")
-    arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
+    arrays = _arrays(source, _ATOMS)
     if header["kind"] == "atom grids":
-        own, of_state = (source(name, *shape) for name, shape in _GRIDS.items())
+        own, of_state = _arrays(source, _GRIDS).values()
         if not np.isin(own, (0, 1)).all():
             raise FormatError(f"{path}: own must hold 0 and 1")
         arrays["grids"] = Grids(own.astype(np.bool_), of_state)
@@ -297,6 +302,73 @@ def _decode_unit(value: Any, location: str) -> Any:
             f"{location} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
         )
     return found
+
+
+# ---------------------------------------------------------------------- tables of names
+
+
+def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
+    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as
+    well as a distribution.
+    """
+    rows: dict[str, list[list[Any]]] = {"decisions": [], "mixed": []}
+    for key, decision in table.items():
+        names = [encode_name(part) for part in key]
+        if isinstance(decision, Mapping):
+            rows["mixed"].extend(
+                [*names, encode_name(action), float(share)] for action, share in decision.items()
+            )
+        else:
+            rows["decisions"].append([*names, encode_name(decision)])
+    return rows
+
+
+def _read_decisions(
+    header: Mapping[str, Any], width: int, path: str
+) -> dict[tuple[Name, ...], Decision]:
+    """The decisions of both tables, by the names that stand before each."""
+    table = _read_table(header, "decisions", width, "decision", path)
+    mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
+    for location, key, (named, share) in _rows(header, "mixed", width, 2, path):
+        action = decode_name(named, location)
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            raise FormatError(f"{location}: {shorten(repr(share))} is not a probability")
+        if key in table or action in mixed.get(key, ()):
+            raise FormatError(f"{location}: a second decision for {key!r}")
+        mixed.setdefault(key, {})[action] = float(share)
+    for key, shares in mixed.items():
+        total = math.fsum(shares.values())
+        if abs(total - 1) > 1e-9:
+            raise FormatError(f"{path}: the probabilities for {key!r} sum to {total:.12g}, not 1")
+    return {**table, **mixed}
+
+
+def _read_table(
+    header: Mapping[str, Any], member: str, width: int, what: str, path: str
+) -> dict[tuple[Name, ...], Name]:
+    """The last name of each row by the names before it."""
+    table: dict[tuple[Name, ...], Name] = {}
+    for location, key, (value,) in _rows(header, member, width, 1, path):
+        if key in table:
+            raise FormatError(f"{location}: a second {what} for {key!r}")
+        table[key] = decode_name(value, location)
+    return table
+
+
+def _rows(
+    header: Mapping[str, Any], member: str, width: int, more: int, path: str
+) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
+    """Where each row of a table stands, the `width` names it begins with, and what follows them."""
+    rows = header.get(member, [])
+    if not isinstance(rows, list):
+        raise FormatError(f"{path}: {member} must be a list")
+    for number, row in enumerate(rows):
+        location = f"{path}: {member}[{number}]"
+        if not isinstance(row, list) or len(row) != width + more:
+            raise FormatError(
+                f"{location} must be a list of {width + more}, not {shorten(repr(row))}"
+            )
+        yield location, tuple(decode_name(part, location) for part in row[:width]), row[width:]
 
 
 # ---------------------------------------------------------------------- does it fit the model?

@@ -37,7 +37,7 @@ from tailpath.formats.prism_transitions import (
     TransitionFile,
     with_choice,
 )
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import Array, FloatArray, offsets_of
 from tailpath.model.ssp import Name
 

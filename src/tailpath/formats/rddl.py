@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 from tailpath.errors import FormatError
 from tailpath.formats.rddl_files import files_of, parsed
 from tailpath.formats.rddl_terms import Fluents, Ground, Law, Term, key_of
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP

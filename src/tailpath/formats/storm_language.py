@@ -27,7 +27,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
 from tailpath.formats.labelled import LabelledMDP, Lazy
 from tailpath.formats.labelled_ssp import DEFAULT_GOAL, to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

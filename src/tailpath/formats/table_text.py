@@ -18,16 +18,18 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk
-from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
-from tailpath.formats.names import (
-    NameIndex,
-    all_integers,
+from tailpath.formats.files import (
+    brief,
     decode_name,
-    encode_name,
-    json_texts,
+    load_json,
+    read_bytes,
+    shorten,
+    text_bytes,
 )
-from tailpath.formats.reading import Reading
+from tailpath.formats.json_files import NameIndex
+from tailpath.formats.registry import Reading
 from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
 from tailpath.model.cost_units import as_fraction, common_unit
@@ -48,33 +50,27 @@ class CellNames:
     def __init__(self, file: TextFile, one_based: bool) -> None:
         self.file, self.one_based = file, one_based
         self.number_of_cell: dict[str, int] = {}
-        self.names = NameIndex()
+        self.names = NameIndex("names")
 
     def of(self, words: Categorical) -> Array:
         """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
-        for cell in cells:
-            if cell not in known:
-                self._enter(cell)
+        new = [cell for cell in cells if cell not in known]
+        names = [self._name(cell) for cell in new]
+        line = f"{self.file.path}:{self.file.line}"
+        known.update(zip(new, self.names.numbers(names, lambda _: line)))
         number = np.full(len(words.categories), -1, dtype=np.int32)
         number[order] = [known[cell] for cell in cells]
         return np.asarray(number[words.codes])
-
-    def _enter(self, cell: str) -> None:
-        name = self._name(cell)
-        try:
-            self.number_of_cell[cell] = self.names.enter(name)
-        except FormatError as error:
-            raise FormatError(f"{self.file.path}:{self.file.line}{error}") from None
 
     def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
         """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
-        names: list[Any] = self.names.names
+        names: Any = self.names.names
         if not all(type(name) is int for name in names):
-            return tuple(names), list(columns)
+            return names, list(columns)
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import tar_members
+from tailpath.formats.archives import tar_members, unpacked
 from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras
-from tailpath.formats.files import load_json, read_bytes, shorten, unpacked
+from tailpath.formats.files import load_json, read_bytes, shorten
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 
 _ENTITIES = ("states", "choices", "branches")

@@ -43,8 +43,7 @@ def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
 
 def vanishes(decimal: str, value: float) -> bool:
     """Whether a decimal that is not 0 has become a float that is."""
-    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
-    return any(digit in mantissa for digit in "123456789")
+    return value == 0 and decimal.lower().partition("e")[0].strip("+-0.") != ""
 
 
 def common_unit(costs: Iterable[Any]) -> Fraction | None:
