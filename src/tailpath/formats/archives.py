@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import read_bytes, shorten, write_bytes
+from tailpath.formats.files import converted_array, read_bytes, shorten, write_bytes
 from tailpath.graph import Array
 
 #: Packed data may unfold to this many times the size of the file, plus a constant; deflate itself
@@ -81,22 +81,6 @@ def unpacked(path: str, data: bytes) -> bytes:
     if decoder.unused_data.strip(b"\0"):
         raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
     return content
-
-
-def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
-    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
-    if found.ndim != axes:
-        raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
-    wanted = np.dtype(dtype)
-    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
-        raise FormatError(f"{location} holds {found.dtype}, expected {wanted}")
-    if wanted.kind in "iu" and found.size:
-        limits = np.iinfo(wanted)
-        if int(found.min()) < limits.min or int(found.max()) > limits.max:
-            raise FormatError(f"{location} has numbers outside {limits.min}..{limits.max}")
-    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
-        raise FormatError(f"{location} has truth values that are neither 0 nor 1")
-    return found.astype(wanted, copy=False)
 
 
 class Archive:

@@ -25,7 +25,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tailpath.errors import FormatError
+from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
 from tailpath.model.ssp import Geometry, Name
 
@@ -137,6 +140,22 @@ def parse_number(text: str, location: str) -> float:
     if not math.isfinite(value):
         raise FormatError(f"{location}: {shorten(text)!r} is not a finite number")
     return value
+
+
+def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
+    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
+    if found.ndim != axes:
+        raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
+    wanted = np.dtype(dtype)
+    if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
+        raise FormatError(f"{location} holds {found.dtype}, expected {wanted}")
+    if wanted.kind in "iu" and found.size:
+        limits = np.iinfo(wanted)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise FormatError(f"{location} has numbers outside {limits.min}..{limits.max}")
+    if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
+        raise FormatError(f"{location} has truth values that are neither 0 nor 1")
+    return found.astype(wanted, copy=False)
 
 
 def shorten(text: str) -> str:

@@ -25,8 +25,9 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -351,12 +352,13 @@ class NameIndex:
                 raise FormatError(f"{location(position)}: {both} would be one name")
 
 
-def _has_truths(names: Iterable[Any]) -> bool:
+def _has_truths(names: Sequence[Any]) -> bool:
     """Whether there are truth values among names, or in tuples among them."""
-    names = list(names)
     kinds = set(map(type, names))
-    inner = [part for name in names if type(name) is tuple for part in name]
-    return bool in kinds or (bool(inner) and _has_truths(inner))
+    if bool in kinds or tuple not in kinds:
+        return bool in kinds
+    tuples = names if len(kinds) == 1 else [name for name in names if type(name) is tuple]
+    return _has_truths(list(chain.from_iterable(tuples)))
 
 
 def _truths(name: Name) -> Any:

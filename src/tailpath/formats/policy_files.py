@@ -37,9 +37,17 @@ import numpy as np
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.formats.archives import Archive, converted_array, write_archive
-from tailpath.formats.files import check_header, load_json, located, read_text, shorten, write_bytes
-from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
+from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.files import (
+    check_header,
+    converted_array,
+    load_json,
+    located,
+    read_text,
+    shorten,
+    write_bytes,
+)
+from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
@@ -142,15 +150,15 @@ def read_policy(
     if domain is not None:
         return _of_domain(domain, name, ssp)
     try:
-        header, source, found = _parts(path_name)
-        differs = _differences(header.get("model"), ssp, path_name)
+        reader, found = _parts(path_name)
+        differs = _differences(reader.header.get("model"), ssp, path_name)
         if differs and strict:
             raise PolicyError(
                 f"{path_name}: {differs[0]}; strict=False (--loose) finds the same states and"
                 " actions again"
             )
-        policy = unpack(header, source, ssp, path_name, elsewhere=bool(differs))
-        for name in sorted(found - arrays_of(header)):
+        policy = reader.policy(ssp, elsewhere=bool(differs))
+        for name in sorted(found - reader.array_names()):
             raise FormatError(f"{path_name}: unknown array {shorten(repr(name))}")
         if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
             return as_policy(ssp, policy.decisions)
@@ -171,17 +179,17 @@ def read_policy(
     return policy
 
 
-def _parts(path: str) -> tuple[Any, Source, set[str]]:
-    """The header of a file, the function that gives its arrays, and their names."""
+def _parts(path: str) -> tuple[PolicyReader, set[str]]:
+    """The header of a file with the function that gives its arrays, and their names."""
     if _suffix(path) == ".npz":
         archive = Archive(path)
         header = load_json(archive.text("header"), f"{path}: member header")
         check_header(header, path, FORMAT, VERSION)
-        return header, archive.array, archive.names() - {"header"}
+        return PolicyReader(header, archive.array, path), archive.names() - {"header"}
     header = load_json(read_text(path), path)
     check_header(header, path, FORMAT, VERSION)
     listed = _ListedArrays(path, header.get("arrays", {}))
-    return header, listed.array, set(listed.members)
+    return PolicyReader(header, listed.array, path), set(listed.members)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:

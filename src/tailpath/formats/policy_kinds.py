@@ -5,7 +5,7 @@ before a kernel may use it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,7 +21,6 @@ from tailpath.formats.files import (
     refuse_unknown,
     shorten,
 )
-from tailpath.formats.old_budgets import Source as Source
 from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
@@ -74,17 +73,6 @@ MEMBERS = {
     "mixed": ("weights", "members"),
 }
 _COMMON = ("format", "version", "kind", "model", "arrays")
-
-
-def arrays_of(header: Mapping[str, Any]) -> set[str]:
-    """The arrays that a file with this header may have."""
-    if header["kind"] == "mixed":
-        return {
-            f"{i}_{name}"
-            for i, member in enumerate(header["members"])
-            for name in arrays_of(member)
-        }
-    return set(ARRAYS.get(header["kind"], ()))
 
 
 @dataclass(frozen=True)
@@ -151,106 +139,6 @@ def _pack_memory(policy: Any) -> Stored:
     return Stored("memory", header)
 
 
-def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
-    return {name: getattr(thing, name) for name in names}
-
-
-def _names(ssp: SSP) -> dict[str, Any]:
-    """The names that the numbers of a table stand for."""
-    return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
-
-
-def unpack(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, elsewhere: bool = False
-) -> Policy:
-    """The policy that a header and its arrays describe; with `elsewhere`, found again by name on a
-    model it was not made for.
-    """
-    kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in MEMBERS:
-        raise FormatError(
-            f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
-        )
-    refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
-    if kind == "markov":
-        decisions = _read_decisions(header, 1, path)
-        return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
-    if kind == "memory":
-        return MemoryPolicy(
-            decode_name(header.get("start"), f"{path}: start"),
-            _read_decisions(header, 2, path),
-            _read_table(header, "remember", 5, "memory", path),
-        )
-    if kind == "mixed":
-        return _unpack_mixture(header, source, ssp, path, elsewhere)
-    try:
-        return _unpack_table(header, source, ssp, path, elsewhere)
-    except PolicyError as error:
-        if elsewhere:
-            raise
-        raise FormatError(f"{path}: {error}") from None
-
-
-def _unpack_table(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
-) -> Policy:
-    """A policy whose numbers are those of the model it was made for."""
-    model = _made_for(header, source, path) if elsewhere else ssp
-    if header["kind"].startswith("atom"):
-        atoms = _unpack_atoms(header, source, model, path)
-        return atoms_on(ssp, atoms, path) if elsewhere else atoms
-    level = source("level", np.int64, 1)
-    deadline = header.get("deadline", False)
-    if type(deadline) is not bool:
-        raise FormatError(f"{path}: deadline must be true or false")
-    if elsewhere:  # where costs are those of the other model
-        level = np.zeros(model.n_outcomes, dtype=np.int64)
-    policy = _unpack_budget(header, source, model, path, level)
-    policy = budgets_on(ssp, policy, path) if elsewhere else policy
-    return policy.by_deadline() if deadline else policy
-
-
-def _made_for(header: Mapping[str, Any], source: Source, path: str) -> SSP:
-    """The model that the file was made for, by its names and choices."""
-    if "states" not in header or "actions" not in header:
-        raise PolicyError(
-            f"{path}: this file is older than the names in it, and fits no model but its own; write"
-            " it again"
-        )
-    arrays = _CHOICES | (_OUTCOMES if header["kind"].startswith("atom") else {})
-    names = {what: decode_names(header[what], f"{path}: {what}") for what in ("states", "actions")}
-    return made_for({**names, **_arrays(source, arrays)}, path)
-
-
-def _arrays(source: Source, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
-    return {name: source(name, *kind) for name, kind in kinds.items()}
-
-
-def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
-    start = _integer(header.get("start_atom"), f"{path}: start_atom")
-    arrays = _arrays(source, _ATOMS)
-    if header["kind"] == "atom grids":
-        own, of_state = _arrays(source, _GRIDS).values()
-        if not np.isin(own, (0, 1)).all():
-            raise FormatError(f"{path}: own must hold 0 and 1")
-        arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-    return AtomPolicy(ssp, start_atom=start, **arrays)
-
-
-def _unpack_budget(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, level: Array
-) -> BudgetPolicy:
-    budget = _integer(header.get("budget"), f"{path}: budget")
-    unit = _decode_unit(header.get("unit"), f"{path}: unit")
-    if header["kind"] == "budget steps":
-        steps = _arrays(source, _STEPS)
-    else:
-        risk_neutral = source("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(header, source, ssp, risk_neutral)
-        steps = {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
-    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
-
-
 def _pack_mixture(policy: MixedPolicy) -> Stored:
     """Each member's header in a list, and its arrays under names that begin with its number."""
     parts = [pack(member) for member in policy.members]
@@ -265,46 +153,6 @@ def _pack_mixture(policy: MixedPolicy) -> Stored:
         arrays,
         models[0] if models else None,
     )
-
-
-def _unpack_mixture(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
-) -> Policy:
-    weights, members = header.get("weights"), header.get("members")
-    if not isinstance(weights, list) or not all(type(weight) in (int, float) for weight in weights):
-        raise FormatError(f"{path}: weights must be a list of numbers")
-    if not isinstance(members, list) or not all(
-        isinstance(member, dict) and member.get("kind") != "mixed" for member in members
-    ):
-        raise FormatError(f"{path}: members must be a list of policies that are not mixtures")
-
-    def member_array(i: int, name: str, dtype: Any, axes: int = 1) -> Array:
-        return source(f"{i}_{name}", dtype, axes)
-
-    read = [
-        unpack(member, partial(member_array, i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere)
-        for i, member in enumerate(members)
-    ]
-    return MixedPolicy(tuple(read), tuple(weights))
-
-
-def _integer(value: Any, location: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**62:
-        raise FormatError(f"{location} must be a whole number, not {shorten(repr(value))}")
-    return int(value)
-
-
-def _decode_unit(value: Any, location: str) -> Any:
-    known = value is None or (type(value) is float and value > 0)
-    found = value if known else positive_fraction(value)
-    if not known and found is None:
-        raise FormatError(
-            f"{location} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
-        )
-    return found
-
-
-# ---------------------------------------------------------------------- tables of names
 
 
 def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
@@ -323,52 +171,199 @@ def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
     return rows
 
 
-def _read_decisions(
-    header: Mapping[str, Any], width: int, path: str
-) -> dict[tuple[Name, ...], Decision]:
-    """The decisions of both tables, by the names that stand before each."""
-    table = _read_table(header, "decisions", width, "decision", path)
-    mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
-    for location, key, (named, share) in _rows(header, "mixed", width, 2, path):
-        action = decode_name(named, location)
-        if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise FormatError(f"{location}: {shorten(repr(share))} is not a probability")
-        if key in table or action in mixed.get(key, ()):
-            raise FormatError(f"{location}: a second decision for {key!r}")
-        mixed.setdefault(key, {})[action] = float(share)
-    for key, shares in mixed.items():
-        total = math.fsum(shares.values())
-        if abs(total - 1) > 1e-9:
-            raise FormatError(f"{path}: the probabilities for {key!r} sum to {total:.12g}, not 1")
-    return {**table, **mixed}
+def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
+    return {name: getattr(thing, name) for name in names}
 
 
-def _read_table(
-    header: Mapping[str, Any], member: str, width: int, what: str, path: str
-) -> dict[tuple[Name, ...], Name]:
-    """The last name of each row by the names before it."""
-    table: dict[tuple[Name, ...], Name] = {}
-    for location, key, (value,) in _rows(header, member, width, 1, path):
-        if key in table:
-            raise FormatError(f"{location}: a second {what} for {key!r}")
-        table[key] = decode_name(value, location)
-    return table
+def _names(ssp: SSP) -> dict[str, Any]:
+    """The names that the numbers of a table stand for."""
+    return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
 
 
-def _rows(
-    header: Mapping[str, Any], member: str, width: int, more: int, path: str
-) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
-    """Where each row of a table stands, the `width` names it begins with, and what follows them."""
-    rows = header.get(member, [])
-    if not isinstance(rows, list):
-        raise FormatError(f"{path}: {member} must be a list")
-    for number, row in enumerate(rows):
-        location = f"{path}: {member}[{number}]"
-        if not isinstance(row, list) or len(row) != width + more:
-            raise FormatError(
-                f"{location} must be a list of {width + more}, not {shorten(repr(row))}"
+# ---------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class PolicyReader:
+    """The policy that a header and its arrays describe: `array(name, dtype, axes)` gives one of
+    them, and `path` is what messages begin with.
+    """
+
+    header: Mapping[str, Any]
+    array: Callable[[str, Any, int], Array]
+    path: str
+
+    def policy(self, ssp: SSP, *, elsewhere: bool = False) -> Policy:
+        """The policy; with `elsewhere`, found again by name on a model it was not made for."""
+        kind = self.header.get("kind")
+        if not isinstance(kind, str) or kind not in MEMBERS:
+            known = ", ".join(MEMBERS)
+            raise self._error(f"unknown kind of policy {shorten(repr(kind))}; known are {known}")
+        refuse_unknown(self.header, (*_COMMON, *MEMBERS[kind]), f"{self.path}: ")
+        if kind == "markov":
+            decisions = self._decisions(1)
+            return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
+        if kind == "memory":
+            return MemoryPolicy(
+                decode_name(self.header.get("start"), f"{self.path}: start"),
+                self._decisions(2),
+                self._table("remember", 5, "memory"),
             )
-        yield location, tuple(decode_name(part, location) for part in row[:width]), row[width:]
+        if kind == "mixed":
+            members = [member.policy(ssp, elsewhere=elsewhere) for member in self._members()]
+            return MixedPolicy(tuple(members), tuple(self._weights()))
+        try:
+            return self._of_numbers(ssp, elsewhere)
+        except PolicyError as error:
+            if elsewhere:
+                raise
+            raise self._error(str(error)) from None
+
+    def array_names(self) -> set[str]:
+        """The arrays that a file with this header may have."""
+        if self.header["kind"] == "mixed":
+            members = enumerate(self._members())
+            return {f"{i}_{name}" for i, member in members for name in member.array_names()}
+        return set(ARRAYS.get(self.header["kind"], ()))
+
+    def _error(self, message: str) -> FormatError:
+        return FormatError(f"{self.path}: {message}")
+
+    # ------------------------------------------------------------------ mixtures
+
+    def _weights(self) -> list[float]:
+        weights = self.header.get("weights")
+        if not isinstance(weights, list) or not {*map(type, weights)} <= {int, float}:
+            raise self._error("weights must be a list of numbers")
+        return weights
+
+    def _members(self) -> list[PolicyReader]:
+        members = self.header.get("members")
+        if not isinstance(members, list) or not all(
+            isinstance(member, dict) and member.get("kind") != "mixed" for member in members
+        ):
+            raise self._error("members must be a list of policies that are not mixtures")
+
+        def of_member(i: int, name: str, dtype: Any, axes: int) -> Array:
+            return self.array(f"{i}_{name}", dtype, axes)
+
+        return [
+            PolicyReader(member, partial(of_member, i), f"{self.path}: members[{i}]")
+            for i, member in enumerate(members)
+        ]
+
+    # ------------------------------------------------------------------ tables of numbers
+
+    def _of_numbers(self, ssp: SSP, elsewhere: bool) -> Policy:
+        """A policy whose numbers are those of the model it was made for."""
+        model = self._made_for() if elsewhere else ssp
+        if self.header["kind"].startswith("atom"):
+            atoms = self._atoms(model)
+            return atoms_on(ssp, atoms, self.path) if elsewhere else atoms
+        level = self.array("level", np.int64, 1)
+        deadline = self.header.get("deadline", False)
+        if type(deadline) is not bool:
+            raise self._error("deadline must be true or false")
+        if elsewhere:  # where costs are those of the other model
+            level = np.zeros(model.n_outcomes, dtype=np.int64)
+        policy = BudgetPolicy(
+            model, self._integer("budget"), level=level, unit=self._unit(), **self._steps(model)
+        )
+        policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
+        return policy.by_deadline() if deadline else policy
+
+    def _made_for(self) -> SSP:
+        """The model that the file was made for, by its names and choices."""
+        header = self.header
+        if "states" not in header or "actions" not in header:
+            raise PolicyError(
+                f"{self.path}: this file is older than the names in it, and fits no model but its"
+                " own; write it again"
+            )
+        names = {
+            what: decode_names(header[what], f"{self.path}: {what}")
+            for what in ("states", "actions")
+        }
+        arrays = _CHOICES | (_OUTCOMES if header["kind"].startswith("atom") else {})
+        return made_for({**names, **self._arrays(arrays)}, self.path)
+
+    def _arrays(self, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
+        return {name: self.array(name, *kind) for name, kind in kinds.items()}
+
+    def _atoms(self, ssp: SSP) -> AtomPolicy:
+        start, arrays = self._integer("start_atom"), self._arrays(_ATOMS)
+        if self.header["kind"] == "atom grids":
+            own, of_state = self._arrays(_GRIDS).values()
+            if not np.isin(own, (0, 1)).all():
+                raise self._error("own must hold 0 and 1")
+            arrays["grids"] = Grids(own.astype(np.bool_), of_state)
+        return AtomPolicy(ssp, start_atom=start, **arrays)
+
+    def _steps(self, ssp: SSP) -> dict[str, Any]:
+        if self.header["kind"] == "budget steps":
+            return self._arrays(_STEPS)
+        risk_neutral = self.array("neutral", np.int32, 1)
+        changes = old_budgets.old_changes(self.header, self.array, ssp, risk_neutral)
+        return {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
+
+    def _integer(self, member: str) -> int:
+        value = self.header.get(member)
+        if type(value) is not int or not 0 <= value < 2**62:
+            raise self._error(f"{member} must be a whole number, not {shorten(repr(value))}")
+        return value
+
+    def _unit(self) -> Any:
+        value = self.header.get("unit")
+        if value is None or (type(value) is float and value > 0):
+            return value
+        found = positive_fraction(value)
+        if found is None:
+            expected = "a fraction 'p/q' or a positive number"
+            raise self._error(f"unit must be {expected}, not {shorten(repr(value))}")
+        return found
+
+    # ------------------------------------------------------------------ tables of names
+
+    def _decisions(self, width: int) -> dict[tuple[Name, ...], Decision]:
+        """The sure and the mixed decisions, by the names that stand before each."""
+        table = self._table("decisions", width, "decision")
+        mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
+        for location, key, (named, share) in self._rows("mixed", width, 2):
+            action = decode_name(named, location)
+            if type(share) not in (int, float) or not 0 <= share <= 1:
+                raise FormatError(f"{location}: {shorten(repr(share))} is not a probability")
+            if key in table or action in mixed.get(key, ()):
+                raise FormatError(f"{location}: a second decision for {key!r}")
+            mixed.setdefault(key, {})[action] = float(share)
+        for key, shares in mixed.items():
+            total = math.fsum(shares.values())
+            if abs(total - 1) > 1e-9:
+                raise self._error(f"the probabilities for {key!r} sum to {total:.12g}, not 1")
+        return {**table, **mixed}
+
+    def _table(self, member: str, width: int, what: str) -> dict[tuple[Name, ...], Name]:
+        """The last name of each row by the names before it."""
+        table: dict[tuple[Name, ...], Name] = {}
+        for location, key, (value,) in self._rows(member, width, 1):
+            if key in table:
+                raise FormatError(f"{location}: a second {what} for {key!r}")
+            table[key] = decode_name(value, location)
+        return table
+
+    def _rows(
+        self, member: str, width: int, more: int
+    ) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
+        """Where each row of a table stands, the `width` names it begins with, and what follows."""
+        rows = self.header.get(member, [])
+        if not isinstance(rows, list):
+            raise self._error(f"{member} must be a list")
+        for number, row in enumerate(rows):
+            location = f"{self.path}: {member}[{number}]"
+            if not isinstance(row, list) or len(row) != width + more:
+                raise FormatError(
+                    f"{location} must be a list of {width + more}, not {shorten(repr(row))}"
+                )
+            yield location, tuple(decode_name(part, location) for part in row[:width]), row[width:]
 
 
 # ---------------------------------------------------------------------- does it fit the model?
