@@ -23,7 +23,6 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
-from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
@@ -48,18 +47,14 @@ from tailpath.options import Progress
 
 def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
-    rule = CostRule.from_options(1, reading)
-    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading, rule)
-
-
-def _labelled(path: str, reading: Reading) -> LabelledMDP:
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    return parse_drn(path, text_bytes(path, data), reading.progress)
+    model = parse_drn(path, text_bytes(path, data), reading.progress)
+    return to_ssp(_without_auxiliary_states(model), reading)
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -105,7 +100,6 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
         choice_action=model.choice_action[:n_choices],
         labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
         rewards=Lazy([name], lambda _: Reward(choice=choice_cost, branch=branch_cost)),
-        initial=model.initial[:n_states],
     )
 
 
