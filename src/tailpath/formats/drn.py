@@ -47,14 +47,17 @@ from tailpath.options import Progress
 
 def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
+    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading)
+
+
+def _labelled(path: str, reading: Reading) -> LabelledMDP:
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    model = parse_drn(path, text_bytes(path, data), reading.progress)
-    return to_ssp(_without_auxiliary_states(model), reading)
+    return parse_drn(path, text_bytes(path, data), reading.progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states

@@ -46,6 +46,10 @@ _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 def read(path: str, reading: Reading) -> Any:
     """Read the files of a model from the path of its `.tra`."""
+    return to_ssp(_labelled(path, reading), reading)
+
+
+def _labelled(path: str, reading: Reading) -> LabelledMDP:
     stem = stem_of(path)
     tra = TransitionFile(path, reading)
     structures = _rewards(stem, tra, reading)
@@ -54,7 +58,7 @@ def read(path: str, reading: Reading) -> Any:
     if path_name is not None:
         labels = _labels(path_name, tra.n_states, reading)
     variables = None if tra.extras.has("states") else _beside(stem, "sta")
-    model = LabelledMDP(
+    return LabelledMDP(
         path=path,
         state_choices=offsets_of(tra.choice_state, tra.n_states),
         choice_branches=offsets_of(tra.row_choice, len(tra.choice_state)),
@@ -69,7 +73,6 @@ def read(path: str, reading: Reading) -> Any:
         states=None if variables is None else _state_names(variables, tra.n_states, reading),
         extras=tra.extras,
     )
-    return to_ssp(model, reading)
 
 
 def writable_action(word: str) -> bool:
