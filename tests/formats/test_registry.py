@@ -12,8 +12,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, TailpathError
-from tailpath.formats.reading import options
-from tailpath.formats.registry import FORMATS, REGISTER, by_suffix
+from tailpath.formats.registry import FORMATS, REGISTER, by_suffix, options
 from tests.formats.models import by_choice, differences, outcomes, samples
 
 

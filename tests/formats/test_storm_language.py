@@ -12,7 +12,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, TailpathWarning
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.storm_language import StormLimits, read
 from tests.formats.models import outcomes
 

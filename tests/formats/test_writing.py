@@ -8,7 +8,7 @@ import tailpath as tp
 from tailpath.formats.drn_model import writable_action as drn_action
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.json_files import FORMAT
-from tailpath.formats.long_table import _cell, _price
+from tailpath.formats.long_table import _cell, _cost_text
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
 from tailpath.formats.writing import formatted, joined_columns, put_before, text_column
@@ -39,7 +39,7 @@ def plain_table(ssp):
         for choice, _, target, probability, cost in rows_of(ssp, state):
             action = _cell(encode(ssp.choice_name(choice)))
             lines.append(
-                f"{cells[state]},{action},{cells[target]},{probability!r},{_price(ssp, cost)}"
+                f"{cells[state]},{action},{cells[target]},{probability!r},{_cost_text(ssp, cost)}"
             )
     return {"m.csv": "\n".join(lines) + "\n"}
 

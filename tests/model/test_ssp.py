@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tailpath import SSP, TailpathWarning, solve_expected
 from tailpath.errors import ModelError
-from tailpath.model.cost_units import MOST_UNITS, as_fraction, common_unit
+from tailpath.model.cost_units import MAX_UNITS, as_fraction, common_unit
 from tailpath.model.ssp import Geometry
 from tests.reference import from_ssp, to_ssp
 from tests.strategies import any_models
@@ -189,8 +189,8 @@ def test_a_cost_of_minus_zero_is_zero():
         ([Decimal("0.05"), 1], F(1, 20)),
         ([0, 0.0], 1),
         ([0, 7], 7),
-        ([1, MOST_UNITS], 1),
-        ([1, MOST_UNITS + 1], None),
+        ([1, MAX_UNITS], 1),
+        ([1, MAX_UNITS + 1], None),
         ([1e-7, 1], F(1, 10**7)),
         ([1e-8, 1], None),
         ([1e300], F(10) ** 300),

@@ -17,7 +17,7 @@ from tailpath.cli.application import policy_files, print_message
 from tailpath.domains.register import FORMATS, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, kind_of
 from tailpath.formats.files import load_json, read_text, refuse_unwritable
-from tailpath.formats.reading import options as reading_options
+from tailpath.formats.registry import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP

@@ -12,7 +12,7 @@ import tailpath
 from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
 from tailpath.cli.objectives import measure
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
-from tailpath.model.shown import MOST_ROWS
+from tailpath.model.shown import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
@@ -105,14 +105,14 @@ def command(
         "gap": found.gap,
         "seconds": seconds,
     }
-    text = found.as_text(terminal_width(), len(found) if everything else MOST_ROWS)
+    text = found.as_text(terminal_width(), len(found) if everything else MAX_ROWS)
     notes = "\n".join(_notes(found, seconds, everything, options["delta"]))
     return record, f"least mean against {risk} of {source}\n\n{text}\n\n{notes}"
 
 
 def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> Iterator[str]:
     """What is said below the table."""
-    more = "" if everything or len(found) <= MOST_ROWS else "; --all shows all"
+    more = "" if everything or len(found) <= MAX_ROWS else "; --all shows all"
     yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
     if any(len(one.parts) > 1 for one in found):
         yield "policies: how many of them a coin, tossed once at the start, chooses among"

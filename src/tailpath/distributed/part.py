@@ -21,7 +21,7 @@ from tailpath.distributed.ranks import joined
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.graph import members_of, offsets_from_lengths
 from tailpath.model.checks import LARGEST_COST, checked_probabilities
-from tailpath.model.cost_units import MOST_UNITS
+from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 
@@ -140,7 +140,7 @@ class Part:
         if np.any(np.diff(self.choice_outcomes) == 0):
             choice = int(np.flatnonzero(np.diff(self.choice_outcomes) == 0)[0])
             raise ModelError(f"{self._where(choice)} has no outcomes")
-        most = min(MOST_UNITS, int(LARGEST_COST / self.unit))
+        most = min(MAX_UNITS, int(LARGEST_COST / self.unit))
         bad = (target < 0) | (target >= self.n_states) | (level < 0) | (level > most)
         for outcome in np.flatnonzero(bad)[:1].tolist():
             choice = int(np.searchsorted(self.choice_outcomes, outcome, side="right")) - 1

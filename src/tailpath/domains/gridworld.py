@@ -149,14 +149,14 @@ def _rows(text: str) -> list[str]:
         if len(row) != len(rows[0]):
             raise FormatError(f"map row {r} has {len(row)} columns, row 0 has {len(rows[0])}")
         for c, letter in enumerate(row):
-            where = f"row {r}, column {c}"
+            location = f"row {r}, column {c}"
             if letter not in KIND:
-                raise FormatError(f"map {where} holds {letter!r}; a cell is one of . # S G")
+                raise FormatError(f"map {location} holds {letter!r}; a cell is one of . # S G")
             if letter in "SG" and letter in seen:
                 raise FormatError(
-                    f"map {where} holds a second {letter!r}; the first is at {seen[letter]}"
+                    f"map {location} holds a second {letter!r}; the first is at {seen[letter]}"
                 )
-            seen.setdefault(letter, where)
+            seen.setdefault(letter, location)
     for letter, what in (("S", "start"), ("G", "goal")):
         if letter not in seen:
             raise FormatError(

@@ -84,7 +84,7 @@ def sepsis(death: Any = None) -> SSP:
     >>> tp.solve_arrival(tp.domains.sepsis())  # doctest: +SKIP
     <Arrival 0.875142 from 'admission'>
     """
-    price = None if death is None else _price(death)
+    cost_of_death = None if death is None else _cost_of_death(death)
     data = _data()
     state, action = np.nonzero(data.admissible)
     row, target = np.nonzero(data.moves[state, action])
@@ -99,37 +99,37 @@ def sepsis(death: Any = None) -> SSP:
         [probability, data.start[first]],
         [cost, np.zeros(len(first))],
     ]
-    if price is None:
+    if cost_of_death is None:
         for column, end in zip(columns, (DIED, STAY, DIED, 1.0, 1.0)):
             column.append([end])
     else:
-        cost[target == DIED] += float(price)
+        cost[target == DIED] += float(cost_of_death)
     source, chosen, targets, chances, costs = (np.concatenate(column) for column in columns)
     arrays = arrays_from_rows(source, chosen, targets, chances, costs, ADMISSION + 1, merge=False)
-    goals = (SURVIVED,) if price is None else (DIED, SURVIVED)
+    goals = (SURVIVED,) if cost_of_death is None else (DIED, SURVIVED)
     return SSP(
         **arrays,
         is_goal=np.isin(np.arange(ADMISSION + 1), goals),
         start_index=ADMISSION,
         states=(*range(PATIENTS), "died", "survived", "admission"),
         actions=(*range(ACTIONS), "draw", "stay"),
-        exact_unit=None if price is None else Fraction(1, price.denominator),
-        notes=("a step is four hours and costs 1", _ending(price)),
+        exact_unit=None if cost_of_death is None else Fraction(1, cost_of_death.denominator),
+        notes=("a step is four hours and costs 1", _ending(cost_of_death)),
     )
 
 
-def _ending(price: Fraction | None) -> str:
-    if price is None:
+def _ending(cost_of_death: Fraction | None) -> str:
+    if cost_of_death is None:
         return "a patient who has died never arrives; sepsis:100 prices a death at 100 steps"
-    return f"a death costs {float(price):g} steps and ends the run"
+    return f"a death costs {float(cost_of_death):g} steps and ends the run"
 
 
-def _price(death: Any) -> Fraction:
+def _cost_of_death(death: Any) -> Fraction:
     refusal = OptionError(f"the price of a death must be a number, not {death!r}")
-    price = refused_unless_number(death, refusal)
-    if not 0 <= price <= 10**9:
+    cost_of_death = refused_unless_number(death, refusal)
+    if not 0 <= cost_of_death <= 10**9:
         raise OptionError(f"the price of a death must lie in 0 .. 10^9, not {death!r}")
-    return price
+    return cost_of_death
 
 
 def clinicians(ssp: SSP) -> dict[int, dict[int, float]]:
@@ -149,10 +149,10 @@ def clinicians(ssp: SSP) -> dict[int, dict[int, float]]:
 
 def _build(text: str) -> SSP | None:
     try:
-        price = _price(text) if text else None
+        cost_of_death = _cost_of_death(text) if text else None
     except OptionError:
         return None
-    return sepsis(price)
+    return sepsis(cost_of_death)
 
 
 #: `sepsis:` and `sepsis:PRICE`.

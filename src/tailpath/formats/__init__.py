@@ -14,8 +14,15 @@ from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
 from tailpath.formats.files import brief, located
-from tailpath.formats.reading import Reading
-from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
+from tailpath.formats.registry import (
+    FORMATS,
+    IN_MEMORY,
+    Format,
+    Reading,
+    by_scheme,
+    by_suffix,
+    register,
+)
 from tailpath.model.columns import WORDS
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP

@@ -1,5 +1,5 @@
-"""Archives, read in memory and without trust: arrays in a zip file, as numpy's `.npz` has them,
-without pickle; and the members of a tar file.
+"""Packed files, read in memory and without trust: gzip and xz; arrays in a zip file, as numpy's
+`.npz` has them, without pickle; and the members of a tar file.
 
 A member is read only after its header has been compared with the bytes the archive holds for it;
 the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import (
-    converted_array,
-    read_bytes,
-    shorten,
-    unpacked_limit,
-    write_bytes,
-)
+from tailpath.formats.files import converted_array, read_bytes, shorten, write_bytes
 from tailpath.graph import Array
 
+#: Packed data may unfold to this many times the size of the file, plus a constant; deflate itself
+#: could reach 1000.
+MAX_EXPANSION = 200
+SMALL = 16 * 2**20
+_XZ_MEMORY = 256 * 2**20
 _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
     rb" ?(\d{1,18})?,?\), \}\s*"
@@ -46,6 +45,42 @@ _BROKEN = (
     OverflowError,
     struct.error,
 )
+
+
+def unpacked_limit(compressed: int) -> int:
+    """How many bytes a compressed file of this size may unfold to."""
+    return SMALL + MAX_EXPANSION * compressed
+
+
+def unpacked(path: str, data: bytes) -> bytes:
+    """Undo gzip or xz, within the byte budget; other data is returned as it is."""
+    decoder: Any
+    broken: type[Exception]
+    if data.startswith(b"\x1f\x8b"):
+        kind, decoder = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16)
+        broken = zlib.error
+    elif data.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        kind, decoder = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        broken = lzma.LZMAError
+    else:
+        return data
+    most = unpacked_limit(len(data))
+    try:
+        # Unlike a file object, a decoder takes memory only as the content grows.
+        content: bytes = decoder.decompress(data, most + 1)
+    except broken as error:
+        raise FormatError(f"{path}: broken {kind} data: {error}") from None
+    if len(content) > most:
+        raise FormatError(
+            f"{path}: unpacks to more than {most} bytes, more than its {len(data)} bytes justify"
+        )
+    if not decoder.eof:
+        raise FormatError(f"{path}: broken {kind} data: it ends too early")
+    if decoder.unused_data.strip(b"\0"):
+        raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
+    return content
 
 
 class Archive:
@@ -81,10 +116,10 @@ class Archive:
 
     def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
         """One array, converted to `dtype` where that loses nothing."""
-        where = f"{self.path}: member {name}"
+        location = f"{self.path}: member {name}"
         if not self.has(name):
-            raise FormatError(f"{where} is missing")
-        return converted_array(self._read(name, where), dtype, axes, where)
+            raise FormatError(f"{location} is missing")
+        return converted_array(self._read(name, location), dtype, axes, location)
 
     def text(self, name: str) -> str:
         """A member that holds UTF-8 bytes."""
@@ -93,29 +128,29 @@ class Archive:
         except UnicodeDecodeError:
             raise FormatError(f"{self.path}: member {name} is not UTF-8 text") from None
 
-    def _read(self, name: str, where: str) -> Array:
+    def _read(self, name: str, location: str) -> Array:
         info = self._members[f"{name}.npy"]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FormatError(
-                f"{where} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
+                f"{location} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
             )
         try:
             data = self._zip.read(info)
         except _BROKEN as error:
-            raise FormatError(f"{where} is damaged: {shorten(str(error))}") from None
+            raise FormatError(f"{location} is damaged: {shorten(str(error))}") from None
         length = int.from_bytes(data[8:10], "little") + 10
         header = _HEADER.fullmatch(data[10:length]) if data[:8] == b"\x93NUMPY\x01\x00" else None
         if header is None:
-            raise FormatError(f"{where} is not an array of numbers with one or two axes")
+            raise FormatError(f"{location} is not an array of numbers with one or two axes")
         try:
             dtype = np.dtype(header[1].decode())
         except TypeError:
-            raise FormatError(f"{where} is of the unknown type {header[1].decode()!r}") from None
+            raise FormatError(f"{location} is of the unknown type {header[1].decode()!r}") from None
         shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
         # An array without entries holds no bytes, but its axis would be walked along.
         if max(shape) > self._unfolded or math.prod(shape) * dtype.itemsize != len(data) - length:
             raise FormatError(
-                f"{where} declares the shape {shape} but holds {len(data) - length} bytes"
+                f"{location} declares the shape {shape} but holds {len(data) - length} bytes"
             )
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
 

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.files import read_bytes, shorten, unpacked_limit
+from tailpath.formats.archives import unpacked_limit
+from tailpath.formats.files import read_bytes, shorten
 from tailpath.formats.text import Categorical
 from tailpath.graph import Array, BoolArray
 from tailpath.options import Progress

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.options import check_amount
@@ -68,21 +68,21 @@ class CostRule:
         return costs
 
 
-def refuse_infinite(costs: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
+def refuse_infinite(costs: FloatArray, location: str, name_outcome: Callable[[int], str]) -> None:
     """Refuse the first cost that is not a number, such as a sum beyond the floats."""
     for outcome in first_of(~np.isfinite(costs)):
-        raise FormatError(f"{where}: {name_outcome(outcome)} costs {costs[outcome]:g}")
+        raise FormatError(f"{location}: {name_outcome(outcome)} costs {costs[outcome]:g}")
 
 
 def refuse_improbable(
-    probability: FloatArray, where: str, name_outcome: Callable[[int], str]
+    probability: FloatArray, location: str, name_outcome: Callable[[int], str]
 ) -> None:
     """Refuse the first negative probability, before outcomes are merged: a merged one could hide
     it.
     """
     for outcome in first_of(~(probability >= 0)):
         raise FormatError(
-            f"{where}: {name_outcome(outcome)} has probability {probability[outcome]:g}"
+            f"{location}: {name_outcome(outcome)} has probability {probability[outcome]:g}"
         )
 
 

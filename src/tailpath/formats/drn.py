@@ -22,15 +22,14 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import is_tar, packed_tar, tar_members
-from tailpath.formats.costs import CostRule
+from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
-from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
+from tailpath.formats.files import read_bytes, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     blocks,
     choice_costs,
@@ -48,8 +47,7 @@ from tailpath.options import Progress
 
 def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
-    rule = CostRule.from_options(1, reading)
-    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading, rule)
+    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading)
 
 
 def _labelled(path: str, reading: Reading) -> LabelledMDP:
@@ -105,7 +103,6 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
         choice_action=model.choice_action[:n_choices],
         labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
         rewards=Lazy([name], lambda _: Reward(choice=choice_cost, branch=branch_cost)),
-        initial=model.initial[:n_states],
     )
 
 

@@ -76,7 +76,6 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
         state_choices,
         positions_are_unnamed=not header.extras.has("actions"),
     )
-    labels = _labels(body.states, state_line)
     return LabelledMDP(
         path=header.file.path,
         state_choices=state_choices,
@@ -85,9 +84,8 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
         probability=probability,
         choice_action=choice_action,
         actions=actions,
-        labels=labels,
+        labels=_labels(body.states, state_line),
         rewards=_reward_models(header, body, choice_line),
-        initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
         can_write_action=writable_action,
         extras=header.extras,
     )

@@ -14,14 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import load_json
-from tailpath.formats.names import (
-    decode_members,
-    decode_names,
-    decode_notes,
-    decode_own_names,
-    encode_members,
-)
+from tailpath.formats.files import decode_members, decode_names, decode_notes, load_json
+from tailpath.formats.writing import encode_members
 from tailpath.model.ssp import SSP, Name
 
 #: The line begins with this word, after whatever marks a comment.
@@ -33,29 +27,29 @@ _MEMBERS = ("states", "actions", "auxiliary", "cost_unit", "geometry", "notes")
 class Extras:
     """The members of such a line; none of them is there in a file of others."""
 
-    where: str = ""
+    location: str = ""
     members: Mapping[str, Any] = field(default_factory=dict)
     auxiliary: int = 0
 
     @classmethod
-    def parse(cls, text: str, where: str) -> Extras:
+    def parse(cls, text: str, location: str) -> Extras:
         """Read the line after its mark."""
-        members = load_json(text, where)
+        members = load_json(text, location)
         if not isinstance(members, dict) or not set(members) <= set(_MEMBERS):
             raise FormatError(
-                f"{where}: the {MARK} line must be an object with members among"
+                f"{location}: the {MARK} line must be an object with members among"
                 f" {', '.join(_MEMBERS)}"
             )
         auxiliary = members.get("auxiliary", 0)
         if type(auxiliary) is not int or auxiliary < 0:
-            raise FormatError(f"{where}: auxiliary must be a whole number")
-        decode_notes(members.get("notes", []), f"{where}: notes")
-        return cls(where, members, auxiliary)
+            raise FormatError(f"{location}: auxiliary must be a whole number")
+        decode_notes(members.get("notes", []), f"{location}: notes")
+        return cls(location, members, auxiliary)
 
     @property
     def is_ours(self) -> bool:
         """Whether the file has such a line: our own writer wrote it."""
-        return bool(self.where)
+        return bool(self.location)
 
     def has(self, member: str) -> bool:
         return self.members.get(member) is not None
@@ -64,17 +58,17 @@ class Extras:
         """The states' names, or their numbers."""
         if not self.has("states"):
             return range(n_states)
-        return decode_names(self.members["states"], n_states, f"{self.where}: states")
+        return decode_names(self.members["states"], f"{self.location}: states", n_states)
 
     def action_names(self) -> Sequence[Name] | None:
         """The actions' names, in index order."""
         if not self.has("actions"):
             return None
-        return decode_own_names(self.members["actions"], f"{self.where}: actions")
+        return decode_names(self.members["actions"], f"{self.location}: actions")
 
     def fields(self, n_states: int) -> dict[str, Any]:
         """Unit, geometry and notes, as fields of a model."""
-        return decode_members(self.members, n_states, f"{self.where}: ")
+        return decode_members(self.members, n_states, f"{self.location}: ")
 
 
 def extras_line(ssp: SSP, auxiliary: int = 0) -> str:

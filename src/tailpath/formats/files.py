@@ -4,6 +4,11 @@ file behind.
 Everything a reader learns of the outside world passes through here, so that every refusal is a
 `FormatError` that names the file and, where there is one, the line. Declared sizes are never
 trusted: memory follows the bytes that are really there.
+
+The files of ours, of models and of policies, begin alike and hold names as JSON. A name is a
+string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is written as a
+list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names. Names that
+are simply 0, 1, .., n - 1 are written as the number n.
 """
 
 from __future__ import annotations
@@ -14,9 +19,9 @@ import math
 import os
 import re
 import stat
-import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -25,15 +30,14 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
+from tailpath.model.ssp import Geometry, Name
 
-#: Compressed members may unfold to this many times the size of the file, plus a constant; deflate
-#: itself could reach 1000.
-MOST_EXPANSION = 200
-SMALL = 16 * 2**20
-_XZ_MEMORY = 256 * 2**20
-
+#: The bytes that are decoded at a time.
+_PIECE = 16 * 2**20
 #: The characters that a number may have.
 LONGEST = 700
+_NESTED = frozenset((list, dict))
+_FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -69,7 +73,7 @@ def text_bytes(path: str, data: bytes) -> bytes:
         )
     at = len(data) if data.isascii() else 0
     while at < len(data):  # piece by piece, since the whole may take four times the memory
-        end = data.find(b"\n", at + SMALL) + 1 or len(data)
+        end = data.find(b"\n", at + _PIECE) + 1 or len(data)
         try:
             data[at:end].decode()
         except UnicodeDecodeError as error:
@@ -80,53 +84,17 @@ def text_bytes(path: str, data: bytes) -> bytes:
     return data.removeprefix(codecs.BOM_UTF8)
 
 
-def unpacked_limit(compressed: int) -> int:
-    """How many bytes a compressed file of this size may unfold to."""
-    return SMALL + MOST_EXPANSION * compressed
-
-
-def unpacked(path: str, data: bytes) -> bytes:
-    """Undo gzip or xz, within the byte budget; other data is returned as it is."""
-    decoder: Any
-    broken: type[Exception]
-    if data.startswith(b"\x1f\x8b"):
-        kind, decoder = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16)
-        broken = zlib.error
-    elif data.startswith(b"\xfd7zXZ\x00"):
-        import lzma
-
-        kind, decoder = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-        broken = lzma.LZMAError
-    else:
-        return data
-    most = unpacked_limit(len(data))
-    try:
-        # Unlike a file object, a decoder takes memory only as the content grows.
-        content: bytes = decoder.decompress(data, most + 1)
-    except broken as error:
-        raise FormatError(f"{path}: broken {kind} data: {error}") from None
-    if len(content) > most:
-        raise FormatError(
-            f"{path}: unpacks to more than {most} bytes, more than its {len(data)} bytes justify"
-        )
-    if not decoder.eof:
-        raise FormatError(f"{path}: broken {kind} data: it ends too early")
-    if decoder.unused_data.strip(b"\0"):
-        raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
-    return content
-
-
-def load_json(text: str, where: str) -> Any:
+def load_json(text: str, location: str) -> Any:
     """Strict JSON: no duplicate keys, no NaN, no infinities, no bottomless nesting."""
 
     def constant(name: str) -> NoReturn:
-        raise FormatError(f"{where}: {name} is not a number")
+        raise FormatError(f"{location}: {name} is not a number")
 
     def number(digits: str) -> float:
         value = float(digits)
-        if not math.isfinite(value) or vanishes(digits, value):
-            size = "small" if value == 0 else "large"
-            raise FormatError(f"{where}: the number {shorten(digits)} is too {size}")
+        if not 0 < abs(value) < math.inf and (value or vanishes(digits, value)):
+            size = "large" if value else "small"
+            raise FormatError(f"{location}: the number {shorten(digits)} is too {size}")
         return value
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -134,7 +102,7 @@ def load_json(text: str, where: str) -> Any:
         if len(found) < len(pairs):
             last = {key: at for at, (key, _) in enumerate(pairs)}
             repeated = next(key for at, (key, _) in enumerate(pairs) if last[key] != at)
-            raise FormatError(f"{where}: the key {shorten(repeated)!r} is given twice")
+            raise FormatError(f"{location}: the key {shorten(repeated)!r} is given twice")
         return found
 
     try:
@@ -142,14 +110,16 @@ def load_json(text: str, where: str) -> Any:
             text, parse_constant=constant, parse_float=number, object_pairs_hook=members
         )
     except json.JSONDecodeError as error:
-        raise FormatError(f"{where}:{error.lineno}: {error.msg} (column {error.colno})") from None
+        raise FormatError(
+            f"{location}:{error.lineno}: {error.msg} (column {error.colno})"
+        ) from None
     except RecursionError:
-        raise FormatError(f"{where}: nested too deeply") from None
+        raise FormatError(f"{location}: nested too deeply") from None
     except ValueError as error:  # whole numbers of thousands of digits
-        raise FormatError(f"{where}: {error}") from None
+        raise FormatError(f"{location}: {error}") from None
 
 
-def parse_number(text: str, where: str) -> float:
+def parse_number(text: str, location: str) -> float:
     """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are
     refused.
     """
@@ -166,25 +136,25 @@ def parse_number(text: str, where: str) -> float:
     elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
         if vanishes(text, value):
-            raise FormatError(f"{where}: {shorten(text)!r} is too small a number")
+            raise FormatError(f"{location}: {shorten(text)!r} is too small a number")
     if not math.isfinite(value):
-        raise FormatError(f"{where}: {shorten(text)!r} is not a finite number")
+        raise FormatError(f"{location}: {shorten(text)!r} is not a finite number")
     return value
 
 
-def converted_array(found: Array, dtype: Any, axes: int, where: str) -> Array:
+def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
     """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
     if found.ndim != axes:
-        raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
+        raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
     wanted = np.dtype(dtype)
     if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
-        raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
+        raise FormatError(f"{location} holds {found.dtype}, expected {wanted}")
     if wanted.kind in "iu" and found.size:
         limits = np.iinfo(wanted)
         if int(found.min()) < limits.min or int(found.max()) > limits.max:
-            raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
+            raise FormatError(f"{location} has numbers outside {limits.min}..{limits.max}")
     if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
-        raise FormatError(f"{where} has truth values that are neither 0 nor 1")
+        raise FormatError(f"{location} has truth values that are neither 0 nor 1")
     return found.astype(wanted, copy=False)
 
 
@@ -205,6 +175,9 @@ def located(error: Exception, path: str) -> str:
     """The message of an error about a file, which begins with its path."""
     message = str(error)
     return brief(message if message.startswith(path) else f"{path}: {message}")
+
+
+# ---------------------------------------------------------------------- writing
 
 
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
@@ -283,3 +256,144 @@ def _refuse(path: str, error: Exception) -> NoReturn:
         raise FormatError(f"{path}: this is a folder, not a file") from None
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     raise FormatError(f"{path}: {reason}") from None
+
+
+# ---------------------------------------------------------------------- what files of ours hold
+
+
+def decode_name(value: Any, location: str) -> Name:
+    """The name that a piece of JSON stands for."""
+    if isinstance(value, list):
+        return (
+            tuple(value)
+            if _NESTED.isdisjoint(map(type, value))
+            else tuple(decode_name(part, location) for part in value)
+        )
+    if isinstance(value, dict):
+        raise FormatError(f"{location}: {shorten(repr(value))} is not a name")
+    name: Name = value
+    return name
+
+
+def decode_names(value: Any, location: str, count: int | None = None) -> Sequence[Name]:
+    """The names of `count` things; without it, of as many as the file says. A declared number must
+    equal the real one: a range is free, but a wrong one is a wrong file.
+    """
+    if type(value) is int and 0 <= value < 2**31:
+        if count not in (None, value):
+            raise FormatError(f"{location} says {value}, the arrays say {count}")
+        return range(value)
+    if not isinstance(value, list):
+        raise FormatError(f"{location} must be a list of names or their number")
+    if count not in (None, len(value)):
+        raise FormatError(f"{location} has {len(value)} names, the arrays say {count}")
+    return decode_column(value, lambda position: f"{location}[{position}]")
+
+
+def decode_column(values: Sequence[Any], location: Callable[[int], str]) -> tuple[Name, ...]:
+    """The names that pieces of JSON stand for; `location` says where the one at a position is."""
+    # Most names are simple, or lists of simple ones; a million of them should not wait for the
+    # message about one that is not.
+    if _NESTED.isdisjoint(map(type, values)):
+        return tuple(values)
+    if set(map(type, values)) == {list} and _NESTED.isdisjoint(
+        map(type, chain.from_iterable(values))
+    ):
+        return tuple(map(tuple, values))
+    return tuple(decode_name(value, location(position)) for position, value in enumerate(values))
+
+
+def decode_members(members: Mapping[str, Any], n_states: int, location: str) -> dict[str, Any]:
+    """What a model has besides names and numbers, as its fields."""
+    return {
+        "exact_unit": decode_unit(members.get("cost_unit"), f"{location}cost_unit"),
+        "geometry": decode_geometry(members.get("geometry"), n_states, f"{location}geometry"),
+        "notes": decode_notes(members.get("notes", []), f"{location}notes"),
+    }
+
+
+def check_header(document: Any, path: str, name: str, version: int) -> None:
+    """Every file of ours says what it is and in which version."""
+    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
+        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
+    if document["format"] != name:
+        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
+        raise FormatError(
+            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
+        )
+    if type(document.get("version")) is not int or document["version"] < 1:
+        raise FormatError(f"{path}: the member 'version' must be a whole number")
+    if document["version"] > version:
+        raise FormatError(
+            f"{path}: version {document['version']} is newer than this program, which reads version"
+            f" {version}"
+        )
+
+
+def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) -> None:
+    """Refuse the first member of a file that none of this kind has."""
+    for member in members:
+        if member not in known:
+            raise FormatError(
+                f"{location}unknown member {shorten(repr(member))}; known are {', '.join(known)}"
+            )
+
+
+def decode_confidence(value: Any, location: str) -> float | None:
+    """How sure all intervals are to hold."""
+    if value is not None and not (isinstance(value, float) and 0 < value < 1):
+        raise FormatError(f"{location} must be a number in (0, 1)")
+    return value
+
+
+def decode_unit(value: Any, location: str) -> Fraction | None:
+    """The exact cost unit; the model compares it with the costs."""
+    found = None if value is None else positive_fraction(value)
+    if value is not None and found is None:
+        raise FormatError(f"{location}: {shorten(repr(value))} is not a positive fraction 'p/q'")
+    return found
+
+
+def positive_fraction(value: Any) -> Fraction | None:
+    """What is written as `p/q`, if it is."""
+    match = _FRACTION.fullmatch(value) if isinstance(value, str) else None
+    top, bottom = map(int, match.groups()) if match else (0, 0)
+    return Fraction(top, bottom) if top and bottom else None
+
+
+def decode_geometry(value: Any, n_states: int, location: str) -> Geometry | None:
+    """The geometry, one entry per state, every cell on the grid or at -1."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != {"rows", "columns", "row", "column", "kind"}:
+        raise FormatError(f"{location} must have rows, columns, row, column and kind")
+    if not all(type(value[key]) is int and value[key] > 0 for key in ("rows", "columns")):
+        raise FormatError(f"{location}: rows and columns must be positive whole numbers")
+    for key, kind, end in (
+        ("row", int, value["rows"]),
+        ("column", int, value["columns"]),
+        ("kind", str, 0),
+    ):
+        entries = value[key]
+        if (
+            not isinstance(entries, list)
+            or len(entries) != n_states
+            or set(map(type, entries)) != {kind}
+        ):
+            raise FormatError(
+                f"{location}.{key} must be a list of {n_states} entries, one per state"
+            )
+        for entry in (min(entries), max(entries)) if end else ():
+            if not -1 <= entry < end:
+                raise FormatError(
+                    f"{location}.{key}[{entries.index(entry)}] is {entry}, outside -1..{end - 1}"
+                )
+        value = {**value, key: tuple(entries)}
+    return Geometry(**value)
+
+
+def decode_notes(value: Any, location: str) -> tuple[str, ...]:
+    """The notes, a list of strings."""
+    if not isinstance(value, list) or any(type(note) is not str for note in value):
+        raise FormatError(f"{location} must be a list of strings")
+    return tuple(value)

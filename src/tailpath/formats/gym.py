@@ -35,7 +35,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome
 from tailpath.formats.gym_map import cells_of
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering
 from tailpath.model.endings import fresh_name
@@ -50,26 +50,26 @@ def read(source: Any, reading: Reading) -> SSP:
     """
     rule = CostRule.from_options(-1, reading)
     if isinstance(source, str):
-        where = f"gym:{source}"
-        environment = _make(source, reading.constants, where)
+        location = f"gym:{source}"
+        environment = _make(source, reading.constants, location)
     else:
-        where, environment = type(source).__name__, source
+        location, environment = type(source).__name__, source
         if reading.constants:
             raise FormatError(
-                f"{where}: the environment is already made; constants belong to gym:ENV_ID"
+                f"{location}: the environment is already made; constants belong to gym:ENV_ID"
             )
     inner = getattr(environment, "unwrapped", environment)
     table = source if isinstance(source, Mapping) else getattr(inner, "P", None)
     if table is None:
-        raise FormatError(f"{where}: this environment has no transition table .P")
+        raise FormatError(f"{location}: this environment has no transition table .P")
     starts = (
-        _starts(inner, table, where)
+        _starts(inner, table, location)
         if reading.start is None
-        else {_start_state(reading.start, table, where): 1.0}
+        else {_start_state(reading.start, table, location): 1.0}
     )
-    rows = list(_reachable(table, starts, where))
-    endings = Endings.of(rows, reading.goal, where)
-    costs, assumed = _costs(rows, endings, rule, where)
+    rows = list(_reachable(table, starts, location))
+    endings = Endings.of(rows, reading.goal, location)
+    costs, assumed = _costs(rows, endings, rule, location)
     drawn = (
         (f"the start is drawn among {len(starts)} states, at no cost",) if len(starts) > 1 else ()
     )
@@ -90,14 +90,14 @@ def read(source: Any, reading: Reading) -> SSP:
     return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
 
 
-def _start_state(start: Any, table: Any, where: str) -> Name:
+def _start_state(start: Any, table: Any, location: str) -> Name:
     """The start as the table names it; a text may stand for a number."""
     names = [name for name, _ in _items(table)]
     for name in names:
         if name == start or (isinstance(start, str) and str(name) == start):
             return name
     raise FormatError(
-        f"{where}: the table has no state {start!r} to start from{did_you_mean(start, names)}"
+        f"{location}: the table has no state {start!r} to start from{did_you_mean(start, names)}"
     )
 
 
@@ -131,11 +131,13 @@ def _wrappers(environment: Any) -> Iterator[str]:
         environment = environment.env
 
 
-def _make(name: str, constants: Mapping[str, Any], where: str) -> Any:
+def _make(name: str, constants: Mapping[str, Any], location: str) -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise FormatError(f"{where}: Gymnasium is not installed; install tailpath[gym]") from None
+        raise FormatError(
+            f"{location}: Gymnasium is not installed; install tailpath[gym]"
+        ) from None
     try:
         # `module:Env` imports that module; what happens to lie in the working directory is not
         # meant.
@@ -151,7 +153,7 @@ def _make(name: str, constants: Mapping[str, Any], where: str) -> Any:
         KeyError,
         AssertionError,
     ) as error:
-        raise FormatError(f"{where}: {' '.join(str(error).split())}") from None
+        raise FormatError(f"{location}: {' '.join(str(error).split())}") from None
 
 
 @contextmanager
@@ -177,13 +179,13 @@ def _literal(value: Any) -> Any:
         return value
 
 
-def _starts(inner: Any, table: Any, where: str) -> dict[Name, float]:
+def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
     """The start states of an environment with their probabilities."""
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
         states = list(dict(_items(table)))
         if not states:
-            raise FormatError(f"{where}: the table has no states")
+            raise FormatError(f"{location}: the table has no states")
         return {states[0]: 1.0}
     weights = np.asarray(distribution, dtype=np.float64)
     if (
@@ -191,12 +193,12 @@ def _starts(inner: Any, table: Any, where: str) -> dict[Name, float]:
         or not (np.isfinite(weights) & (weights >= 0)).all()
         or abs(weights.sum() - 1) > 1e-9 * len(weights)
     ):
-        raise FormatError(f"{where}: the start distribution is not a probability distribution")
+        raise FormatError(f"{location}: the start distribution is not a probability distribution")
     return {int(state): float(weights[state]) for state in np.flatnonzero(weights)}
 
 
 def _costs(
-    rows: list[Outcome], endings: Endings, rule: CostRule, where: str
+    rows: list[Outcome], endings: Endings, rule: CostRule, location: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """The costs of all rows, and what was assumed about them."""
     rewards = np.array([row[4] for row in rows], dtype=np.float64)
@@ -207,7 +209,7 @@ def _costs(
             f" {rewards[row]:g}"
         )
 
-    refuse_improbable(np.array([row[3] for row in rows]), where, name)
+    refuse_improbable(np.array([row[3] for row in rows]), location, name)
     on_the_way = ~(endings.arrives | endings.lost)
     arrival = rewards[endings.arrives]
     if (
@@ -226,7 +228,7 @@ def _costs(
     costs = rule.apply(rewards)
     # What a lost run has won does not make up for it.
     costs = np.where(endings.lost, np.maximum(costs, 0.0), costs)
-    refuse_infinite(costs, where, name)
+    refuse_infinite(costs, location, name)
     return costs, ((GAINS,) if rule.sign < 0 and rule.step_cost is None else ())
 
 
@@ -250,7 +252,7 @@ def _in_order(
     return SSP(**fields._asdict(), **more)
 
 
-def _reachable(table: Any, starts: Iterable[Name], where: str) -> Iterator[Outcome]:
+def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Outcome]:
     """The rows of every state that can be entered without having terminated, state by state."""
     rows = dict(_items(table))
     seen, waiting = set(starts), list(starts)
@@ -258,11 +260,11 @@ def _reachable(table: Any, starts: Iterable[Name], where: str) -> Iterator[Outco
     while waiting:
         state = waiting.pop()
         if state not in rows:
-            raise FormatError(f"{where}: state {state!r} is entered but has no row in the table")
+            raise FormatError(f"{location}: state {state!r} is entered but has no row in the table")
         found[state] = [
             outcome
             for action, row in _items(rows[state])
-            for outcome in _row(state, action, row, where)
+            for outcome in _row(state, action, row, location)
         ]
         for outcome in found[state]:
             if outcome[3] != 0 and not outcome[5] and outcome[2] not in seen:
@@ -272,8 +274,8 @@ def _reachable(table: Any, starts: Iterable[Name], where: str) -> Iterator[Outco
         yield from found.get(state, ())
 
 
-def _row(state: Name, action: Name, row: Any, where: str) -> Iterator[Outcome]:
-    position = f"{where}: state {state!r}, action {action!r}"
+def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome]:
+    position = f"{location}: state {state!r}, action {action!r}"
     try:
         entries = [tuple(entry) for entry in row]
     except TypeError:

@@ -30,13 +30,13 @@ class Endings(NamedTuple):
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, rows: list[Outcome], goal: str | None, where: str) -> Endings:
+    def of(cls, rows: list[Outcome], goal: str | None, location: str) -> Endings:
         """Ends told apart by their reward: `goal` is `best`, `all` or a reward."""
         ends = np.array([row[5] for row in rows], dtype=np.bool_)
         if not ends.any():
             raise FormatError(
-                f"{where}: no outcome that can be reached is marked as terminated, so there is no"
-                " goal"
+                f"{location}: no outcome that can be reached is marked as terminated, so there is"
+                " no goal"
             )
         rewards = np.array([row[4] for row in rows], dtype=np.float64)
         final = np.unique(rewards[ends])
@@ -45,7 +45,7 @@ class Endings(NamedTuple):
         elif goal is None or goal == "best":
             wanted = final[-1:]
         else:
-            wanted = np.array([_reward(part, final, where) for part in goal.split(",")])
+            wanted = np.array([_reward(part, final, location) for part in goal.split(",")])
         arrives = ends & np.isin(rewards, wanted)
         lost = ends & ~arrives
         if not lost.any():
@@ -79,7 +79,7 @@ class Endings(NamedTuple):
         return targets, dict.fromkeys(called[0].values()), dict.fromkeys(called[1].values())
 
 
-def _reward(text: str, final: Array, where: str) -> float:
+def _reward(text: str, final: Array, location: str) -> float:
     known = ", ".join(f"{value:g}" for value in final)
     try:
         reward = float(text)
@@ -87,7 +87,7 @@ def _reward(text: str, final: Array, where: str) -> float:
         reward = math.nan
     if reward not in final:
         raise FormatError(
-            f"{where}: goal must be best, all or the reward of an end, one of {known}, not"
+            f"{location}: goal must be best, all or the reward of an end, one of {known}, not"
             f" {text.strip()!r}"
         )
     return reward

@@ -16,7 +16,7 @@ string `"1/3"`. With `[low, high]` for some probability the model is one with in
 number is the frequency counted, and the member `confidence` how sure it is that all intervals hold.
 Optional members: `states` and `actions` fix the order of the names (a number n stands for 0 .. n -
 1; else names count in order of appearance), `cost_unit` is the exact unit `"p/q"`, `geometry`
-places the states on a grid for drawing, `notes` are remarks. `names.py` says which names there are.
+places the states on a grid for drawing, `notes` are remarks. `files.py` says which names there are.
 
 For models of a million outcomes there is `.npz`; whoever reads them from JSON is told so.
 """
@@ -27,34 +27,36 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import repeat
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.files import (
+    check_header,
+    decode_column,
+    decode_confidence,
+    decode_members,
+    decode_names,
     load_json,
     parse_number,
     read_bytes,
+    refuse_unknown,
     shorten,
     text_bytes,
     write_bytes,
 )
-from tailpath.formats.names import (
-    NameIndex,
-    check_header,
-    decode_confidence,
-    decode_members,
-    decode_name,
-    decode_names,
+from tailpath.formats.registry import Reading
+from tailpath.formats.writing import (
+    blocks,
     encode_members,
     encode_name,
+    encoded,
+    joined_columns,
     json_texts,
-    refuse_unknown,
+    text_column,
 )
-from tailpath.formats.reading import Reading
-from tailpath.formats.writing import blocks, encoded, joined_columns, text_column
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
@@ -83,9 +85,8 @@ _MEMBERS = (
 )
 
 
-#: State, action, target, probability and cost of every row.
-T = TypeVar("T")
-Columns = tuple[Array, ...]
+#: What the five entries of a row are in a model: state, action, target, probability and cost.
+_KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -97,12 +98,8 @@ def read(path: str, reading: Reading) -> Any:
         warnings.warn(message, TailpathWarning, stacklevel=2)
     size, text = len(data), data.decode()
     del data
-    document = _Document(load_json(text, path), path)
+    document = load_json(text, path)
     del text
-    return document.model(document.columns(size, reading.progress))
-
-
-def _check_members(document: Any, path: str) -> None:
     check_header(document, path, FORMAT, VERSION)
     refuse_unknown(document, _MEMBERS, f"{path}: ")
     for key in ("start", "goals", "outcomes"):
@@ -111,115 +108,125 @@ def _check_members(document: Any, path: str) -> None:
     for key in ("goals", "outcomes"):
         if not isinstance(document[key], list):
             raise FormatError(f"{path}: {key} must be a list")
-
-
-class _DeclaredNames:
-    """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
-
-    def __init__(self, value: Any, path: str, what: str) -> None:
-        self.what, self.fixed = what, value is not None
-        self.span = -1
-        names: Sequence[Name] = ()
-        if type(value) is int and 0 <= value < 2**31:
-            self.span = value
-        elif isinstance(value, list):
-            names = decode_names(value, len(value), f"{path}: {what}")
-        elif value is not None:
-            raise FormatError(f"{path}: {what} must be a list of names or their number")
-        self.names = NameIndex()
-        self.names.names.extend(names)
-        self.names.index.update((name, number) for number, name in enumerate(names))
-
-    def __len__(self) -> int:
-        return len(self.names.names) if self.span < 0 else self.span
-
-    def number(self, value: Any) -> int:
-        """The number of a name, which is entered if it is new and may be."""
-        if self.span >= 0 and type(value) is int and 0 <= value < self.span:
-            return value
-        name = decode_name(value, "") if isinstance(value, (list, dict)) else value
-        if self.fixed and name not in self.names.index:
-            raise FormatError(f": {shorten(repr(name))} is not among the {self.what}")
-        return self.names.enter(name)
-
-    def sequence(self) -> range | tuple[Name, ...]:
-        return tuple(self.names.names) if self.span < 0 else range(self.span)
+    return _Document(document, path).model(size, reading.progress)
 
 
 class _Document:
-    """The rows of a document on their way to the arrays of a model. What is wrong with a value is
-    said without its path, which is put before it."""
+    """The members of a document on their way to the fields of a model."""
 
-    def __init__(self, document: Any, path: str) -> None:
-        _check_members(document, path)
+    def __init__(self, document: dict[str, Any], path: str) -> None:
         self.document, self.path = document, path
-        self.states = _DeclaredNames(document.get("states"), path, "states")
-        self.actions = _DeclaredNames(document.get("actions"), path, "actions")
+        self.states, self.actions = map(self._declared, ("states", "actions"))
+        n_states, n_rows = len(self.states.names), len(document["outcomes"])
         # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must
         # not follow it.
-        if self.states.span > len(document["outcomes"]) + len(document["goals"]):
+        if n_states > n_rows + len(document["goals"]) and type(document["states"]) is int:
             raise FormatError(
-                f"{path}: states says {self.states.span}, more than there are outcomes and goals"
+                f"{path}: states says {n_states}, more than there are outcomes and goals"
             )
-        self.exact: dict[Any, float] = {}
-        self.intervals: dict[int, tuple[float, float, float]] = {}
+        self.intervals: dict[int, list[float]] = {}
+        self.costs: set[Any] = set()
 
-    def columns(self, size: int, progress: Progress | None) -> Columns:
-        """The rows as they stand in the document, whose text has that size."""
-        rows = self.document["outcomes"]
-        blocks = []
-        for first in range(0, max(len(rows), 1), _BLOCK):
-            some = enumerate(rows[first : first + _BLOCK], start=first)
-            found = [
-                self._at(f"outcomes[{number}]", self._row, row, number) for number, row in some
-            ]
-            kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
-            columns = zip(*found) if found else repeat(())
-            blocks.append([np.array(column, kind) for column, kind in zip(columns, kinds)])
-            if progress is not None and rows:
-                share = min(first + _BLOCK, len(rows)) / len(rows)
-                progress(round(share * size), share)
-        return tuple(np.concatenate(column) for column in zip(*blocks))
+    def _declared(self, what: str) -> NameIndex:
+        names = self.document.get(what)
+        return NameIndex(
+            what, None if names is None else decode_names(names, f"{self.path}: {what}")
+        )
 
-    def model(self, columns: Columns) -> Any:
-        """The model of these rows. They come before the goals and the start, so that names count in
-        order of appearance as in `SSP.from_outcomes`.
+    def model(self, size: int, progress: Progress | None) -> Any:
+        """The model; the text of the document has that size. Outcomes come before the goals and the
+        start, so that names count in order of appearance as in `SSP.from_outcomes`.
         """
         document, path = self.document, self.path
-        goals = [
-            self._at(f"goals[{number}]", self.states.number, goal)
-            for number, goal in enumerate(document["goals"])
-        ]
+        columns = self._columns(size, progress)
+        goals = self._numbers(
+            self.states, document["goals"], lambda position: f"{path}: goals[{position}]"
+        )
         # A start that no outcome names is a state of its own, which has no choices: the model will
         # say so.
-        start = self._at("start", self.states.number, document["start"])
-        is_goal = np.zeros(len(self.states), dtype=np.bool_)
+        (start,) = self._numbers(self.states, [document["start"]], lambda _: f"{path}: start")
+        is_goal = np.zeros(len(self.states.names), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[columns[0]]
         self._check_goal_rows(columns, of_goal)
-        state, action, target, probability, cost = (column[~of_goal] for column in columns)
         if self.intervals:
-            probability = self._with_ends(columns[3])[~of_goal]
+            columns[3] = self._with_ends(columns[3])
+        state, action, target, probability, cost = (column[~of_goal] for column in columns)
         fields = {
             **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),
             "is_goal": is_goal,
             "start_index": start,
-            "states": self.states.sequence(),
-            "actions": self.actions.sequence(),
+            "states": self.states.names,
+            "actions": self.actions.names,
             **decode_members(document, len(is_goal), f"{path}: "),
         }
-        if document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
-            fields["exact_unit"] = common_unit(self.exact)
+        if document.get("cost_unit") is None and str in set(map(type, self.costs)):
+            fields["exact_unit"] = common_unit(self.costs)
+        confidence = decode_confidence(document.get("confidence"), f"{path}: confidence")
         if self.intervals:
             low, high, frequency = fields["outcome_probability"].T
             estimate = None if np.isnan(frequency).any() else frequency
-            said = decode_confidence(document.get("confidence"), f"{path}: confidence")
-            return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=said)
-        if document.get("confidence") is not None:
+            more = {"estimate": estimate, "confidence": confidence}
+            return IntervalSSP.from_fields(fields, low, high, **more)
+        if confidence is not None:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)
 
-    def _check_goal_rows(self, columns: Columns, of_goal: BoolArray) -> None:
+    def _columns(self, size: int, progress: Progress | None) -> list[Array]:
+        """The columns of all rows, as `_KINDS` says."""
+        rows = self.document["outcomes"]
+        blocks: list[list[Array]] = [[np.zeros(0, kind)] for kind in _KINDS]
+        for first in range(0, len(rows), _BLOCK):
+            for column, kind, found in zip(blocks, _KINDS, self._block(rows, first)):
+                column.append(np.array(found, kind))
+            if progress is not None:
+                share = min(first + _BLOCK, len(rows)) / len(rows)
+                progress(round(share * size), share)
+        return [np.concatenate(column) for column in blocks]
+
+    def _block(self, rows: list[Any], first: int) -> tuple[Sequence[float], ...]:
+        """The columns of some rows, in numbers."""
+        for number, row in enumerate(rows[first : first + _BLOCK], start=first):
+            if type(row) is not list or len(row) != 5:
+                raise FormatError(
+                    f"{self.path}: outcomes[{number}] is {shorten(repr(row))}; expected [state,"
+                    " action, next state, probability, cost]"
+                )
+
+        def row_of(position: int) -> str:
+            return f"{self.path}: outcomes[{first + position}]"
+
+        state, action, target, probability, cost = zip(*rows[first : first + _BLOCK])
+        pairs = [name for pair in zip(state, target) for name in pair]
+        states = self._numbers(self.states, pairs, lambda position: row_of(position // 2))
+        actions = self._numbers(self.actions, action, row_of)
+        if list in set(map(type, probability)):
+            probability = tuple(map(self._probability, probability, range(first, first + _BLOCK)))
+        probabilities = _floats(probability, "probability", row_of)
+        costs = _floats(cost, "cost", row_of)
+        self.costs.update(cost)
+        return states[::2], actions, states[1::2], probabilities, costs
+
+    def _numbers(
+        self, index: NameIndex, values: Sequence[Any], location: Callable[[int], str]
+    ) -> list[int]:
+        return index.numbers(decode_column(values, location), location)
+
+    def _probability(self, value: Any, number: int) -> Any:
+        """The probability of a row as it stands there, or 1 for an interval, which is kept."""
+        if type(value) is not list:
+            return value
+        location = f"{self.path}: outcomes[{number}]"
+        ends = _floats(value, "probability", lambda _: location)
+        if len(ends) not in (2, 3):
+            raise FormatError(
+                f"{location}: probability {shorten(repr(value))} is neither a number nor [low,"
+                " high] nor [low, high, frequency]"
+            )
+        self.intervals[number] = [*ends, np.nan][:3]
+        return 1.0
+
+    def _check_goal_rows(self, columns: list[Array], of_goal: BoolArray) -> None:
         """A goal may have rows, which lead to itself at no cost."""
         state, _, target, probability, cost = columns
         for number in first_of(of_goal & ((target != state) | (cost != 0))):
@@ -238,53 +245,21 @@ class _Document:
         ends[list(self.intervals)] = list(self.intervals.values())
         return ends
 
-    def _at(self, position: str, read: Callable[..., T], *value: Any) -> T:
-        """What is read from a value, whose position a refusal names."""
-        try:
-            return read(*value)
-        except FormatError as error:
-            raise FormatError(f"{self.path}: {position}{error}") from None
 
-    def _row(self, row: Any, number: int) -> tuple[int, int, int, float, float]:
-        if type(row) is not list or len(row) != 5:
-            raise FormatError(
-                f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]"
-            )
-        source, action, target = map(
-            _DeclaredNames.number, (self.states, self.actions, self.states), row[:3]
-        )
-        probability = 1.0
-        if type(row[3]) is list:
-            self._interval(row[3], number)
-        else:
-            probability = self._number(row[3], "probability")
-        return source, action, target, probability, self._cost(row[4])
+def _floats(values: Sequence[Any], what: str, location: Callable[[int], str]) -> Sequence[float]:
+    """Numbers, and texts of numbers, as floats; `location` says where the one at a position is."""
+    if set(map(type, values)) <= {float}:
+        return values
+    return [_float(value, what, location(position)) for position, value in enumerate(values)]
 
-    def _interval(self, value: list[Any], number: int) -> None:
-        ends = [self._number(end, "probability") for end in value]
-        if len(ends) not in (2, 3):
-            raise FormatError(
-                f": probability {shorten(repr(value))} is neither a number nor [low, high] nor"
-                " [low, high, frequency]"
-            )
-        self.intervals[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
 
-    def _cost(self, value: Any) -> float:
-        if type(value) not in (float, int, str):
-            raise FormatError(f": cost {shorten(repr(value))} is not a number")
-        if value not in self.exact:
-            self.exact[value] = self._number(value, "cost")
-        return self.exact[value]
-
-    def _number(self, value: Any, what: str) -> float:
-        if type(value) is float:
-            return value
-        if type(value) is str:
-            return parse_number(value, f": {what}")
-        if type(value) is int:
-            with suppress(OverflowError):
-                return float(value)
-        raise FormatError(f": {what} {shorten(repr(value))} is not a number")
+def _float(value: Any, what: str, location: str) -> float:
+    if type(value) is str:
+        return parse_number(value, f"{location}: {what}")
+    if type(value) in (int, float):
+        with suppress(OverflowError):
+            return float(value)
+    raise FormatError(f"{location}: {what} {shorten(repr(value))} is not a number")
 
 
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
@@ -328,3 +303,64 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
 
 def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------- names
+
+
+class NameIndex:
+    """Names with their numbers: those declared, and no others, or all as they appear.
+
+    Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names, and
+    is refused.
+    """
+
+    def __init__(self, what: str, declared: Sequence[Name] | None = None) -> None:
+        self.what, self.declared = what, declared
+        given = () if declared is None or isinstance(declared, range) else declared
+        self._index = {name: number for number, name in enumerate(dict.fromkeys(given))}
+        self._has_truths = _has_truths(given)
+
+    @property
+    def names(self) -> Sequence[Name]:
+        return tuple(self._index) if self.declared is None else self.declared
+
+    def numbers(self, names: Sequence[Name], location: Callable[[int], str]) -> list[int]:
+        """The number of each name; `location` says where the one at a position is."""
+        index, declared = self._index, self.declared
+        if declared is None:
+            found = [index.setdefault(name, len(index)) for name in names]
+        elif isinstance(declared, range):
+            found = [n if type(n) is int and 0 <= n < len(declared) else -1 for n in names]
+        else:
+            found = [index.get(name, -1) for name in names]
+        for at in (found.index(-1),) if -1 in found else ():
+            name = shorten(repr(names[at]))
+            raise FormatError(f"{location(at)}: {name} is not among the {self.what}")
+        self._has_truths = self._has_truths or _has_truths(names)
+        if self._has_truths:
+            self._tell_apart(names, found, location)
+        return found
+
+    def _tell_apart(
+        self, names: Sequence[Name], found: list[int], location: Callable[[int], str]
+    ) -> None:
+        known = list(self._index)
+        for position, (name, number) in enumerate(zip(names, found)):
+            if _truths(name) != _truths(known[number]):
+                both = f"{json.dumps(name)} and {json.dumps(known[number])}"
+                raise FormatError(f"{location(position)}: {both} would be one name")
+
+
+def _has_truths(names: Sequence[Any]) -> bool:
+    """Whether there are truth values among names, or in tuples among them."""
+    kinds = set(map(type, names))
+    if bool in kinds or tuple not in kinds:
+        return bool in kinds
+    tuples = names if len(kinds) == 1 else [name for name in names if type(name) is tuple]
+    return _has_truths(list(chain.from_iterable(tuples)))
+
+
+def _truths(name: Name) -> Any:
+    """Where truth values stand in a name."""
+    return list(map(_truths, name)) if isinstance(name, tuple) else isinstance(name, bool)

@@ -59,7 +59,7 @@ def labels_of_codes(members: Mapping[str, Sequence[int]], codes: Array) -> Label
 class LabelledMDP:
     """A labelled MDP as a file has it. `choice_action` numbers `actions`; -1 is a choice without a
     name. Where probabilities are intervals, `low` has their low ends and `probability` the high
-    ones.
+    ones. Runs begin in the states that are `initial`; without it, in those with the label `init`.
     """
 
     path: str
@@ -71,9 +71,9 @@ class LabelledMDP:
     actions: Sequence[str]
     labels: Labels
     rewards: Lazy[Reward]
-    initial: BoolArray
     can_write_action: Callable[[str], bool] = bool
     states: Sequence[Name] | None = None
+    initial: BoolArray | None = None
     low: FloatArray | None = None
     extras: Extras = field(default_factory=Extras)
 

@@ -26,7 +26,7 @@ from tailpath.formats.costs import (
 from tailpath.formats.extras import MARK, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import LabelledMDP
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.rows import OutcomeColumns
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
@@ -37,10 +37,11 @@ from tailpath.texts import did_you_mean
 DEFAULT_GOAL = "goal"
 
 
-def to_ssp(model: LabelledMDP, reading: Reading, rule: CostRule) -> Any:
+def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
-    `IntervalSSP`.
+    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them.
     """
+    rule = CostRule.from_options(1, reading)
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
@@ -148,7 +149,10 @@ def _starts(model: LabelledMDP, start: Any) -> IntArray:
     or a number.
     """
     if start is None:
-        initial = np.flatnonzero(model.initial)
+        is_initial = model.initial
+        if is_initial is None and "init" in model.labels:
+            is_initial = model.labels["init"]
+        initial = np.flatnonzero(False if is_initial is None else is_initial)
         if initial.size == 0:
             raise FormatError(
                 f"{model.path}: 0 states are initial; choose where runs begin with --start LABEL"

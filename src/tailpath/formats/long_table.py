@@ -32,7 +32,7 @@ import numpy as np
 from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.rows import OutcomeColumns
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
@@ -44,17 +44,11 @@ from tailpath.formats.writing import (
     probability_columns,
     text_column,
 )
-from tailpath.graph import Array, BoolArray, first_of
+from tailpath.graph import Array, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import (
-    GAINS,
-    EndedRows,
-    goals_of_rows,
-    rows_until_goals,
-    start_of_rows,
-)
+from tailpath.model.tables import GAINS, Ends, ends_of_rows
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
@@ -70,12 +64,12 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
-    costs = rule.apply(table.price)
+    costs = rule.apply(table.amount)
     probabilities = tuple(table.probabilities) or (np.ones(len(costs)),)
     rows = OutcomeColumns(state, action, target, costs, probabilities)
     del table.source, table.target, table.action  # a million states fill a gigabyte
-    del table.price, table.probabilities
-    is_goal, start, (mask, named, notes) = _begin_and_end(table, rows, states, reading)
+    del table.amount, table.probabilities
+    is_goal, start, mask, named, notes = _ends(table, rows, states, reading)
 
     def describe_row(row: int) -> str:
         return (
@@ -107,24 +101,15 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         return rows.counted_model(fields, confidence)
 
 
-def _begin_and_end(
-    table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading
-) -> tuple[BoolArray, int, EndedRows]:
-    """The goals, the start, and the rows between them, with all that was assumed."""
-    marks, paid = table.marks, rows.cost != 0
+def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading) -> Ends:
+    """Where runs begin and end, with all that was assumed."""
     goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
     given = [_number_of(name, states, table.path) for name in goals] or None
-    is_goal, notes = goals_of_rows(
-        rows.state, rows.target, paid, len(states), given, marks.get("goal")
+    start = None if reading.start is None else _number_of(reading.start, states, table.path)
+    return ends_of_rows(
+        *(rows.state, rows.target, rows.cost != 0, states, start, given, table.marks),
+        possible=rows.probabilities[-1] > 0,
     )
-    if reading.start is None:
-        start, assumed = start_of_rows(rows.state, states, marks.get("start"))
-        notes += assumed
-    else:
-        start = _number_of(reading.start, states, table.path)
-    ended = rows_until_goals(rows.state, rows.target, paid, is_goal, rows.probabilities[-1] > 0)
-    ended.named[start] = True
-    return is_goal, start, ended._replace(notes=(*notes, *ended.notes))
 
 
 def _check_probabilities(
@@ -192,7 +177,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
             block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
             block.targets(state),
             *(formatted(block.of_outcomes(p), ",{!r}".format) for p in probabilities.values()),
-            block.costs(lambda cost: f",{_price(ssp, cost)}\n"),
+            block.costs(lambda cost: f",{_cost_text(ssp, cost)}\n"),
         )
 
     start = ssp.start_index
@@ -209,7 +194,7 @@ def _cell(text: str) -> str:
     return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text
 
 
-def _price(ssp: SSP, cost: float) -> str:
+def _cost_text(ssp: SSP, cost: float) -> str:
     """The cost as a decimal, or as a fraction where the model knows it more exactly than a decimal
     can.
     """

@@ -14,7 +14,7 @@ without pickle.
 - `geometry_row`, `geometry_column`, `geometry_kind`: int32 (n); optional: the cell of each state,
   and the number of its kind in `geometry.kinds`
 
-Text is stored as its UTF-8 bytes. `start` is an index; names are as in `names.py`.
+Text is stored as its UTF-8 bytes. `start` is an index; names are as `files.py` says.
 """
 
 from __future__ import annotations
@@ -26,17 +26,16 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json
-from tailpath.formats.json_files import FORMAT, VERSION
-from tailpath.formats.names import (
+from tailpath.formats.files import (
     check_header,
     decode_confidence,
     decode_members,
     decode_names,
-    decode_own_names,
-    encode_members,
+    load_json,
     refuse_unknown,
 )
+from tailpath.formats.json_files import FORMAT, VERSION
+from tailpath.formats.writing import encode_members
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 
@@ -73,24 +72,24 @@ def read(path: str) -> Any:
     members = ("header", *ARRAYS, *_INTERVALS, *_CELLS)
     refuse_unknown(sorted(archive.names()), members, f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
-    n_states, where = len(arrays["is_goal"]), f"{path}: member header: "
+    n_states, location = len(arrays["is_goal"]), f"{path}: member header: "
     if type(header.get("start")) is not int or not 0 <= header["start"] < n_states:
-        raise FormatError(f"{where}start must be the index of a state, 0..{n_states - 1}")
+        raise FormatError(f"{location}start must be the index of a state, 0..{n_states - 1}")
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
     header["geometry"] = _cells(archive, header.get("geometry"))
     ssp = SSP(
         **arrays,
         start_index=header["start"],
-        states=decode_names(header.get("states"), n_states, f"{where}states"),
-        actions=decode_own_names(header.get("actions"), f"{where}actions"),
-        **decode_members(header, n_states, where),
+        states=decode_names(header.get("states"), f"{location}states", n_states),
+        actions=decode_names(header.get("actions"), f"{location}actions"),
+        **decode_members(header, n_states, location),
     )
     if not archive.has("outcome_low"):
         return ssp
     low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
     seen = archive.array(_INTERVALS[2], np.float64) if archive.has(_INTERVALS[2]) else None
-    confidence = decode_confidence(header.get("confidence"), f"{where}confidence")
+    confidence = decode_confidence(header.get("confidence"), f"{location}confidence")
     return IntervalSSP(ssp, low, high, estimate=seen, confidence=confidence)
 
 

@@ -39,6 +39,7 @@ from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
+    check_header,
     converted_array,
     load_json,
     located,
@@ -46,8 +47,7 @@ from tailpath.formats.files import (
     shorten,
     write_bytes,
 )
-from tailpath.formats.names import check_header
-from tailpath.formats.policy_kinds import Source, arrays_of, check_fit, only_known, pack, unpack
+from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
 from tailpath.graph import Array
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
@@ -150,15 +150,15 @@ def read_policy(
     if domain is not None:
         return _of_domain(domain, name, ssp)
     try:
-        header, source, found = _parts(path_name)
-        differs = _differences(header.get("model"), ssp, path_name)
+        reader, found = _parts(path_name)
+        differs = _differences(reader.header.get("model"), ssp, path_name)
         if differs and strict:
             raise PolicyError(
                 f"{path_name}: {differs[0]}; strict=False (--loose) finds the same states and"
                 " actions again"
             )
-        policy = unpack(header, source, ssp, path_name, elsewhere=bool(differs))
-        for name in sorted(found - arrays_of(header)):
+        policy = reader.policy(ssp, elsewhere=bool(differs))
+        for name in sorted(found - reader.array_names()):
             raise FormatError(f"{path_name}: unknown array {shorten(repr(name))}")
         if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
             return as_policy(ssp, policy.decisions)
@@ -179,17 +179,17 @@ def read_policy(
     return policy
 
 
-def _parts(path: str) -> tuple[Any, Source, set[str]]:
-    """The header of a file, the function that gives its arrays, and their names."""
+def _parts(path: str) -> tuple[PolicyReader, set[str]]:
+    """The header of a file with the function that gives its arrays, and their names."""
     if _suffix(path) == ".npz":
         archive = Archive(path)
         header = load_json(archive.text("header"), f"{path}: member header")
         check_header(header, path, FORMAT, VERSION)
-        return header, archive.array, archive.names() - {"header"}
+        return PolicyReader(header, archive.array, path), archive.names() - {"header"}
     header = load_json(read_text(path), path)
     check_header(header, path, FORMAT, VERSION)
     listed = _ListedArrays(path, header.get("arrays", {}))
-    return header, listed.array, set(listed.members)
+    return PolicyReader(header, listed.array, path), set(listed.members)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
@@ -239,18 +239,18 @@ class _ListedArrays:
         self.path, self.members = path, members
 
     def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
-        where = f"{self.path}: arrays.{name}"
+        location = f"{self.path}: arrays.{name}"
         if not isinstance(self.members.get(name), list):
-            raise FormatError(f"{where} is missing or no list")
+            raise FormatError(f"{location} is missing or no list")
         try:
             found = np.array(self.members[name])
         except (ValueError, OverflowError):
-            raise FormatError(f"{where} is ragged") from None
+            raise FormatError(f"{location} is ragged") from None
         if found.size == 0:
             return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
         if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
             found = found.astype(np.float64)
-        return converted_array(found, dtype, axes, where)
+        return converted_array(found, dtype, axes, location)
 
 
 def _suffix(path: str) -> str:

@@ -4,7 +4,8 @@ before a kernel may use it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,19 +14,15 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError, kind_of
 from tailpath.formats import old_budgets
-from tailpath.formats.files import shorten
-from tailpath.formats.names import (
+from tailpath.formats.files import (
     decode_name,
-    decode_own_names,
-    encode_name,
-    encode_names,
-    encode_unit,
+    decode_names,
     positive_fraction,
     refuse_unknown,
+    shorten,
 )
-from tailpath.formats.old_budgets import Source as Source
-from tailpath.formats.policy_rows import decision_rows, read_decisions, read_table
 from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
+from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
@@ -35,15 +32,37 @@ from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Decision, Policy
 
-_ATOM_ARRAYS = {
+#: The arrays of the kinds that have some, each with its type and its axes.
+_ATOMS = {
     "atoms": (np.float64, 1),
     "choice": (np.int32, 2),
     "xi_offset": (np.int64, 2),
     "xi": (np.float64, 1),
 }
-
-#: What a header has besides what all of them have, by kind; and the arrays of the kinds that have
-#: some.
+_GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
+_STEPS = {
+    "first": (np.int64, 1),
+    "from_budget": (np.int64, 1),
+    "choice": (np.int32, 1),
+    "risk_neutral": (np.int32, 1),
+}
+#: Those of the model that the others number.
+_CHOICES = {"state_choices": (np.int64, 1), "choice_action": (np.int32, 1)}
+_OUTCOMES = {
+    "choice_outcomes": (np.int64, 1),
+    "outcome_target": (np.int32, 1),
+    "outcome_cost": (np.float64, 1),
+}
+ARRAYS = {
+    "atom": (*_ATOMS, *_CHOICES, *_OUTCOMES),
+    "atom grids": (*_ATOMS, *_GRIDS, *_CHOICES, *_OUTCOMES),
+    "budget steps": (*_STEPS, "level", *_CHOICES),
+    **{
+        kind: (*arrays, "neutral", "level", *_CHOICES)
+        for kind, arrays in old_budgets.ARRAYS.items()
+    },
+}
+#: What a header has, by kind, besides what all of them have.
 MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
@@ -53,31 +72,7 @@ MEMBERS = {
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
-_STEPS = {"first": np.int64, "from_budget": np.int64, "choice": np.int32, "risk_neutral": np.int32}
-_GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
-_SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
-_OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
-ARRAYS = {
-    "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
-    "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
-    "budget steps": (*_STEPS, "level", *_SKELETON),
-    **{
-        kind: (*arrays, "neutral", "level", *_SKELETON)
-        for kind, arrays in old_budgets.ARRAYS.items()
-    },
-}
 _COMMON = ("format", "version", "kind", "model", "arrays")
-
-
-def arrays_of(header: Mapping[str, Any]) -> set[str]:
-    """The arrays that a file with this header may have."""
-    if header["kind"] == "mixed":
-        return {
-            f"{i}_{name}"
-            for i, member in enumerate(header["members"])
-            for name in arrays_of(member)
-        }
-    return set(ARRAYS.get(header["kind"], ()))
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ def pack(policy: Policy) -> Stored:
     """The parts of a policy, or a refusal if it is made of functions."""
     if isinstance(policy, MarkovPolicy):
         decisions = {(state,): decision for state, decision in policy.decisions.items()}
-        return Stored("markov", decision_rows(decisions))
+        return Stored("markov", _decision_rows(decisions))
     if isinstance(policy, AtomPolicy):
         return _pack_atoms(policy)
     if isinstance(policy, BudgetPolicy):
@@ -115,7 +110,7 @@ def pack(policy: Policy) -> Stored:
 
 
 def _pack_atoms(policy: AtomPolicy) -> Stored:
-    arrays = _fields(policy, _ATOM_ARRAYS) | _fields(policy.ssp, (*_SKELETON, *_OUTCOMES))
+    arrays = _fields(policy, _ATOMS) | _fields(policy.ssp, (*_CHOICES, *_OUTCOMES))
     header = {"start_atom": int(policy.start_atom), **_names(policy.ssp)}
     grids = policy.grids
     if grids is None:
@@ -131,7 +126,7 @@ def _pack_budget(policy: BudgetPolicy) -> Stored:
         **_names(policy.ssp),
     }
     header |= {"deadline": True} if policy.deadline else {}
-    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _SKELETON)
+    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _CHOICES)
     return Stored("budget steps", header, arrays, policy.ssp)
 
 
@@ -139,111 +134,9 @@ def _pack_memory(policy: Any) -> Stored:
     rows = [
         [encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()
     ]
-    decisions = decision_rows(policy.action_)
+    decisions = _decision_rows(policy.action_)
     header = {"start": encode_name(policy.start_), **decisions, "remember": rows}
     return Stored("memory", header)
-
-
-def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
-    return {name: getattr(thing, name) for name in names}
-
-
-def _names(ssp: SSP) -> dict[str, Any]:
-    """The names that the numbers of a table stand for."""
-    return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
-
-
-def unpack(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, elsewhere: bool = False
-) -> Policy:
-    """The policy that a header and its arrays describe; with `elsewhere`, found again by name on a
-    model it was not made for.
-    """
-    kind = header.get("kind")
-    if not isinstance(kind, str) or kind not in MEMBERS:
-        raise FormatError(
-            f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
-        )
-    refuse_unknown(header, (*_COMMON, *MEMBERS[kind]), f"{path}: ")
-    if kind == "markov":
-        decisions = read_decisions(header, 1, path)
-        return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
-    if kind == "memory":
-        return MemoryPolicy(
-            decode_name(header.get("start"), f"{path}: start"),
-            read_decisions(header, 2, path),
-            read_table(header, "remember", 5, "memory", path),
-        )
-    if kind == "mixed":
-        return _unpack_mixture(header, source, ssp, path, elsewhere)
-    try:
-        return _unpack_table(header, source, ssp, path, elsewhere)
-    except PolicyError as error:
-        if elsewhere:
-            raise
-        raise FormatError(f"{path}: {error}") from None
-
-
-def _unpack_table(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
-) -> Policy:
-    """A policy whose numbers are those of the model it was made for."""
-    model = _made_for(header, source, path) if elsewhere else ssp
-    if header["kind"].startswith("atom"):
-        atoms = _unpack_atoms(header, source, model, path)
-        return atoms_on(ssp, atoms, path) if elsewhere else atoms
-    level = source("level", np.int64, 1)
-    deadline = header.get("deadline", False)
-    if type(deadline) is not bool:
-        raise FormatError(f"{path}: deadline must be true or false")
-    if elsewhere:  # where costs are those of the other model
-        level = np.zeros(model.n_outcomes, dtype=np.int64)
-    policy = _unpack_budget(header, source, model, path, level)
-    policy = budgets_on(ssp, policy, path) if elsewhere else policy
-    return policy.by_deadline() if deadline else policy
-
-
-def _made_for(header: Mapping[str, Any], source: Source, path: str) -> SSP:
-    """The model that the file was made for, by its names and choices."""
-    if "states" not in header or "actions" not in header:
-        raise PolicyError(
-            f"{path}: this file is older than the names in it, and fits no model but its own; write"
-            " it again"
-        )
-    arrays = _SKELETON | (_OUTCOMES if header["kind"].startswith("atom") else {})
-    names = {
-        what: decode_own_names(header[what], f"{path}: {what}") for what in ("states", "actions")
-    }
-    return made_for({**names, **_arrays(source, arrays)}, path)
-
-
-def _arrays(source: Source, types: Mapping[str, Any], axes: int = 1) -> dict[str, Any]:
-    return {name: source(name, dtype, axes) for name, dtype in types.items()}
-
-
-def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
-    start = _integer(header.get("start_atom"), f"{path}: start_atom")
-    arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
-    if header["kind"] == "atom grids":
-        own, of_state = (source(name, *shape) for name, shape in _GRIDS.items())
-        if not np.isin(own, (0, 1)).all():
-            raise FormatError(f"{path}: own must hold 0 and 1")
-        arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-    return AtomPolicy(ssp, start_atom=start, **arrays)
-
-
-def _unpack_budget(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, level: Array
-) -> BudgetPolicy:
-    budget = _integer(header.get("budget"), f"{path}: budget")
-    unit = _decode_unit(header.get("unit"), f"{path}: unit")
-    if header["kind"] == "budget steps":
-        steps = _arrays(source, _STEPS)
-    else:
-        risk_neutral = source("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(header, source, ssp, risk_neutral)
-        steps = {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
-    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:
@@ -262,41 +155,215 @@ def _pack_mixture(policy: MixedPolicy) -> Stored:
     )
 
 
-def _unpack_mixture(
-    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
-) -> Policy:
-    weights, members = header.get("weights"), header.get("members")
-    if not isinstance(weights, list) or not all(type(weight) in (int, float) for weight in weights):
-        raise FormatError(f"{path}: weights must be a list of numbers")
-    if not isinstance(members, list) or not all(
-        isinstance(member, dict) and member.get("kind") != "mixed" for member in members
-    ):
-        raise FormatError(f"{path}: members must be a list of policies that are not mixtures")
-
-    def member_array(i: int, name: str, dtype: Any, axes: int = 1) -> Array:
-        return source(f"{i}_{name}", dtype, axes)
-
-    read = [
-        unpack(member, partial(member_array, i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere)
-        for i, member in enumerate(members)
-    ]
-    return MixedPolicy(tuple(read), tuple(weights))
+def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
+    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as
+    well as a distribution.
+    """
+    rows: dict[str, list[list[Any]]] = {"decisions": [], "mixed": []}
+    for key, decision in table.items():
+        names = [encode_name(part) for part in key]
+        if isinstance(decision, Mapping):
+            rows["mixed"].extend(
+                [*names, encode_name(action), float(share)] for action, share in decision.items()
+            )
+        else:
+            rows["decisions"].append([*names, encode_name(decision)])
+    return rows
 
 
-def _integer(value: Any, where: str) -> int:
-    if type(value) is not int or not 0 <= value < 2**62:
-        raise FormatError(f"{where} must be a whole number, not {shorten(repr(value))}")
-    return int(value)
+def _fields(thing: Any, names: Iterable[str]) -> dict[str, Array]:
+    return {name: getattr(thing, name) for name in names}
 
 
-def _decode_unit(value: Any, where: str) -> Any:
-    known = value is None or (type(value) is float and value > 0)
-    found = value if known else positive_fraction(value)
-    if not known and found is None:
-        raise FormatError(
-            f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
+def _names(ssp: SSP) -> dict[str, Any]:
+    """The names that the numbers of a table stand for."""
+    return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
+
+
+# ---------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True)
+class PolicyReader:
+    """The policy that a header and its arrays describe: `array(name, dtype, axes)` gives one of
+    them, and `path` is what messages begin with.
+    """
+
+    header: Mapping[str, Any]
+    array: Callable[[str, Any, int], Array]
+    path: str
+
+    def policy(self, ssp: SSP, *, elsewhere: bool = False) -> Policy:
+        """The policy; with `elsewhere`, found again by name on a model it was not made for."""
+        kind = self.header.get("kind")
+        if not isinstance(kind, str) or kind not in MEMBERS:
+            known = ", ".join(MEMBERS)
+            raise self._error(f"unknown kind of policy {shorten(repr(kind))}; known are {known}")
+        refuse_unknown(self.header, (*_COMMON, *MEMBERS[kind]), f"{self.path}: ")
+        if kind == "markov":
+            decisions = self._decisions(1)
+            return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
+        if kind == "memory":
+            return MemoryPolicy(
+                decode_name(self.header.get("start"), f"{self.path}: start"),
+                self._decisions(2),
+                self._table("remember", 5, "memory"),
+            )
+        if kind == "mixed":
+            members = [member.policy(ssp, elsewhere=elsewhere) for member in self._members()]
+            return MixedPolicy(tuple(members), tuple(self._weights()))
+        try:
+            return self._of_numbers(ssp, elsewhere)
+        except PolicyError as error:
+            if elsewhere:
+                raise
+            raise self._error(str(error)) from None
+
+    def array_names(self) -> set[str]:
+        """The arrays that a file with this header may have."""
+        if self.header["kind"] == "mixed":
+            members = enumerate(self._members())
+            return {f"{i}_{name}" for i, member in members for name in member.array_names()}
+        return set(ARRAYS.get(self.header["kind"], ()))
+
+    def _error(self, message: str) -> FormatError:
+        return FormatError(f"{self.path}: {message}")
+
+    # ------------------------------------------------------------------ mixtures
+
+    def _weights(self) -> list[float]:
+        weights = self.header.get("weights")
+        if not isinstance(weights, list) or not {*map(type, weights)} <= {int, float}:
+            raise self._error("weights must be a list of numbers")
+        return weights
+
+    def _members(self) -> list[PolicyReader]:
+        members = self.header.get("members")
+        if not isinstance(members, list) or not all(
+            isinstance(member, dict) and member.get("kind") != "mixed" for member in members
+        ):
+            raise self._error("members must be a list of policies that are not mixtures")
+
+        def of_member(i: int, name: str, dtype: Any, axes: int) -> Array:
+            return self.array(f"{i}_{name}", dtype, axes)
+
+        return [
+            PolicyReader(member, partial(of_member, i), f"{self.path}: members[{i}]")
+            for i, member in enumerate(members)
+        ]
+
+    # ------------------------------------------------------------------ tables of numbers
+
+    def _of_numbers(self, ssp: SSP, elsewhere: bool) -> Policy:
+        """A policy whose numbers are those of the model it was made for."""
+        model = self._made_for() if elsewhere else ssp
+        if self.header["kind"].startswith("atom"):
+            atoms = self._atoms(model)
+            return atoms_on(ssp, atoms, self.path) if elsewhere else atoms
+        level = self.array("level", np.int64, 1)
+        deadline = self.header.get("deadline", False)
+        if type(deadline) is not bool:
+            raise self._error("deadline must be true or false")
+        if elsewhere:  # where costs are those of the other model
+            level = np.zeros(model.n_outcomes, dtype=np.int64)
+        policy = BudgetPolicy(
+            model, self._integer("budget"), level=level, unit=self._unit(), **self._steps(model)
         )
-    return found
+        policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
+        return policy.by_deadline() if deadline else policy
+
+    def _made_for(self) -> SSP:
+        """The model that the file was made for, by its names and choices."""
+        header = self.header
+        if "states" not in header or "actions" not in header:
+            raise PolicyError(
+                f"{self.path}: this file is older than the names in it, and fits no model but its"
+                " own; write it again"
+            )
+        names = {
+            what: decode_names(header[what], f"{self.path}: {what}")
+            for what in ("states", "actions")
+        }
+        arrays = _CHOICES | (_OUTCOMES if header["kind"].startswith("atom") else {})
+        return made_for({**names, **self._arrays(arrays)}, self.path)
+
+    def _arrays(self, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
+        return {name: self.array(name, *kind) for name, kind in kinds.items()}
+
+    def _atoms(self, ssp: SSP) -> AtomPolicy:
+        start, arrays = self._integer("start_atom"), self._arrays(_ATOMS)
+        if self.header["kind"] == "atom grids":
+            own, of_state = self._arrays(_GRIDS).values()
+            if not np.isin(own, (0, 1)).all():
+                raise self._error("own must hold 0 and 1")
+            arrays["grids"] = Grids(own.astype(np.bool_), of_state)
+        return AtomPolicy(ssp, start_atom=start, **arrays)
+
+    def _steps(self, ssp: SSP) -> dict[str, Any]:
+        if self.header["kind"] == "budget steps":
+            return self._arrays(_STEPS)
+        risk_neutral = self.array("neutral", np.int32, 1)
+        changes = old_budgets.old_changes(self.header, self.array, ssp, risk_neutral)
+        return {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
+
+    def _integer(self, member: str) -> int:
+        value = self.header.get(member)
+        if type(value) is not int or not 0 <= value < 2**62:
+            raise self._error(f"{member} must be a whole number, not {shorten(repr(value))}")
+        return value
+
+    def _unit(self) -> Any:
+        value = self.header.get("unit")
+        if value is None or (type(value) is float and value > 0):
+            return value
+        found = positive_fraction(value)
+        if found is None:
+            expected = "a fraction 'p/q' or a positive number"
+            raise self._error(f"unit must be {expected}, not {shorten(repr(value))}")
+        return found
+
+    # ------------------------------------------------------------------ tables of names
+
+    def _decisions(self, width: int) -> dict[tuple[Name, ...], Decision]:
+        """The sure and the mixed decisions, by the names that stand before each."""
+        table = self._table("decisions", width, "decision")
+        mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
+        for location, key, (named, share) in self._rows("mixed", width, 2):
+            action = decode_name(named, location)
+            if type(share) not in (int, float) or not 0 <= share <= 1:
+                raise FormatError(f"{location}: {shorten(repr(share))} is not a probability")
+            if key in table or action in mixed.get(key, ()):
+                raise FormatError(f"{location}: a second decision for {key!r}")
+            mixed.setdefault(key, {})[action] = float(share)
+        for key, shares in mixed.items():
+            total = math.fsum(shares.values())
+            if abs(total - 1) > 1e-9:
+                raise self._error(f"the probabilities for {key!r} sum to {total:.12g}, not 1")
+        return {**table, **mixed}
+
+    def _table(self, member: str, width: int, what: str) -> dict[tuple[Name, ...], Name]:
+        """The last name of each row by the names before it."""
+        table: dict[tuple[Name, ...], Name] = {}
+        for location, key, (value,) in self._rows(member, width, 1):
+            if key in table:
+                raise FormatError(f"{location}: a second {what} for {key!r}")
+            table[key] = decode_name(value, location)
+        return table
+
+    def _rows(
+        self, member: str, width: int, more: int
+    ) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
+        """Where each row of a table stands, the `width` names it begins with, and what follows."""
+        rows = self.header.get(member, [])
+        if not isinstance(rows, list):
+            raise self._error(f"{member} must be a list")
+        for number, row in enumerate(rows):
+            location = f"{self.path}: {member}[{number}]"
+            if not isinstance(row, list) or len(row) != width + more:
+                raise FormatError(
+                    f"{location} must be a list of {width + more}, not {shorten(repr(row))}"
+                )
+            yield location, tuple(decode_name(part, location) for part in row[:width]), row[width:]
 
 
 # ---------------------------------------------------------------------- does it fit the model?

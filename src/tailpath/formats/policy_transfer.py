@@ -33,7 +33,7 @@ from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.policies.checks import MOST_LEVELS
 
 
-def made_for(skeleton: Mapping[str, Any], where: str) -> SSP:
+def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
     """The model that a file's tables number, as far as the file has it: names and choices, and for
     atoms outcomes. Otherwise every choice has one.
     """
@@ -56,7 +56,7 @@ def made_for(skeleton: Mapping[str, Any], where: str) -> SSP:
         check_structure(ssp)
         check_outcomes(ssp)
     except ModelError as error:
-        raise PolicyError(f"{where}: {error}") from None
+        raise PolicyError(f"{location}: {error}") from None
     return ssp
 
 
@@ -74,8 +74,8 @@ class _Moved:
     are the states here that are states there, and no goals.
     """
 
-    def __init__(self, old: SSP, ssp: SSP, where: str) -> None:
-        self.old, self.where = old, where
+    def __init__(self, old: SSP, ssp: SSP, location: str) -> None:
+        self.old, self.where = old, location
         there = [ssp.state_index(name) if has_state(ssp, name) else -1 for name in old.states]
         self.state = np.array(there, dtype=np.int64)
         pairs = zip(self.state[old.choice_state].tolist(), old.choice_action.tolist())
@@ -95,13 +95,13 @@ class _Moved:
         return found
 
 
-def budgets_on(ssp: SSP, policy: BudgetPolicy, where: str) -> BudgetPolicy:
+def budgets_on(ssp: SSP, policy: BudgetPolicy, location: str) -> BudgetPolicy:
     """A `BudgetPolicy` in the numbers of another model."""
     if policy.unit is None:
         raise PolicyError(
-            f"{where}: the budget has no unit, so that the policy fits no model but its own"
+            f"{location}: the budget has no unit, so that the policy fits no model but its own"
         )
-    moved = _Moved(policy.ssp, ssp, where)
+    moved = _Moved(policy.ssp, ssp, location)
     state = owners(policy.first)
     mask = moved.decides[state]
     always = np.flatnonzero(moved.decides & (policy.risk_neutral >= 0))
@@ -122,11 +122,11 @@ def budgets_on(ssp: SSP, policy: BudgetPolicy, where: str) -> BudgetPolicy:
     )
 
 
-def atoms_on(ssp: SSP, policy: AtomPolicy, where: str) -> AtomPolicy:
+def atoms_on(ssp: SSP, policy: AtomPolicy, location: str) -> AtomPolicy:
     """An `AtomPolicy` in the numbers of another model; states that it does not know have the first
     of the grids.
     """
-    moved = _Moved(policy.ssp, ssp, where)
+    moved = _Moved(policy.ssp, ssp, location)
     state, atom = np.nonzero((policy.choice >= 0) & moved.decides[:, None])
     taken = policy.choice[state, atom]
     there = moved.taken(taken)

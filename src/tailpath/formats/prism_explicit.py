@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
 from tailpath.formats.labelled_ssp import to_ssp
@@ -37,7 +36,7 @@ from tailpath.formats.prism_transitions import (
     TransitionFile,
     with_choice,
 )
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import Array, FloatArray, offsets_of
 from tailpath.model.ssp import Name
 
@@ -47,25 +46,17 @@ _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 def read(path: str, reading: Reading) -> Any:
     """Read the files of a model from the path of its `.tra`."""
-    rule = CostRule.from_options(1, reading)
-    return to_ssp(_model(path, reading), reading, rule)
+    return to_ssp(_labelled(path, reading), reading)
 
 
-def writable_action(word: str) -> bool:
-    """An action is the last word of its line."""
-    return word.isprintable() and not any(c.isspace() for c in word)
-
-
-def _model(path: str, reading: Reading) -> LabelledMDP:
+def _labelled(path: str, reading: Reading) -> LabelledMDP:
     stem = stem_of(path)
     tra = TransitionFile(path, reading)
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
-    labels = (
-        labels_of_codes({"init": [0]}, np.arange(tra.n_states))
-        if path_name is None
-        else _labels(path_name, tra.n_states, reading)
-    )
+    labels = labels_of_codes({"init": [0]}, np.arange(tra.n_states))
+    if path_name is not None:
+        labels = _labels(path_name, tra.n_states, reading)
     variables = None if tra.extras.has("states") else _beside(stem, "sta")
     return LabelledMDP(
         path=path,
@@ -78,11 +69,15 @@ def _model(path: str, reading: Reading) -> LabelledMDP:
         actions=tra.actions,
         labels=labels,
         rewards=Lazy(structures, structures.__getitem__),
-        initial=labels["init"] if "init" in labels else np.zeros(tra.n_states, dtype=np.bool_),
         can_write_action=writable_action,
         states=None if variables is None else _state_names(variables, tra.n_states, reading),
         extras=tra.extras,
     )
+
+
+def writable_action(word: str) -> bool:
+    """An action is the last word of its line."""
+    return word.isprintable() and not any(c.isspace() for c in word)
 
 
 def stem_of(path: str) -> str:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
-from tailpath.formats.reading import Reading
+from tailpath.formats.archives import unpacked
+from tailpath.formats.files import read_bytes, shorten, text_bytes
+from tailpath.formats.registry import Reading
 from tailpath.formats.text import TextFile, after
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
 

@@ -11,11 +11,11 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
-from tailpath.formats.names import all_integers
 from tailpath.formats.prism_explicit import stem_of, writable_action
 from tailpath.formats.writing import (
     BLOCK,
     Texts,
+    all_integers,
     blocks,
     choice_costs,
     encoded,

@@ -27,14 +27,14 @@ from typing import Any, NamedTuple
 from tailpath.errors import FormatError
 from tailpath.formats.rddl_files import files_of, parsed
 from tailpath.formats.rddl_terms import Fluents, Ground, Law, Term, key_of
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP
 from tailpath.texts import count as counted
 
 #: Outcomes, and joint actions, beyond which a problem is refused.
-MOST_OUTCOMES, MOST_ACTIONS = 1_000_000, 10_000
+MAX_OUTCOMES, MAX_ACTIONS = 1_000_000, 10_000
 NOOP, DONE = "noop", "done"
 
 State = tuple[Any, ...]
@@ -44,22 +44,22 @@ Row = tuple[State, str, State, Any, Any]
 
 def read(source: str, reading: Reading) -> SSP:
     """Read a problem of the repository, or a domain and an instance from files."""
-    where = f"rddl:{source}"
-    problem = _Problem.of(parsed(*files_of(source, where), where), where)
-    rows, ended = _explored(problem, where)
-    horizon = _horizon(reading.constants, problem.horizon, where)
-    return _model(problem, rows, ended, horizon, where)
+    location = f"rddl:{source}"
+    problem = _Problem.of(parsed(*files_of(source, location), location), location)
+    rows, ended = _explored(problem, location)
+    horizon = _horizon(reading.constants, problem.horizon, location)
+    return _model(problem, rows, ended, horizon, location)
 
 
-def _horizon(constants: Mapping[str, Any], given: int, where: str) -> int | None:
+def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | None:
     for name in constants.keys() - {"horizon"}:
-        raise FormatError(f"{where}: the only constant is horizon, not {name}")
+        raise FormatError(f"{location}: the only constant is horizon, not {name}")
     text = str(constants.get("horizon", given))
     if text == "none":
         return None
     if not text.isdigit() or int(text) < 1:
         what = "a whole number from 1 on, or none"
-        raise FormatError(f"{where}: the horizon is {what}, not {text!r}")
+        raise FormatError(f"{location}: the horizon is {what}, not {text!r}")
     return int(text)
 
 
@@ -80,11 +80,11 @@ class _Problem(NamedTuple):
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, tree: Any, where: str) -> _Problem:
+    def of(cls, tree: Any, location: str) -> _Problem:
         domain, instance = tree.domain, tree.instance
-        ground, fluents = _ground(tree, where)
+        ground, fluents = _ground(tree, location)
         if fluents["observ-fluent"]:
-            raise FormatError(f"{where}: its state is only observed in part (a POMDP)")
+            raise FormatError(f"{location}: its state is only observed in part (a POMDP)")
         start = fluents["state-fluent"]
         for (name, objects), value in getattr(instance, "init_state", ()):
             start[key_of(name, objects or ())] = _value(value)
@@ -93,20 +93,20 @@ class _Problem(NamedTuple):
             name, variables = cpf.pvar[1]
             variable = next(each for each in domain.pvariables if each.name == name.rstrip("'"))
             for objects in ground.all_of(variable.param_types):
-                ground.where = f"{where}: {key_of(name, objects)}"
+                ground.location = f"{location}: {key_of(name, objects)}"
                 happens[key_of(name, objects)] = ground.term(
                     cpf.expr, dict(zip(variables or (), objects))
                 )
-        ground.where = f"{where}: the reward"
+        ground.location = f"{location}: the reward"
         reward = ground.term(domain.reward, {})
-        ground.where = f"{where}: a condition"
+        ground.location = f"{location}: a condition"
         allowed = tuple(ground.term(each, {}) for each in domain.preconds)
         ended = tuple(ground.term(each, {}) for each in domain.terminals)
         most = getattr(instance, "max_nondef_actions", "pos-inf")
         return cls(
             start,
-            _joint_actions(domain, fluents["action-fluent"], most, where),
-            _ordered(happens, where),
+            _joint_actions(domain, fluents["action-fluent"], most, location),
+            _ordered(happens, location),
             reward,
             allowed,
             ended,
@@ -116,7 +116,7 @@ class _Problem(NamedTuple):
         )
 
 
-def _ground(tree: Any, where: str) -> tuple[Ground, dict[str, dict[str, Any]]]:
+def _ground(tree: Any, location: str) -> tuple[Ground, dict[str, dict[str, Any]]]:
     """What terms are made from, and the fluents of each kind with their defaults."""
     objects = {name: list(members) for name, members in filter(None, tree.non_fluents.objects)}
     for name, members in tree.domain.types:
@@ -133,7 +133,7 @@ def _ground(tree: Any, where: str) -> tuple[Ground, dict[str, dict[str, Any]]]:
     )
     fluents: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
     ground = Ground(
-        objects, fluents["non-fluent"], frozenset(each.name for each in variables), where
+        objects, fluents["non-fluent"], frozenset(each.name for each in variables), location
     )
     for variable in variables:
         for way in ground.all_of(variable.param_types):
@@ -150,28 +150,28 @@ def _value(value: Any) -> Any:
 
 
 def _joint_actions(
-    domain: Any, fluents: Mapping[str, Any], most: Any, where: str
+    domain: Any, fluents: Mapping[str, Any], most: Any, location: str
 ) -> dict[str, tuple[str, ...]]:
     """The sets of action fluents that may be true together, by name."""
     for each in domain.pvariables:
         if each.fluent_type == "action-fluent" and (each.range != "bool" or each.default):
             what = "is not of the kind bool, false by default"
-            raise FormatError(f"{where}: the action {each.name} {what}")
+            raise FormatError(f"{location}: the action {each.name} {what}")
     many = len(fluents) if most == "pos-inf" else min(int(most), len(fluents))
     count = sum(comb(len(fluents), size) for size in range(many + 1))
-    if count > MOST_ACTIONS:
-        raise FormatError(f"{where}: {count} joint actions are more than {MOST_ACTIONS}")
+    if count > MAX_ACTIONS:
+        raise FormatError(f"{location}: {count} joint actions are more than {MAX_ACTIONS}")
     sets = chain.from_iterable(combinations(fluents, size) for size in range(many + 1))
     return {" & ".join(each) or NOOP: each for each in sets}
 
 
-def _ordered(happens: dict[str, Term], where: str) -> dict[str, Term]:
+def _ordered(happens: dict[str, Term], location: str) -> dict[str, Term]:
     """The terms in an order in which each finds what it depends on."""
     sorter = TopologicalSorter({key: term.scope & happens.keys() for key, term in happens.items()})
     try:
         return {key: happens[key] for key in sorter.static_order()}
     except CycleError as error:
-        raise FormatError(f"{where}: {' depends on '.join(error.args[1])}") from None
+        raise FormatError(f"{location}: {' depends on '.join(error.args[1])}") from None
 
 
 # ---------------------------------------------------------------------- all states
@@ -192,14 +192,14 @@ class _CachedTerm:
             self.laws[key] = self.term.law(fluents)
         return self.laws[key]
 
-    def value(self, fluents: Fluents, where: str) -> Any:
+    def value(self, fluents: Fluents, location: str) -> Any:
         law = self(fluents)
         if len(law) > 1:
-            raise FormatError(f"{where} is drawn at random, which cannot be read")
+            raise FormatError(f"{location} is drawn at random, which cannot be read")
         return law[0][0]
 
 
-def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
+def _explored(problem: _Problem, location: str) -> tuple[list[Row], set[State]]:
     """The outcomes of all states that can be reached, and the states in which runs have ended."""
     names, first = tuple(problem.start), tuple(problem.start.values())
     actions = {name: dict.fromkeys(each, True) for name, each in problem.actions.items()}
@@ -214,26 +214,28 @@ def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
     ended: set[State] = set()
     for state in waiting:
         fluents = {**dict(zip(names, state)), **none}
-        if any(term.value(fluents, f"{where}: a termination") for term in over):
+        if any(term.value(fluents, f"{location}: a termination") for term in over):
             ended.add(state)
             continue
         count = len(rows)
         for action, chosen in actions.items():
             here = {**fluents, **chosen}
-            if not all(term.value(here, f"{where}: a precondition") for term in allowed):
+            if not all(term.value(here, f"{location}: a precondition") for term in allowed):
                 continue
             for probability, after in _branches(happens, here):
                 target = tuple([after[name] for name in primed])
-                gain = reward.value(after, f"{where}: the reward")
+                gain = reward.value(after, f"{location}: the reward")
                 rows.append((state, action, target, probability, gain))
                 if target not in found:
                     found.add(target)
                     waiting.append(target)
         if len(rows) == count:
-            raise FormatError(f"{where}: no action is allowed in the state {_name(names, state)}")
-        if len(rows) > MOST_OUTCOMES:
+            raise FormatError(
+                f"{location}: no action is allowed in the state {_name(names, state)}"
+            )
+        if len(rows) > MAX_OUTCOMES:
             so_far = f"the first {len(found)} states that can be reached have"
-            raise FormatError(f"{where}: {so_far} more than {MOST_OUTCOMES} outcomes")
+            raise FormatError(f"{location}: {so_far} more than {MAX_OUTCOMES} outcomes")
     return rows, ended
 
 
@@ -277,12 +279,12 @@ def _name(names: Sequence[str], state: State) -> str:
 
 
 def _model(
-    problem: _Problem, rows: list[Row], ended: set[State], horizon: int | None, where: str
+    problem: _Problem, rows: list[Row], ended: set[State], horizon: int | None, location: str
 ) -> SSP:
     first, names = tuple(problem.start.values()), tuple(problem.start)
     done = ended | _settled(rows)
     if first in done:
-        raise FormatError(f"{where}: no reward but 0 can follow, whatever is done")
+        raise FormatError(f"{location}: no reward but 0 can follow, whatever is done")
     left = [row for row in rows if row[0] not in done]
     arrivals = {row[4] for row in left if row[2] in done}
     bonus = max(arrivals) if len(arrivals) == 1 and max(arrivals) > 0 else 0
@@ -290,7 +292,7 @@ def _model(
     if any(row[4] > (bonus if row[2] in done else 0) for row in left):
         shift, bonus = max(row[4] for row in rows), 0
         done, left = ended, rows
-        notes = [_shifted(shift, problem, horizon, bool(ended), where)]
+        notes = [_shifted(shift, problem, horizon, bool(ended), location)]
     elif bonus:
         left_out = f"the bonus of {float(bonus):g} for arriving is left out"
         paid = "and a run that does not arrive in time pays it"
@@ -310,11 +312,11 @@ def _model(
     return ssp if horizon is None else within(ssp, horizon, bonus, gamma=problem.discount)
 
 
-def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, where: str) -> str:
+def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, location: str) -> str:
     if horizon is None or ends:
         what = "an end before the horizon" if ends else "no horizon"
         most = f"rewards are positive, up to {float(shift):g}"
-        raise FormatError(f"{where}: {most}, and there is {what}")
+        raise FormatError(f"{location}: {most}, and there is {what}")
     gamma = problem.discount
     total = shift * sum(gamma**step for step in range(horizon))
     costs = f"costs are {float(shift):g} minus the reward, in every step"

@@ -16,11 +16,11 @@ from tailpath.registers import folder_of, module_of
 from tailpath.texts import did_you_mean
 
 
-def files_of(source: str, where: str) -> tuple[Path, Path]:
+def files_of(source: str, location: str) -> tuple[Path, Path]:
     if source.endswith(".rddl"):
         paths = [Path(part) for part in source.split(",")]
         if len(paths) != 2:
-            raise FormatError(f"{where}: write domain.rddl,instance.rddl")
+            raise FormatError(f"{location}: write domain.rddl,instance.rddl")
         for path in paths:
             if not path.is_file():
                 raise FormatError(f"{path}: no such file")
@@ -28,17 +28,17 @@ def files_of(source: str, where: str) -> tuple[Path, Path]:
     name, slash, instance = source.rpartition("/")
     if not slash:
         example = "rddl:Navigation_MDP_ippc2011/1"
-        raise FormatError(f"{where}: write a domain and an instance, e.g. {example}")
+        raise FormatError(f"{location}: write a domain and an instance, e.g. {example}")
     known = _repository()
     if name not in known:
         near = did_you_mean(name, known)
-        raise FormatError(f"{where}: rddlrepository has no domain {name}{near}")
+        raise FormatError(f"{location}: rddlrepository has no domain {name}{near}")
     folder = known[name]
     path = folder / f"instance{instance}.rddl"
     if not path.is_file():
         stems = (file.stem.removeprefix("instance") for file in folder.glob("instance*.rddl"))
         there = ", ".join(sorted(stems, key=lambda stem: (len(stem), stem)))
-        raise FormatError(f"{where}: {name} has the instances {there}, not {instance!r}")
+        raise FormatError(f"{location}: {name} has the instances {there}, not {instance!r}")
     return folder / "domain.rddl", path
 
 
@@ -56,7 +56,7 @@ def _repository() -> dict[str, Path]:
     return found
 
 
-def parsed(domain: Path, instance: Path, where: str) -> Any:
+def parsed(domain: Path, instance: Path, location: str) -> Any:
     parse = _parser()
     try:
         with warnings.catch_warnings():
@@ -66,7 +66,7 @@ def parsed(domain: Path, instance: Path, where: str) -> Any:
             return parse.parse(reader.rddltxt)
     except Exception as error:  # the parser raises what it meets
         text = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split()))
-        raise FormatError(f"{where}: {text or type(error).__name__}") from None
+        raise FormatError(f"{location}: {text or type(error).__name__}") from None
 
 
 @lru_cache(maxsize=1)

@@ -115,7 +115,7 @@ def chosen(condition: Term, then: Callable[[], Term], otherwise: Callable[[], Te
     return Term(scope_of((condition, *ways)), law)
 
 
-def drawn(probabilities: Mapping[Any, Term], where: str, *, scaled: bool = False) -> Term:
+def drawn(probabilities: Mapping[Any, Term], location: str, *, scaled: bool = False) -> Term:
     """A draw among values, each with the term of its probability, or of its weight (`scaled`)."""
     terms = tuple(probabilities.values())
 
@@ -126,7 +126,7 @@ def drawn(probabilities: Mapping[Any, Term], where: str, *, scaled: bool = False
             total = sum(weight)
             if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
                 text = ", ".join(f"{float(each):g}" for each in weight)
-                raise FormatError(f"{where}: {text} are not probabilities")
+                raise FormatError(f"{location}: {text} are not probabilities")
             probability = math.prod(share for _, share in way)
             branches += [
                 (value, probability * Fraction(each) / total)
@@ -208,14 +208,14 @@ class Ground:
     objects: Mapping[str, Sequence[str]]
     constants: Mapping[str, Any]
     variables: frozenset[str]
-    where: str = field(default="")
+    location: str = field(default="")
 
     def term(self, expression: Any, bound: Mapping[str, str]) -> Term:
         """The term of a parsed expression, with objects for its variables."""
         kind, name = expression.etype
         make = getattr(self, f"_{kind}", None)
         if make is None:
-            raise FormatError(f"{self.where}: {name} cannot be enumerated")
+            raise FormatError(f"{self.location}: {name} cannot be enumerated")
         found: Term = make(name, expression.args, bound)
         return found
 
@@ -225,7 +225,7 @@ class Ground:
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
         if isinstance(value, str):
-            raise FormatError(f"{self.where}: {value} is not a number")
+            raise FormatError(f"{self.location}: {value} is not a number")
         return known(value if isinstance(value, bool) else as_fraction(value))
 
     def _pvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
@@ -244,7 +244,7 @@ class Ground:
             return bound.get(given, given.lstrip("@"))
         inner = self.term(given, bound)
         if not inner.known:
-            raise FormatError(f"{self.where}: a fluent as the argument of a fluent")
+            raise FormatError(f"{self.location}: a fluent as the argument of a fluent")
         return str(inner.value)
 
     def _arithmetic(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
@@ -265,12 +265,12 @@ class Ground:
 
     def _func(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name not in (UNARY if len(args) == 1 else BINARY):
-            raise FormatError(f"{self.where}: the function {name} is not known")
+            raise FormatError(f"{self.location}: the function {name} is not known")
         return self._arithmetic(name, args, bound)
 
     def _control(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name != "if":
-            raise FormatError(f"{self.where}: {name} cannot be enumerated")
+            raise FormatError(f"{self.location}: {name} cannot be enumerated")
         condition, then, otherwise = args
         return chosen(
             self.term(condition, bound),
@@ -286,7 +286,7 @@ class Ground:
             return every(terms, name == "forall")
         listed = list(terms)
         if name not in OF_MANY:
-            raise FormatError(f"{self.where}: {name} cannot be enumerated")
+            raise FormatError(f"{self.location}: {name} cannot be enumerated")
         return applied(lambda *values: OF_MANY[name](values), listed)
 
     def _randomvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
@@ -296,18 +296,18 @@ class Ground:
             return self._coin(self.term(args[0], bound))
         if name in ("Discrete", "UnnormDiscrete"):
             cases = {value.lstrip("@"): self.term(p, bound) for _, (value, p) in args[1:]}
-            return drawn(cases, self.where, scaled=name == "UnnormDiscrete")
+            return drawn(cases, self.location, scaled=name == "UnnormDiscrete")
         able = "Bernoulli, Discrete, KronDelta and DiracDelta can"
-        raise FormatError(f"{self.where}: draws of {name} cannot be enumerated; {able}")
+        raise FormatError(f"{self.location}: draws of {name} cannot be enumerated; {able}")
 
     def _coin(self, probability: Term) -> Term:
         """A draw of true; its probability may depend on fluents, and may itself be drawn."""
-        where = self.where
+        location = self.location
 
         def law(fluents: Fluents) -> Law:
             p = sum(value * share for value, share in probability.law(fluents))
             if not 0 <= p <= 1:
-                raise FormatError(f"{where}: {float(p):g} is not a probability")
+                raise FormatError(f"{location}: {float(p):g} is not a probability")
             return added_up([(True, p), (False, 1 - p)])
 
         decided = probability.known and probability.value in (0, 1)

@@ -1,10 +1,14 @@
-"""The one table of formats, by suffix and by scheme.
+"""The one table of formats, by suffix and by scheme, and the options of `read`, declared once.
+
+Each field of `Reading` is an option: its metadata are the flag of the command line with the word
+for its value, and its line of help. A row of the table names the options that its format takes, and
+the command line builds its flags from the same fields.
 
 A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or
 `read(source)` where it has none; a writer is a function `write(ssp, path)`. They are named as
 `module:function` and imported when they are used, so that a model in one format never pays for the
-libraries of another. A row lists the options that apply; any other option is refused here, with the
-name of the format.
+libraries of another. Any option that a row does not list is refused here, with the name of the
+format.
 
 A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered
 under the scheme.
@@ -20,21 +24,124 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
-from tailpath.formats.reading import LABELLED, REWARDS, TABLE, Reading
 from tailpath.model.columns import has_intervals
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import column_names, is_graph
-from tailpath.options import Progress
+from tailpath.options import Flag, Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
+
+
+def _option(default: Any, flag: str, word: str, text: str) -> Any:
+    metadata = {
+        "kind": float if word in ("C", "P") else str if word else bool,
+        "default": None,
+        "help": text,
+        "word": word,
+        "flag": flag,
+        "several": default in (dict, ()),
+    }
+    return (
+        field(default_factory=dict, metadata=metadata)
+        if default is dict
+        else field(default=default, metadata=metadata)
+    )
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options as given; a field at its default was not given.
+
+    `progress`, told how far the reading has come, is no option of a format.
+    """
+
+    goal: str | None = _option(
+        None,
+        "--goal",
+        "LABEL",
+        "Label or condition of the goals (PRISM, JANI); in Gymnasium best, all or a final reward.",
+    )
+    cost: str | None = _option(
+        None, "--cost", "NAME", "Reward structure, or column of a table, that holds the costs."
+    )
+    step_cost: float | None = _option(
+        None, "--step-cost", "C", "Every outcome costs C, whatever its reward."
+    )
+    cost_of: Mapping[float, float] = _option(
+        dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable)."
+    )
+    negate_reward: bool = _option(
+        False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards."
+    )
+    rewards: bool = _option(
+        False,
+        "--rewards",
+        "",
+        "The numbers are gains, whatever the format calls them: costs are minus these.",
+    )
+    constants: Mapping[str, Any] = _option(
+        dict, "--const", "N=V", "Value V of the constant N (repeatable)."
+    )
+    start: str | int | tuple[Any, ...] | None = _option(
+        None, "--start", "STATE", "State, label or condition where runs begin."
+    )
+    goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
+    one_based: bool = _option(
+        False, "--one-based", "", "States and actions of a table are counted from 1."
+    )
+    columns: Mapping[str, Any] = _option(
+        dict, "--column", "N=V", "Column N of a table is called V, as cost=minutes (repeatable)."
+    )
+    confidence: float | None = _option(
+        None,
+        "--confidence",
+        "P",
+        "Of a table of counts, or a log of steps: how surely all intervals hold.",
+    )
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("goal", str),
+            ("cost", str),
+            ("cost_of", Mapping),
+            ("constants", Mapping),
+            ("columns", Mapping),
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise OptionError(
+                    f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}"
+                )
+
+    def table_columns(self) -> dict[str, Any]:
+        """The columns of a table that the user names."""
+        return {**({} if self.cost is None else {"cost": self.cost}), **self.columns}
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not at their default, by name."""
+        values = {option.name: getattr(self, option.name) for option in options()}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and value is not False and value != {} and value != ()
+        }
+
+
+def options() -> list[Flag]:
+    """The options, in the order of the command line's help."""
+    return [Flag(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
+
+
+# ---------------------------------------------------------------------- formats
 
 GROUP = "tailpath.readers"
 Reader = Callable[..., Any]
@@ -175,8 +282,12 @@ def _bundled(title: str, module: str, *suffixes: str, writes: str = "", **more: 
     return Format(title, reader, writer if writes else "", suffixes, **more)
 
 
-_BOTH: dict[str, Any] = {"reports": True, "intervals": True}
+#: What formats with rewards take, those with labels and reward structures, and tables.
+REWARDS = ("step_cost", "cost_of", "negate_reward", "rewards")
+LABELLED = ("goal", "cost", "start", *REWARDS)
+TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence")
 _PROGRAM = (*LABELLED, "constants")
+_BOTH: dict[str, Any] = {"reports": True, "intervals": True}
 FORMATS = (
     _bundled("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
     _bundled("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),

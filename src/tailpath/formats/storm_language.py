@@ -27,7 +27,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
 from tailpath.formats.labelled import LabelledMDP, Lazy
 from tailpath.formats.labelled_ssp import DEFAULT_GOAL, to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -49,7 +49,7 @@ LIMITS = StormLimits()
 
 def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
-    rule = CostRule.from_options(1, reading)
+    CostRule.from_options(1, reading)  # what is wrong with the options is said before Storm works
     if find_spec("stormpy") is None:
         raise FormatError(
             f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]"
@@ -62,7 +62,7 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
         path, given, [text for text in (goal, start) if isinstance(text, str)], limits
     )
     chosen = labels.get(start, start) if isinstance(start, str) else start
-    return to_ssp(model, replace(reading, goal=labels.get(goal, goal), start=chosen), rule)
+    return to_ssp(model, replace(reading, goal=labels.get(goal, goal), start=chosen))
 
 
 def _built(

@@ -18,18 +18,20 @@ import numpy as np
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk
-from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
-from tailpath.formats.names import (
-    NameIndex,
-    all_integers,
+from tailpath.formats.files import (
+    brief,
     decode_name,
-    encode_name,
-    json_texts,
+    load_json,
+    read_bytes,
+    shorten,
+    text_bytes,
 )
-from tailpath.formats.reading import Reading
+from tailpath.formats.json_files import NameIndex
+from tailpath.formats.registry import Reading
 from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.columns import INTERVALS, PRICES, columns_called, has_intervals
+from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import times_of
@@ -48,33 +50,27 @@ class CellNames:
     def __init__(self, file: TextFile, one_based: bool) -> None:
         self.file, self.one_based = file, one_based
         self.number_of_cell: dict[str, int] = {}
-        self.names = NameIndex()
+        self.names = NameIndex("names")
 
     def of(self, words: Categorical) -> Array:
         """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
-        for cell in cells:
-            if cell not in known:
-                self._enter(cell)
+        new = [cell for cell in cells if cell not in known]
+        names = [self._name(cell) for cell in new]
+        line = f"{self.file.path}:{self.file.line}"
+        known.update(zip(new, self.names.numbers(names, lambda _: line)))
         number = np.full(len(words.categories), -1, dtype=np.int32)
         number[order] = [known[cell] for cell in cells]
         return np.asarray(number[words.codes])
-
-    def _enter(self, cell: str) -> None:
-        name = self._name(cell)
-        try:
-            self.number_of_cell[cell] = self.names.enter(name)
-        except FormatError as error:
-            raise FormatError(f"{self.file.path}:{self.file.line}{error}") from None
 
     def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
         """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
-        names: list[Any] = self.names.names
+        names: Any = self.names.names
         if not all(type(name) is int for name in names):
-            return tuple(names), list(columns)
+            return names, list(columns)
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
@@ -109,7 +105,7 @@ class LongTable:
         data = b"" if is_parquet else text_bytes(path, read_bytes(path))
         self.file = TextFile(path, data, reading.progress)
         columns = self._parquet() if is_parquet else self._text()
-        self.source, self.target, self.action, self.price, *self.probabilities = columns
+        self.source, self.target, self.action, self.amount, *self.probabilities = columns
 
     def _text(self) -> Columns:
         found = bulk.attempt(self.file.data, self._read_bulk)
@@ -141,7 +137,7 @@ class LongTable:
         return columns
 
     def _header(self, words: Sequence[str]) -> None:
-        """Where each column stands; cost or reward is the `price`. What was read is forgotten."""
+        """Where each column stands; cost or reward is the `amount`. What was read is forgotten."""
         self.states = CellNames(self.file, self.one_based)
         self.actions = CellNames(self.file, self.one_based)
         self.fractions: set[str] = set()
@@ -159,7 +155,7 @@ class LongTable:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
         at = {column: names.index(name) for column, name in called.items()}
         self.is_reward = "reward" in at
-        at["price"] = next(at[column] for column in PRICES if column in at)
+        at["amount"] = next(at[column] for column in COST_COLUMNS if column in at)
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
@@ -170,7 +166,7 @@ class LongTable:
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
 
     def _read_bulk(self) -> Columns:
-        """State, target, action, price and probabilities of all rows of plain text."""
+        """State, target, action, amount and probabilities of all rows of plain text."""
         data = self.file.data
         begin = after(data, 1)
         self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
@@ -193,13 +189,13 @@ class LongTable:
     def _numbered(self, words: Mapping[int, Categorical]) -> Columns:
         """The columns of some rows, whose texts are given by the index of their column."""
         at, numbers = self.at, self.file.numbers
-        source, target, price = (words[at[column]] for column in ("state", "next_state", "price"))
+        source, target, amount = (words[at[column]] for column in ("state", "next_state", "amount"))
         # Row by row, so that states count as they appear whatever the size of a block.
         pairs = np.stack([source.codes, target.codes + len(source.categories)], axis=1)
         states = self.states.of(Categorical(pairs.ravel(), source.categories + target.categories))
         actions = self.actions.of(words[at["action"]] if "action" in at else target)
-        self.fractions.update(text.strip() for text in price.categories if "/" in text)
-        columns = (price, *(words[at[column]] for column in self.probability_names))
+        self.fractions.update(text.strip() for text in amount.categories if "/" in text)
+        columns = (amount, *(words[at[column]] for column in self.probability_names))
         found = (
             states[::2],
             states[1::2],
@@ -277,10 +273,10 @@ class LongTable:
         return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
 
 
-def decode(cell: str, where: str) -> Name:
+def decode(cell: str, location: str) -> Name:
     """The name that a cell stands for."""
     if not cell:
-        raise FormatError(f"{where}: a name is empty")
+        raise FormatError(f"{location}: a name is empty")
     if _INTEGER.fullmatch(cell):
         return int(cell)
     if _INTEGERS.fullmatch(cell):
@@ -288,10 +284,10 @@ def decode(cell: str, where: str) -> Name:
     if not _JSON.fullmatch(cell):
         return cell
     try:
-        value = load_json(cell, where)
+        value = load_json(cell, location)
     except FormatError:
         return cell  # a text that only begins like JSON
-    return decode_name(value, where)
+    return decode_name(value, location)
 
 
 def encode(name: Name) -> str:

@@ -24,13 +24,12 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import tar_members
-from tailpath.formats.costs import CostRule
+from tailpath.formats.archives import tar_members, unpacked
 from tailpath.formats.extras import MARK, Extras
-from tailpath.formats.files import load_json, read_bytes, shorten, unpacked
+from tailpath.formats.files import load_json, read_bytes, shorten
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward
 from tailpath.formats.labelled_ssp import to_ssp
-from tailpath.formats.reading import Reading
+from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 
 _ENTITIES = ("states", "choices", "branches")
@@ -39,8 +38,7 @@ LowAndHigh = tuple[FloatArray | None, FloatArray]
 
 def read(path: str, reading: Reading) -> Any:
     """Read a UMB file."""
-    rule = CostRule.from_options(1, reading)
-    return to_ssp(UmbReader(path, read_bytes(path)).model(), reading, rule)
+    return to_ssp(UmbReader(path, read_bytes(path)).model(), reading)
 
 
 def writable_action(word: str) -> bool:

@@ -5,15 +5,20 @@ A block is some columns of texts side by side. Equal numbers are formatted once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.errors import FormatError
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP, underlying_ssp
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, Geometry, Name
 from tailpath.options import Progress
 
 #: The outcomes of a block, about: as many as the processor has at hand.
@@ -138,3 +143,85 @@ def put_before(heads: Texts, positions: Iterable[int], lines: Iterable[str]) -> 
         found.setdefault(position, []).append(line)
     for position, some in found.items():
         heads[position] = "".join([*some, heads[position]])
+
+
+# ---------------------------------------------------------------------- what `files.py` decodes
+
+
+def encode_name(name: Name) -> Any:
+    """A name as JSON can hold it; refuses what would come back as something else."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    if (
+        name is None
+        or type(name) in (str, bool, int)
+        or (type(name) is float and math.isfinite(name))
+    ):
+        return name
+    if isinstance(name, tuple):  # a named one is equal to the plain one that comes back
+        return [encode_name(part) for part in name]
+    raise FormatError(
+        f"the name {name!r} cannot be written: use strings, numbers or tuples of them, named"
+        " ones too"
+    )
+
+
+def all_integers(names: Sequence[Name]) -> bool:
+    """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as
+    they are.
+    """
+    tuples: Any = names
+    if set(map(type, tuples)) != {tuple}:
+        return False
+    return set(map(type, chain.from_iterable(tuples))) == {int} and all(tuples)
+
+
+def json_texts(names: Sequence[Name]) -> list[str]:
+    """Every name as JSON."""
+    if all_integers(names):
+        return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
+    return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
+
+
+def encode_names(names: Sequence[Name]) -> int | list[Any]:
+    """All names in index order; 0 .. n - 1 as the number n."""
+    if isinstance(names, range) and names == range(len(names)):
+        return len(names)
+    simple = {str, bool, int}  # floats may be infinite
+    return [
+        (
+            list(name)
+            if type(name) is tuple and simple.issuperset(map(type, name))
+            else encode_name(name)
+        )
+        for name in names
+    ]
+
+
+def encode_members(ssp: SSP) -> dict[str, Any]:
+    """What a model has besides numbers, by the names of members; None where it has nothing."""
+    return {
+        "states": encode_names(ssp.states),
+        "actions": encode_names(ssp.actions),
+        "cost_unit": encode_unit(ssp.exact_unit),
+        "geometry": encode_geometry(ssp.geometry),
+        "notes": list(ssp.notes) or None,
+    }
+
+
+def encode_unit(unit: Fraction | None) -> str | None:
+    """The exact cost unit as `p/q`."""
+    return None if unit is None else f"{unit.numerator}/{unit.denominator}"
+
+
+def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
+    """Geometry for people: the kinds of the cells by name."""
+    if geometry is None:
+        return None
+    cells = {key: list(map(int, getattr(geometry, key))) for key in ("row", "column")}
+    return {
+        "rows": geometry.rows,
+        "columns": geometry.columns,
+        **cells,
+        "kind": list(geometry.kind),
+    }

@@ -14,7 +14,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, first_of
-from tailpath.model.cost_units import MOST_UNITS, as_multiples
+from tailpath.model.cost_units import MAX_UNITS, as_multiples
 from tailpath.texts import count
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def check_unit(ssp: SSP) -> None:
     unit, cost = Fraction(ssp.exact_unit), ssp.outcome_cost
     vars(ssp)["exact_unit"] = unit
     largest = float(np.abs(cost).max(initial=0.0))
-    if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
+    if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MAX_UNITS * unit:
         raise ModelError(
             f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}"
         )

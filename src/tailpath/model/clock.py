@@ -105,8 +105,8 @@ def clock(
 
 def _later(state: At, action: Any, duration: Any) -> Any:
     """The time after a duration, exactly: 0.1 and 0.2 hours later it is 0.3."""
-    where = f"place {state.place!r} at {state.time}, action {action!r}"
-    refusal = ModelError(f"{where} has the duration {duration!r}; a duration is 0 or more")
+    location = f"place {state.place!r} at {state.time}, action {action!r}"
+    refusal = ModelError(f"{location} has the duration {duration!r}; a duration is 0 or more")
     exact = refused_unless_number(duration, refusal)
     if exact < 0:
         raise refusal

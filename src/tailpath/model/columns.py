@@ -44,7 +44,7 @@ WORDS = {
     "start": ("start",),
 }
 #: One of them says what an outcome costs.
-PRICES = ("cost", "reward", "times")
+COST_COLUMNS = ("cost", "reward", "times")
 #: The columns that may hold probabilities, in the order in which a model with intervals looks for
 #: them.
 INTERVALS = (("low", "high"), ("count",), ("probability",))
@@ -65,10 +65,10 @@ def columns_called(
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
     plain = {plain_name(name): name for name in reversed(names) if name not in found.values()}
-    priced = any(column in found for column in PRICES)
+    cost_chosen = any(column in found for column in COST_COLUMNS)
     for column, words in WORDS.items():
         present = [plain[word] for word in words if word in plain]
-        if column in found or not present or (priced and column in PRICES):
+        if column in found or not present or (cost_chosen and column in COST_COLUMNS):
             continue
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
@@ -85,8 +85,8 @@ def columns_called(
             raise ModelError(
                 f"no column is the {column}; {expected}, or say which {_how(column, unused)}"
             )
-    if sum(column in found for column in PRICES) != 1:
-        expected = listed(word for column in PRICES for word in WORDS[column])
+    if sum(column in found for column in COST_COLUMNS) != 1:
+        expected = listed(word for column in COST_COLUMNS for word in WORDS[column])
         raise ModelError(
             "exactly one column must be the cost, the reward or the times, one of"
             f" {expected}; there are {listed(names)}; or say which {_how('cost', unused)}"

@@ -14,21 +14,21 @@ import numpy as np
 from tailpath.graph import FloatArray, IntArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
-MOST_UNITS = 10_000_000
+MAX_UNITS = 10_000_000
 #: No number of use has a larger exponent, and the power of ten would fill the memory.
-MOST_EXPONENT = 5_000
+MAX_EXPONENT = 5_000
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9_]+)\s*$")
 
 
 def as_fraction(number: Any) -> Fraction:
     """The rational a number stands for; a float stands for the shortest decimal that prints it.
 
-    A decimal with an exponent beyond `MOST_EXPONENT` is a `ValueError`.
+    A decimal with an exponent beyond `MAX_EXPONENT` is a `ValueError`.
     """
     if isinstance(number, (float, np.floating)):
         return Fraction(repr(float(number)))
     exponent = _EXPONENT.search(str(number)) if isinstance(number, (str, Decimal)) else None
-    if exponent and abs(int(exponent[1])) > MOST_EXPONENT:
+    if exponent and abs(int(exponent[1])) > MAX_EXPONENT:
         raise ValueError(f"the exponent of {number} is out of range")
     return Fraction(int(number) if isinstance(number, np.integer) else number)
 
@@ -43,12 +43,11 @@ def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
 
 def vanishes(decimal: str, value: float) -> bool:
     """Whether a decimal that is not 0 has become a float that is."""
-    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
-    return any(digit in mantissa for digit in "123456789")
+    return value == 0 and decimal.lower().partition("e")[0].strip("+-0.") != ""
 
 
 def common_unit(costs: Iterable[Any]) -> Fraction | None:
-    """The largest rational of which all costs are integer multiples, or `None` beyond `MOST_UNITS`
+    """The largest rational of which all costs are integer multiples, or `None` beyond `MAX_UNITS`
     units.
 
     The greatest common divisor of p1/q1 and p2/q2 in lowest terms is gcd(p1, p2) / lcm(q1, q2). All
@@ -63,7 +62,7 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
         largest = max(largest, abs(value))
         # The unit only ever gets finer, so the search may stop at the first sign that it is too
         # fine.
-        if numerator and largest * denominator > MOST_UNITS * numerator:
+        if numerator and largest * denominator > MAX_UNITS * numerator:
             return None
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 

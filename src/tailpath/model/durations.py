@@ -26,7 +26,7 @@ from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, refused_unless_number
 
 #: Points of a grid beyond which a law is refused.
-MOST_POINTS = 200_000
+MAX_POINTS = 200_000
 #: The mass at either end that is put together.
 CUT = 1e-9
 Shares = dict[Fraction, Any]
@@ -215,7 +215,7 @@ def _mean_excess(law: Any, end: float, mass: float) -> float:
         raise OptionError("the law has no mean, so nothing bounds it from above; cut it yourself")
     last = float(law.support()[1])
     if hasattr(law, "pmf"):
-        count = MOST_POINTS if math.isinf(last) else round(last - end)
+        count = MAX_POINTS if math.isinf(last) else round(last - end)
         return float(law.sf(end + np.arange(count)).sum()) / mass
     width = float(law.isf(mass / 3)) - end
     # A sum from above of what falls: steps grow by a hundredth, up to where floats end.
@@ -241,5 +241,5 @@ def _quantiles(law: Any, cut: float) -> tuple[Fraction, Fraction]:
 
 
 def _refuse_many(points: int, what: str) -> None:
-    if points > MOST_POINTS:
-        raise OptionError(f"{what}: the law has {points} points, the most is {MOST_POINTS}")
+    if points > MAX_POINTS:
+        raise OptionError(f"{what}: the law has {points} points, the most is {MAX_POINTS}")

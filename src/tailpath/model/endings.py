@@ -35,7 +35,7 @@ Model = TypeVar("Model", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
 #: what it may take in all.
 PAIR_BYTES, OUTCOME_BYTES = 100, 130
-MOST_BYTES = 2**32
+MAX_BYTES = 2**32
 
 
 @takes_model
@@ -150,7 +150,7 @@ def within(
     """
     if max_pairs is None:
         per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
-        max_pairs = int(MOST_BYTES / per_pair)
+        max_pairs = int(MAX_BYTES / per_pair)
     return _with_intervals(ssp, *_limited(underlying_ssp(ssp), steps, otherwise, gamma, max_pairs))
 
 

@@ -127,8 +127,8 @@ def _beyond(found: list[Any], limit: int, state: Name) -> str:
     values = {part: len({parts[part] for parts in same}) for part in wanted}
     most = max(values, key=values.__getitem__, default="")
     grown = f"; {most} alone takes {values[most]} values" if most else ""
-    where = f"{len(found)} were found up to those that {state!r} leads to"
-    return f"more than {limit} states (limit=): {where}, the last is {found[-1]!r}{grown}"
+    location = f"{len(found)} were found up to those that {state!r} leads to"
+    return f"more than {limit} states (limit=): {location}, the last is {found[-1]!r}{grown}"
 
 
 def _parts(state: Any) -> dict[str, Any]:

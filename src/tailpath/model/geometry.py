@@ -17,7 +17,7 @@ from tailpath.options import check_integer
 from tailpath.texts import did_you_mean
 
 #: Names that are compared with others, which takes long.
-MOST_COMPARED = 100
+MAX_COMPARED = 100
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> 
     known = set(states)
     missing = [state for state in states if isinstance(state, str) and state not in cells]
     unknown = (name for name in cells if isinstance(name, str) and name not in known)
-    for name in islice(unknown, MOST_COMPARED if missing else 0):
-        hint = did_you_mean(name, missing[:MOST_COMPARED])
+    for name in islice(unknown, MAX_COMPARED if missing else 0):
+        hint = did_you_mean(name, missing[:MAX_COMPARED])
         if hint:
             raise ModelError(f"the geometry places {name!r}, which the model does not have{hint}")

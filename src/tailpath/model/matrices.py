@@ -39,13 +39,13 @@ def arrays_from_matrices(
         raise OptionError("give either costs or rewards")
     if (s_indices is None) != (a_indices is None):
         raise OptionError("s_indices and a_indices go together")
-    price, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
+    amounts, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
     if s_indices is not None:
-        found = _from_pairs(P, price, s_indices, a_indices)
+        found = _from_pairs(P, amounts, s_indices, a_indices)
     else:
-        found = _from_actions(P, price, layout)
+        found = _from_actions(P, amounts, layout)
     order = np.lexsort((found[2], found[1]))
-    matrix, prices = found[0][order], found[3][order]
+    matrix, amounts = found[0][order], found[3][order]
     state, action = found[1][order], found[2][order]
     n_states = matrix.shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
@@ -54,16 +54,16 @@ def arrays_from_matrices(
     is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
     start = _state_number(start, "the start", n_states)
 
-    by_row = isinstance(prices, np.ndarray)
+    by_row = isinstance(amounts, np.ndarray)
     if by_row:
-        cost = sign * prices[owners(matrix.indptr)]
+        cost = sign * amounts[owners(matrix.indptr)]
     else:
         wanted = _entries(matrix.indptr, matrix.indices, n_states)
-        present = _entries(prices.indptr, prices.indices, n_states)
-        cost = sign * _values_at(wanted, present, prices.data)
+        present = _entries(amounts.indptr, amounts.indices, n_states)
+        cost = sign * _values_at(wanted, present, amounts.data)
     rows = Transitions(matrix.indptr, matrix.indices, matrix.data, cost, None)
-    # An infinite price marks an action that the state does not have.
-    feasible = sign * prices != np.inf if by_row else np.ones(len(state), dtype=np.bool_)
+    # An infinite cost marks an action that the state does not have.
+    feasible = sign * amounts != np.inf if by_row else np.ones(len(state), dtype=np.bool_)
     _check_goals(rows, state, action, is_goal[state] & feasible)
     # A row that is left empty stays, and the model will refuse it.
     own = feasible & ~is_goal[state]
@@ -172,11 +172,11 @@ def _values_at(wanted: IntArray, present: IntArray, values: FloatArray) -> Float
 
 
 def _from_pairs(
-    P: Any, price: Any, s_indices: Any, a_indices: Any
+    P: Any, amounts: Any, s_indices: Any, a_indices: Any
 ) -> tuple[Any, Array, Array, Any]:
     matrix = _csr(P)
     state, action = np.asarray(s_indices), np.asarray(a_indices)
-    vector = _floats(price, "costs")
+    vector = _floats(amounts, "costs")
     length = matrix.shape[0]
     if state.shape != (length,) or action.shape != (length,) or vector.shape != (length,):
         raise ModelError(
@@ -194,7 +194,7 @@ def _from_pairs(
     return matrix, state, action, vector
 
 
-def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, Array, Array, Any]:
+def _from_actions(P: Any, amounts: Any, layout: str) -> tuple[Any, Array, Array, Any]:
     """One matrix per action, stacked action by action."""
     from scipy.sparse import issparse, vstack
 
@@ -220,7 +220,7 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, Array, Array, A
         vstack(matrices, format="csr"),
         state,
         action,
-        _price_by_action(price, n_actions, n_states, by_state),
+        _costs_by_action(amounts, n_actions, n_states, by_state),
     )
 
 
@@ -241,7 +241,7 @@ def _split_dense(P: Array, layout: str) -> tuple[list[Array], bool]:
     return list(P), by_state
 
 
-def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
+def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
     """Costs in the order of the stacked rows: a vector where they do not depend on the outcome,
     else a sparse matrix.
 
@@ -250,9 +250,9 @@ def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) 
     """
     from scipy.sparse import vstack
 
-    matrices = price
-    if not _are_sparse(price):
-        array = _floats(price, "costs")
+    matrices = amounts
+    if not _are_sparse(amounts):
+        array = _floats(amounts, "costs")
         if array.shape == (n_states,):
             return np.tile(array, n_actions)
         if array.shape == (n_states, n_actions):

@@ -36,7 +36,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import (
-    MOST_UNITS,
+    MAX_UNITS,
     as_fraction,
     in_costs,
     in_levels,
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
 
 #: Of a longer cycle only so many steps are named.
-MOST_NAMED = 8
+MAX_NAMED = 8
 
 
 class Reduction(NamedTuple):
@@ -79,7 +79,7 @@ def reduction_of(ssp: SSP) -> Reduction:
     source, target = ssp.by_state.source, ssp.outcome_target
     more = np.where(known[target], level + least[target] - least[source], np.abs(level))
     factor = int(np.gcd.reduce(more)) or 1
-    exact = int(more.max(initial=0)) <= MOST_UNITS * factor
+    exact = int(more.max(initial=0)) <= MAX_UNITS * factor
     costs = in_costs(more, unit)
     own = factor * unit if exact else None
     reduced = replace(ssp, outcome_cost=costs, exact_unit=own, paid=ssp.outcome_cost)
@@ -121,8 +121,8 @@ def _round(ssp: SSP, edge: IntArray, met: int) -> str:
     gained = -float(sum(map(int, level[edges])) * unit)
     source, choice = ssp.by_state.source[edges].tolist(), ssp.outcome_choice[edges].tolist()
     steps = [f"{ssp.states[s]!r} by {ssp.choice_name(k)!r}" for s, k in zip(source, choice)]
-    shown = ", ".join(steps[:MOST_NAMED]) + (
-        f", and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else ""
+    shown = ", ".join(steps[:MAX_NAMED]) + (
+        f", and {len(steps) - MAX_NAMED} more" if len(steps) > MAX_NAMED else ""
     )
     return (
         f"a cycle costs less than nothing, so that a run may gain without end: {shown}, and back"

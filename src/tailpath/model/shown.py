@@ -16,7 +16,7 @@ from tailpath.pictures.notebook import card
 from tailpath.texts import Content, Table, as_text
 
 #: Rows of a table for people, unless more are asked for.
-MOST_ROWS = 24
+MAX_ROWS = 24
 
 
 class Shown(Record):
@@ -34,7 +34,7 @@ class Shown(Record):
         """The Axes of a picture for the notebook, or None."""
         return None
 
-    def as_text(self, width: int | None = None, most: int = MOST_ROWS) -> str:
+    def as_text(self, width: int | None = None, most: int = MAX_ROWS) -> str:
         """What `print` shows.
 
         Parameters
@@ -74,7 +74,7 @@ class Shown(Record):
         str
             A `tabular`, with the digits of the printed table.
         """
-        tables = [part for part in self._content(MOST_ROWS) if isinstance(part, Table)]
+        tables = [part for part in self._content(MAX_ROWS) if isinstance(part, Table)]
         facts = Table(("what", "value"), tables[0].rows)
         return next((table for table in tables if table.headers), facts).as_latex()
 
@@ -82,4 +82,4 @@ class Shown(Record):
         return self.as_text()
 
     def _repr_html_(self) -> str:
-        return card(repr(self).strip("<>"), self._content(MOST_ROWS), self._drawn())
+        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn())

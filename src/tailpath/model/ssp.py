@@ -32,7 +32,6 @@ from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
-from tailpath.kernels.jit import frozen
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
@@ -292,7 +291,7 @@ class SSP(SSPBuilder):
     @cached_property
     def choice_state(self) -> NDArray[np.int32]:
         """The state each choice belongs to: an array of int32, shape (n_choices,)."""
-        return next(frozen(owners(self.state_choices, np.int32)))
+        return hand_over(owners(self.state_choices, np.int32))
 
     @property
     def outcome_choice(self) -> NDArray[np.int32]:
@@ -341,7 +340,7 @@ class SSP(SSPBuilder):
         if self.cost_unit is None:
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
-        return next(frozen(in_levels(self.outcome_cost, self.cost_unit)))
+        return hand_over(in_levels(self.outcome_cost, self.cost_unit))
 
     # ------------------------------------------------------------------ costs of any sign
 

@@ -80,14 +80,12 @@ def _until_goals(
     paid = np.array([not _is_zero(row[4]) for row in rows])
     given = None if goals is None else _given_goals(goals, number)
     wanted = None if given is None else [number[goal] for goal in given]
-    is_goal, notes = goals_of_rows(state, target, paid, len(states), wanted, columns.get("goal"))
-    goals = list(compress(states, is_goal)) if given is None else given
-    ended = rows_until_goals(state, target, paid, is_goal)
-    notes += ended.notes
-    if start is None:
-        first, assumed = start_of_rows(state, states, columns.get("start"))
-        start, notes = states[first], (*notes, *assumed)
-    return OutcomeRows(list(compress(rows, ended.mask)), start, goals, notes)
+    # A start that is no state is refused with the rows.
+    begin = None if start is None else number.get(start, 0)
+    ends = ends_of_rows(state, target, paid, states, begin, wanted, columns)
+    goals = list(compress(states, ends.is_goal)) if given is None else given
+    start = states[ends.start] if start is None else start
+    return OutcomeRows(list(compress(rows, ends.mask)), start, goals, ends.notes)
 
 
 def _is_zero(cost: Any) -> bool:
@@ -220,87 +218,88 @@ def _values(frame: Any, name: Any) -> list[Any]:
 # ---------------------------------------------------------------------- where runs begin and end
 
 
-def goals_of_rows(
-    state: Array,
-    target: Array,
-    paid: BoolArray,
-    n_states: int,
-    given: Sequence[int] | None,
-    marks: Sequence[Any] | None,
-) -> tuple[BoolArray, tuple[str, ...]]:
-    """The goals of a table, and what was assumed: those given, else those that a column marks, else
-    the states without rows, else those that lead only to themselves at no cost.
-
-    Rows are given by the numbers of states, and by whether they cost anything (`paid`).
-    """
-    is_goal = np.zeros(n_states, dtype=np.bool_)
-    if given is not None:
-        is_goal[list(given)] = True
-        return is_goal, ()
-    if marks is not None:
-        is_goal[target[[bool(mark) for mark in marks]]] = True
-        if not is_goal.any():
-            raise ModelError("the column goal marks no row")
-        return is_goal, ()
-    is_goal[:] = True
-    is_goal[state] = False
-    if is_goal.any():
-        return is_goal, (f"states without rows are the goals ({is_goal.sum()} of them)",)
-    is_goal[:] = True
-    is_goal[state[(target != state) | paid]] = False
-    if not is_goal.any():
-        raise ModelError(
-            "no goal: every state has rows, and none leads only to itself at no cost; give goals="
-        )
-    what = "states that lead only to themselves at no cost are the goals"
-    return is_goal, (f"{what} ({is_goal.sum()} of them)",)
-
-
-def start_of_rows(
-    state: Array, states: Sequence[Any], marks: Sequence[Any] | None
-) -> tuple[int, tuple[str, ...]]:
-    """The number of the start of a table that is not given, and what was assumed: the state that a
-    column marks, else that of the first row.
-    """
-    if marks is None:
-        first = int(state[0])
-        return first, (f"the start is {states[first]!r}, the state of the first row",)
-    marked = np.unique(state[[bool(mark) for mark in marks]])
-    if len(marked) != 1:
-        raise ModelError(
-            f"the column start marks {len(marked)} states; exactly one must be the start"
-        )
-    return int(marked[0]), ()
-
-
-class EndedRows(NamedTuple):
-    """The rows that leave no goal, as a `mask`; the states that they name, and the goals; and what
-    is noted of the others.
+class Ends(NamedTuple):
+    """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
+    a `mask`, the states that these name, and what was assumed.
     """
 
+    is_goal: BoolArray
+    start: int
     mask: BoolArray
     named: BoolArray
     notes: tuple[str, ...]
 
 
-def rows_until_goals(
-    state: Array, target: Array, paid: BoolArray, is_goal: BoolArray, possible: Any = True
-) -> EndedRows:
-    """The rows that matter: runs end at goals, and behind these there may be states that no other
-    row names. A loop at a goal that costs nothing, and what is not `possible`, is not worth a note.
+def ends_of_rows(
+    state: Array,
+    target: Array,
+    paid: BoolArray,
+    states: Sequence[Any],
+    start: int | None,
+    goals: Sequence[int] | None,
+    columns: Mapping[str, Sequence[Any]],
+    possible: Any = True,
+) -> Ends:
+    """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
+    mark it, else as the rows say.
+
+    Rows are given by the numbers of states, and by whether they cost anything (`paid`). Runs end at
+    goals, and behind these there may be states that no other row names. A loop at a goal that costs
+    nothing, and what is not `possible`, is not worth a note.
     """
-    mask = ~is_goal[state]
-    named = is_goal.copy()
+    is_goal, notes = np.zeros(len(states), dtype=np.bool_), []
+    if goals is not None:
+        is_goal[list(goals)] = True
+    elif "goal" in columns:
+        is_goal[target[list(map(bool, columns["goal"]))]] = True
+        if not is_goal.any():
+            raise ModelError("the column goal marks no row")
+    else:
+        is_goal, assumed = _goals_assumed(state, target, paid, len(states))
+        notes.append(f"{assumed} ({is_goal.sum()} of them)")
+    if start is None and "start" in columns:
+        marked = np.unique(state[list(map(bool, columns["start"]))])
+        if len(marked) != 1:
+            raise ModelError(
+                f"the column start marks {len(marked)} states; exactly one must be the start"
+            )
+        start = int(marked[0])
+    elif start is None:
+        start = int(state[0])
+        notes.append(f"the start is {states[start]!r}, the state of the first row")
+    mask, named = ~is_goal[state], is_goal.copy()
     named[state[mask]] = True
     named[target[mask]] = True
     n_rows = int(np.count_nonzero(~mask & possible & ((target != state) | paid)))
     n_states = int(np.count_nonzero(~named))
     behind = f", and so {_are(n_states)} {count(n_states, 'state')} behind them" if n_states else ""
-    note = (
-        f"runs end at goals: {count(n_rows, 'row')} that would go on from there"
-        f" {_are(n_rows)} left out{behind}"
+    if n_rows:
+        notes.append(
+            f"runs end at goals: {count(n_rows, 'row')} that would go on from there"
+            f" {_are(n_rows)} left out{behind}"
+        )
+    named[start] = True
+    return Ends(is_goal, start, mask, named, tuple(notes))
+
+
+def _goals_assumed(
+    state: Array, target: Array, paid: BoolArray, n_states: int
+) -> tuple[BoolArray, str]:
+    """The states without rows, else those that lead only to themselves at no cost."""
+    for leaves, what in (
+        (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
+        (
+            (target != state) | paid,
+            "states that lead only to themselves at no cost are the goals",
+        ),
+    ):
+        is_goal = np.ones(n_states, dtype=np.bool_)
+        is_goal[state[leaves]] = False
+        if is_goal.any():
+            return is_goal, what
+    raise ModelError(
+        "no goal: every state has rows, and none leads only to itself at no cost; give goals="
     )
-    return EndedRows(mask, named, (note,) if n_rows else ())
 
 
 def _are(amount: int) -> str:

@@ -26,7 +26,7 @@ from tailpath.analysis.reachability import components_of
 from tailpath.errors import OptionError
 from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
-from tailpath.model.cost_units import MOST_UNITS, as_fraction
+from tailpath.model.cost_units import MAX_UNITS, as_fraction
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_caller
 from tailpath.policies.budget import BudgetPolicy
@@ -50,10 +50,10 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
         (math.ceil if up else math.floor)(as_fraction(cost) * unit / step)
         for cost in costs.tolist()
     ]
-    if max(level, default=0) > MOST_UNITS:
+    if max(level, default=0) > MAX_UNITS:
         raise OptionError(
             f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is"
-            f" {MOST_UNITS}"
+            f" {MAX_UNITS}"
         )
     return replace(
         ssp, outcome_cost=np.array(level, dtype=np.float64)[position] * float(step), exact_unit=step
@@ -82,7 +82,7 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
     largest = as_fraction(float(ssp.outcome_cost.max()))
     return (
         rounded(ssp, finer, up=False)
-        if step <= FINER * least and largest <= MOST_UNITS * finer
+        if step <= FINER * least and largest <= MAX_UNITS * finer
         else None
     )
 

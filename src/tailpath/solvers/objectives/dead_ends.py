@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.errors import ModelError
-from tailpath.model.cost_units import MOST_UNITS
+from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
@@ -31,9 +31,9 @@ def with_penalty(ssp: SSP, units: int) -> SSP:
     dead = _dead(ssp)
     if not dead.any():
         return ssp
-    if units >= MOST_UNITS:
+    if units >= MAX_UNITS:
         raise ModelError(f"a deadline of {units} cost units is beyond this solver")
-    penalty = min(MOST_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
+    penalty = min(MAX_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
     level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
     return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)
 
