@@ -1,9 +1,13 @@
-# Everything runs inside .venv, which `setup` builds from pyproject.toml and brings up to date when that file changes. `tools` adds what tests need.
+# Everything runs inside .venv, which is built from pyproject.toml and brought up to date when that file changes. `setup` also compiles the kernels,
+# `tools` adds what tests and the site need; with -j they run side by side.
 PYTHON ?= python3
 # Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
-EXTRAS ?= gym,storm,cluster,mpi,parquet,sepsis,flights,rddl,validation,dev
+EXTRAS ?= gym,storm,cluster,mpi,parquet,sepsis,flights,rddl,validation,browser,docs,dev
 BIN := .venv/bin
-STAMP := .venv/.complete
+# Python compiles what it imports; all that is installed would take longer.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PACKAGE := .venv/.package
+WARM := .venv/.warm
 TOOLS := .venv/.tools
 WORKERS ?= 2
 # How long `make fuzz` searches; it prints its seed, and keeps what fails in build/fuzz.
@@ -14,44 +18,47 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup tools browser docs packages lint bench ledger fuzz study clean
+.PHONY: run test setup tools browser chromium docs packages lint bench ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
 	$(BIN)/tailpath compare gridworld:14x16
 
-test: tools
-	$(BIN)/pytest -n $(WORKERS)
+test: setup tools
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-setup: $(STAMP)
-
-$(STAMP): pyproject.toml
+$(PACKAGE): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(INSTALL) -e .
+	touch $(PACKAGE)
+
+setup: $(WARM)
+
+$(WARM): $(PACKAGE)
 	$(BIN)/tailpath warm-up
-	touch $(STAMP)
+	touch $(WARM)
 
 tools: $(TOOLS)
 
-$(TOOLS): $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+$(TOOLS): $(PACKAGE)
+	$(INSTALL) -e '.[$(EXTRAS)]'
 	touch $(TOOLS)
 
-# What the tests of `tailpath page` need besides: a browser, its driver (packages of Debian and Ubuntu) and selenium.
-browser: tools
+# What the tests of `tailpath page` need besides: a browser and its driver (packages of Debian and Ubuntu).
+browser: tools chromium
+
+chromium:
 	command -v chromium chromedriver >/dev/null || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y chromium chromium-driver; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 
 # The site, in build/site: tutorials and pictures are run, and every warning is an error. No network is needed.
-docs: tools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+docs: setup tools
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/site
 	@echo 'build/site/index.html'
 
 # Wheel and sdist, as they would be released: checked, and tried in empty environments of every Python that is on the path.
 packages: tools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	$(INSTALL) build twine
 	rm -rf dist
 	$(BIN)/python -m build
 	$(BIN)/python -m twine check --strict dist/*
@@ -69,17 +76,17 @@ lint: tools
 	$(BIN)/mypy
 	$(BIN)/codespell
 
-bench: tools
+bench: setup tools
 	$(BIN)/python -m benchmarks
 
 # Every number of tests/ledger, kept from before the core was written anew, asked again: about ten minutes.
-ledger: tools
+ledger: setup tools
 	$(BIN)/python -m tests.ledger.compare
 
-fuzz: tools
+fuzz: setup tools
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
-study: tools
+study: setup tools
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)
 
 clean:

@@ -90,12 +90,15 @@ def solve(
     for i in range(n):
         pivot = next(r for r in range(i, n) if table[r][i] != 0)
         table[i], table[pivot] = table[pivot], table[i]
-        table[i] = [entry / table[i][i] for entry in table[i]]
+        lead = table[i][i]
+        own = [(column, entry / lead) for column, entry in enumerate(table[i]) if entry]
+        for column, entry in own:
+            table[i][column] = entry
         for r in range(n):
-            if r != i and table[r][i] != 0:
-                table[r] = [
-                    entry - table[r][i] * own for entry, own in zip(table[r], table[i], strict=True)
-                ]
+            factor = table[r][i]
+            if r != i and factor:
+                for column, entry in own:
+                    table[r][column] -= factor * entry
     return {u: table[i][n] for u, i in position.items()}
 
 

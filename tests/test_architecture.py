@@ -1,6 +1,7 @@
 """The plan of `docs/architecture.md` holds: who may import whom, and who imports which library."""
 
 import ast
+import functools
 import graphlib
 import pathlib
 import re
@@ -55,6 +56,7 @@ def module_of(path: pathlib.Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@functools.cache
 def imports(source: str, package: str) -> set[tuple[str, str]]:
     """All (module, name) that a source imports anywhere, with relative imports resolved; `name` is
     empty for plain imports.

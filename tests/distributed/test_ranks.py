@@ -57,13 +57,14 @@ def launch(ranks, *arguments, module="tests.distributed.program"):
 
 @needs_mpi
 def test_one_to_four_ranks_find_what_one_process_finds(capsys):
+    wanted = wanted_of_wholes(), wanted_of_parts()  # first: it compiles what four would
     done = launch(4, "agree")
     assert done.stdout, done.stderr
     first, _, rest = done.stdout.partition("\n")
     found, line = json.loads(first), json.loads(rest)
     assert list(found) == ["1", "2", "3", "4"]
-    check_wholes(found)
-    check_parts(found)
+    check_wholes(found, wanted[0])
+    check_parts(found, wanted[1])
     assert len({tuple(some["made"]) for some in found.values()}) == 1
     alone = run(capsys, "solve", "river:8x4", "--alpha", "0.05", "--json").json
     assert line.pop("seconds") > 0 and alone.pop("seconds") > 0
@@ -73,9 +74,9 @@ def test_one_to_four_ranks_find_what_one_process_finds(capsys):
     assert "tailpath: rank 1 of 4: out of memory with part 1 of 4 (1" in done.stderr
 
 
-def check_wholes(found):
-    """A model that every rank has is solved as by one process: also where every neighbour is on
-    another rank, a rank has no boundary, or nothing at all."""
+def wanted_of_wholes():
+    """What one process finds."""
+    found = {}
     for name, ssp in wholes().items():
         late = tp.solve_on_time(ssp, 20)
         wanted = {"late": late_bits(late, late.latest)}
@@ -84,15 +85,30 @@ def check_wholes(found):
             wanted[f"plain, {share}"] = table_bits(one, one.largest)
         one = tp.solve_cvar_exact(ssp, ALPHA, lexicographic=True)
         wanted["lexicographic, every_other"] = table_bits(one, one.largest)
+        found[name] = wanted
+    return found
+
+
+def check_wholes(found, wanted):
+    """A model that every rank has is solved as by one process: also where every neighbour is on
+    another rank, a rank has no boundary, or nothing at all."""
+    for name, one in wanted.items():
         for ranks, some in found.items():
-            assert some["whole"][name] == wanted, (ranks, name)
+            assert some["whole"][name] == one, (ranks, name)
 
 
-def check_parts(found):
+def wanted_of_parts():
+    """What one process finds, of one part and of the whole model."""
+    return {
+        name: in_parts(ssp, Part.of(ssp, 0, 1)) | in_one_process(ssp)
+        for name, ssp in models().items()
+    }
+
+
+def check_parts(found, wanted):
     """Table, values, bounds and policies are those of one process that has the whole model, and
     runs those of one part, to the last bit. The masses of a forward search are sums over ranks."""
-    for name, ssp in models().items():
-        alone = in_parts(ssp, Part.of(ssp, 0, 1)) | in_one_process(ssp)
+    for name, alone in wanted.items():
         for ranks, some in found.items():
             many = some["parts"][name]
             for mine, his in zip(many.pop("policies"), alone["policies"], strict=True):

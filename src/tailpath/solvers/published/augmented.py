@@ -214,7 +214,8 @@ def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
     # Each choice of a bundle has a probability for every run of it.
     choice_start = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
     run = choice_start[rows.source] + bundles.position
-    run_probability = np.bincount(run, rows.probability, int(choice_start[-1]))
+    # Of nothing numpy counts integers.
+    run_probability = np.bincount(run, rows.probability, int(choice_start[-1])).astype(np.float64)
     return bundles._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
