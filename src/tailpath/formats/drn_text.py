@@ -15,12 +15,12 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.drn_header import Header
 from tailpath.formats.drn_model import (
     ACTION,
     STATE,
     TRANSITION,
     BodyColumns,
+    Header,
     ParsedBody,
     Rewards,
     build_model,

@@ -28,8 +28,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
-from tailpath.formats.labelled_ssp import to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
     ExplicitRows,
