@@ -22,16 +22,28 @@ _LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 
 _VALUES = ("double", "rational", "double-interval", "rational-interval")
-_INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
+
+
+class DRNFile(TextFile):
+    """The text, in which placeholders `$name` may stand for numbers."""
+
+    placeholders: dict[str, float]
+
+    def number(self, text: str) -> float:
+        if "$" not in text:
+            return super().number(text)
+        if text.strip() not in self.placeholders:
+            raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
+        return self.placeholders[text.strip()]
 
 
 class Header:
     """The sections by name, each with its line, and what stands between them."""
 
-    def __init__(self, file: TextFile) -> None:
+    def __init__(self, file: DRNFile) -> None:
         self.file = file
         self.sections: dict[str, tuple[str, int]] = {}
-        self.placeholders: dict[str, float] = {}
+        file.placeholders = {}
         self.extras = Extras()
         self._read(file.lines())
 
@@ -82,22 +94,9 @@ class Header:
             name, colon, value = text.partition(":")
             if not colon or not name.startswith("$"):
                 raise self.error("expected a placeholder '$name : value'")
-            self.placeholders[name.strip()] = self.file.number(value)
+            # A number, not another placeholder.
+            self.file.placeholders[name.strip()] = TextFile.number(self.file, value)
         return ""
-
-    def value(self, text: str) -> float:
-        """A number, or the placeholder that stands for one."""
-        if "$" in text:
-            if text.strip() not in self.placeholders:
-                raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
-            return self.placeholders[text.strip()]
-        return self.file.number(text)
-
-    def interval(self, text: str) -> tuple[float, float]:
-        """The ends of `[low, high]`; a number is both."""
-        match = _INTERVAL.fullmatch(text.strip())
-        low, high = match.groups() if match else (text, text)
-        return self.value(low), self.value(high)
 
     def default_value_type(self, intervals: bool) -> None:
         """What probabilities are where the header does not say; files of older versions do not."""
@@ -148,12 +147,12 @@ def writable_action(word: str) -> bool:
 
 
 class BodyColumns(NamedTuple):
-    """The kind of each line that says something; which of the different lines each state has, and
-    each action; target and probability of each transition."""
+    """The kind of each line that says something; codes for the lines of states and of actions, the
+    same for equal ones; target and probability of each transition."""
 
     kinds: Array
-    state_line: Array
-    action_line: Array
+    state_code: Array
+    action_code: Array
     target: Array
     probability: FloatArray
 
@@ -169,10 +168,10 @@ class ParsedBody(NamedTuple):
 
 def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
     """The model. A choice begins with an action, or with a transition that follows a state."""
-    kinds, state_line, action_line, target, probability = body.columns
+    kinds, state_code, action_code, target, probability = body.columns
     starts_choice = kinds == ACTION
     starts_choice[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
-    n_states, n_choices = len(state_line), int(np.count_nonzero(starts_choice))
+    n_states, n_choices = len(state_code), int(np.count_nonzero(starts_choice))
     header.check_count("@nr_states", n_states)
     header.check_count("@nr_choices", n_choices)
     if target.size and (farthest := int(target.max())) >= n_states:
@@ -188,11 +187,11 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
         raise bulk.IrregularError  # line by line it was refused before
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
-    choice_line = np.full(n_choices, -1, dtype=np.int32)
-    choice_line[kinds[starts_choice] == ACTION] = action_line
+    choice_code = np.full(n_choices, -1, dtype=np.int32)
+    choice_code[kinds[starts_choice] == ACTION] = action_code
     choice_action, actions = _choice_actions(
         [name for _, name in body.actions],
-        choice_line,
+        choice_code,
         state_choices,
         positions_are_unnamed=not header.extras.has("actions"),
     )
@@ -204,8 +203,8 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
         probability=probability,
         choice_action=choice_action,
         actions=actions,
-        labels=_labels(body.states, state_line),
-        rewards=_reward_models(header, body, choice_line),
+        labels=_labels(body.states, state_code),
+        rewards=_reward_models(header, body, choice_code),
         can_write_action=writable_action,
         extras=header.extras,
     )
@@ -213,7 +212,7 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
 
 def _choice_actions(
     names: Sequence[str],
-    choice_line: Array,
+    choice_code: Array,
     state_choices: IntArray,
     positions_are_unnamed: bool,
 ) -> tuple[IntArray, list[str]]:
@@ -223,8 +222,8 @@ def _choice_actions(
     name is none.
     """
     numbers: dict[str, int] = {}
-    action_of_line = [*(numbers.setdefault(name, len(numbers)) for name in names), -1]
-    action, actions = np.array(action_of_line)[choice_line], list(numbers)
+    action_of_code = [*(numbers.setdefault(name, len(numbers)) for name in names), -1]
+    action, actions = np.array(action_of_code)[choice_code], list(numbers)
     positions = [-1] * len(actions)
     if positions_are_unnamed:
         positions = [int(name) if _is_position(name) else -1 for name in actions]
@@ -240,16 +239,16 @@ def _is_position(name: str) -> bool:
 
 def _labels(
     states: Sequence[tuple[Rewards, tuple[str, ...]]],
-    state_line: Array,
+    state_code: Array,
 ) -> Labels:
     carried: dict[str, list[int]] = {}
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
-    return labels_of_codes(carried, state_line)
+    return labels_of_codes(carried, state_code)
 
 
-def _reward_models(header: Header, body: ParsedBody, choice_line: Array) -> Lazy[Reward]:
+def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy[Reward]:
     """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
     as Storm does."""
     text, line = header.sections.get("@reward_models", ("", 0))
@@ -267,7 +266,7 @@ def _reward_models(header: Header, body: ParsedBody, choice_line: Array) -> Lazy
         return np.asarray(values[numbers])
 
     def reward_model(name: str) -> Reward:
-        at, state_line = names.index(name), body.columns.state_line
-        return Reward(column(of_states, state_line, at), column(of_actions, choice_line, at))
+        at, state_code = names.index(name), body.columns.state_code
+        return Reward(column(of_states, state_code, at), column(of_actions, choice_code, at))
 
     return Lazy(names, reward_model)

@@ -167,7 +167,7 @@ def _state_rewards(
 ) -> FloatArray:
     file = ExplicitFile(path, reading)
     sizes = file.sizes(2)
-    found = file.table(1, named=False)
+    found = file.table(1, with_actions=False)
     state = found.integers[:, 0]
     wanted = np.where(state < tra.n_states, state, -1)
     return _rewards_by_key(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
@@ -179,7 +179,7 @@ def _branch_rewards(
     file = ExplicitFile(path, reading)
     width = 3 if tra.is_mdp else 2
     sizes = file.sizes(width)
-    found = file.table(width, named=False)
+    found = file.table(width, with_actions=False)
     wanted = tra.keys(*with_choice(found.integers).T)
     present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
     return _rewards_by_key(file, sizes, found, wanted, present, tra, names)
