@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.errors import FormatError
 from tailpath.formats import bulk
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import shorten
@@ -60,7 +59,7 @@ class Header:
             if text == "@model":
                 for section in ("@type", "@nr_states"):
                     if section not in self.sections:
-                        raise self.error(f"the section {section} is missing")
+                        raise self.file.error(f"the section {section} is missing")
                 return
             if text in _SECTIONS:
                 self._add(text, next(lines, ""), line)
@@ -68,21 +67,21 @@ class Header:
                 name, _, value = text.partition(":")
                 self._add(name, value.strip(), line)
             else:
-                raise self.error(f"unknown header line {shorten(text)!r}")
-        raise self.error("the section @model is missing")
+                raise self.file.error(f"unknown header line {shorten(text)!r}")
+        raise self.file.error("the section @model is missing")
 
     def _add(self, name: str, value: str, line: int) -> None:
         if name in self.sections:
-            raise self.error(f"a second section {name}", line)
+            raise self.file.error(f"a second section {name}", line)
         self.sections[name] = (value, line)
         if name == "@type" and value.upper() not in ("MDP", "DTMC"):
-            raise self.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
+            raise self.file.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
         if name == "@value_type" and value not in _VALUES:
-            raise self.error(
+            raise self.file.error(
                 f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}", line
             )
         if name == "@parameters" and value:
-            raise self.error(
+            raise self.file.error(
                 "a model with parameters has no numbers yet: instantiate it first", line
             )
 
@@ -93,7 +92,7 @@ class Header:
                 return text
             name, colon, value = text.partition(":")
             if not colon or not name.startswith("$"):
-                raise self.error("expected a placeholder '$name : value'")
+                raise self.file.error("expected a placeholder '$name : value'")
             # A number, not another placeholder.
             self.file.placeholders[name.strip()] = TextFile.number(self.file, value)
         return ""
@@ -113,7 +112,7 @@ class Header:
         while position < len(text):
             label = _LABEL.match(text, position)
             if label is None:
-                raise self.error(f"cannot read the labels {shorten(text.strip())!r}")
+                raise self.file.error(f"cannot read the labels {shorten(text.strip())!r}")
             position = label.end()
             if label[1] or label[2]:
                 yield label[1] or label[2]
@@ -121,14 +120,11 @@ class Header:
     def check_count(self, section: str, found: int) -> None:
         text, self.file.line = self.sections.get(section, (str(found), 0))
         if self.file.integer(text) != found:
-            raise self.error(f"{section} says {text.strip()}, the file has {found}")
+            raise self.file.error(f"{section} says {text.strip()}, the file has {found}")
 
     @property
     def is_dtmc(self) -> bool:
         return self.sections["@type"][0].upper() == "DTMC"
-
-    def error(self, message: str, line: int | None = None) -> FormatError:
-        return self.file.error(message, line)
 
 
 # ---------------------------------------------------------------------- the model
@@ -180,7 +176,7 @@ def build_model(header: Header, body: ParsedBody) -> LabelledMDP:
             for line, text in enumerate(lines_of(header.file.data), start=1)
             if re.match(rf"\s*0*{farthest}\s*:", text)
         )
-        raise header.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
+        raise header.file.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
     choices_before = np.cumsum(starts_choice, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     if header.is_dtmc and (np.diff(state_choices) > 1).any():
@@ -254,7 +250,7 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy
     text, line = header.sections.get("@reward_models", ("", 0))
     names = text.split()
     if len(set(names)) < len(names):
-        raise header.error(f"a reward model is named twice in {shorten(text)!r}", line)
+        raise header.file.error(f"a reward model is named twice in {shorten(text)!r}", line)
     of_states = [rewards for rewards, _ in body.states]
     of_actions = [rewards for rewards, _ in body.actions]
     of_actions.append(())  # of a choice without a line, whose number counts from the end
