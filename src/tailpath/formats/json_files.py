@@ -322,7 +322,8 @@ class NameIndex:
         """The number of each name, given as JSON; `location` says where the one at a position
         is.
         """
-        names, index, declared = decode_column(values, location), self._index, self.declared
+        names = decode_column(values, location)
+        index, declared = self._index, self.declared
         if declared is None:
             found = [index.setdefault(name, len(index)) for name in names]
         elif isinstance(declared, range):
