@@ -65,7 +65,7 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
     if target > LAST:
         raise OptionError(f"the target must be at most {LAST} stars, not {target}")
     refusal = OptionError(f"the price of a spare item must be a number, not {spare!r}")
-    price = refused_unless_number(spare, refusal)
+    cost_of_spare = refused_unless_number(spare, refusal)
     rows: list[tuple[int, str, int, Fraction, Fraction]] = []
     for stars in range(FIRST, target):
         success, destroyed = (Fraction(chance, 1000) for chance in CHANCES[stars])
@@ -74,7 +74,7 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
         rows += [
             (stars, "try", stars + 1, success, one),
             (stars, "try", fallen, failed, one),
-            (stars, "try", FIRST, destroyed, one + price),
+            (stars, "try", FIRST, destroyed, one + cost_of_spare),
         ]
         if stars in PROTECTED:
             rows.append((stars, "protect", stars + 1, success, 2 * one))

@@ -27,8 +27,7 @@ from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
 from tailpath.formats.files import read_bytes, text_bytes, write_bytes
-from tailpath.formats.labelled import LabelledMDP, Lazy, Reward
-from tailpath.formats.labelled_ssp import to_ssp
+from tailpath.formats.labelled import LabelledMDP, Lazy, Reward, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     blocks,

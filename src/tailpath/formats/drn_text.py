@@ -15,19 +15,20 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from tailpath.formats import bulk
-from tailpath.formats.drn_header import Header
 from tailpath.formats.drn_model import (
     ACTION,
     STATE,
     TRANSITION,
     BodyColumns,
+    DRNFile,
+    Header,
     ParsedBody,
     Rewards,
     build_model,
 )
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import LabelledMDP
-from tailpath.formats.text import Categorical, TextFile, after
+from tailpath.formats.text import Categorical, after
 from tailpath.graph import Array, FloatArray
 from tailpath.options import Progress
 
@@ -46,7 +47,7 @@ T = TypeVar("T")
 
 def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> LabelledMDP:
     """The model that a text describes; `path` is for messages."""
-    file = TextFile(path, data, progress, comment="//")
+    file = DRNFile(path, data, progress, comment="//")
     header = Header(file)
     begin = after(data, file.line)
     first = _FIRST_PROBABILITY.search(data, begin)
@@ -109,19 +110,17 @@ class Body:
 
     def _reward(self, text: str) -> float:
         if not (self.header.intervals and text.startswith("[")):
-            return self.header.value(text)
-        low, high = self.header.interval(text)
+            return self.file.number(text)
+        low, high = self.file.interval(text)
         if low != high:
             raise self.file.error(f"the reward {text} is an interval; only probabilities may be")
         return high
 
     def _probabilities(self, texts: Sequence[str]) -> FloatArray:
-        """Numbers, or placeholders for them; of intervals, the ids that stand for them."""
+        """Numbers; of intervals, the ids that stand for them."""
         if self.header.intervals:
-            known, ends = self.interval_ids, map(self.header.interval, texts)
+            known, ends = self.interval_ids, map(self.file.interval, texts)
             return np.array([known.setdefault(each, len(known)) for each in ends], float)
-        if self.header.placeholders:
-            return np.fromiter(map(self.header.value, texts), np.float64, len(texts))
         return self.file.numbers(texts)
 
     def _model(self, parts: list[BodyColumns]) -> LabelledMDP:

@@ -348,10 +348,11 @@ def decode_confidence(value: Any, location: str) -> float | None:
 
 def decode_unit(value: Any, location: str) -> Fraction | None:
     """The exact cost unit; the model compares it with the costs."""
-    found = None if value is None else positive_fraction(value)
-    if value is not None and found is None:
+    if value is None:
+        return None
+    if (unit := positive_fraction(value)) is None:
         raise FormatError(f"{location}: {shorten(repr(value))} is not a positive fraction 'p/q'")
-    return found
+    return unit
 
 
 def positive_fraction(value: Any) -> Fraction | None:

@@ -14,6 +14,9 @@
 - *Start.* Several start states become a fresh state, `start`, whose only choice, `draw`, draws one
   at no cost; `start` names one instead.
 - States that cannot be reached are left out.
+- *Map.* An environment is a grid, for pictures, where its states are counted by cells, row by row:
+  it has a map `desc` with a letter for every state (FrozenLake), a `shape` (CliffWalking), or
+  `nrow` and `ncol`. Maps of other things (Taxi, whose states are more than places) are left alone.
 - Time limits are wrappers around an environment and not in `P`: total costs are untruncated.
   `tailpath.within` honours a limit.
 """
@@ -34,7 +37,6 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome
-from tailpath.formats.gym_map import cells_of
 from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering
@@ -75,7 +77,7 @@ def read(source: Any, reading: Reading) -> SSP:
     )
     notes = (*endings.notes, *assumed, *drawn, *_outside(environment))
     targets, goals, dead_ends = endings.targets(rows)
-    positions = cells_of(
+    positions = _cells_of(
         inner, len(table), dict.fromkeys(dead_ends, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [
@@ -313,3 +315,54 @@ def _items(table: Any) -> Iterator[tuple[Name, Any]]:
 def _name(name: Any) -> Name:
     plain: Name = name.item() if isinstance(name, np.generic) else name
     return plain
+
+
+# ---------------------------------------------------------------------- the map
+
+
+#: What letters of a map mean; any other letter is a kind of its own.
+_LETTERS = {
+    "S": "floor",
+    "F": "floor",
+    ".": "floor",
+    " ": "floor",
+    "H": "hole",
+    "L": "lava",
+    "C": "cliff",
+    "W": "obstacle",
+    "#": "obstacle",
+    "G": "goal",
+}
+
+
+def _cells_of(
+    inner: Any, n_states: int, ends: Mapping[Name, str]
+) -> dict[Name, tuple[int, int, str]] | None:
+    """`{state: (row, column, kind)}` of an environment that is a grid, or None. `ends` says which
+    kind of end a state is that has no letter.
+    """
+    letters = _letters(getattr(inner, "desc", None))
+    shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
+    if letters is not None and letters.size == n_states:
+        columns = letters.shape[1]
+        kinds = [_LETTERS.get(letter, letter) for letter in letters.ravel().tolist()]
+    elif isinstance(shape, (tuple, list)) and len(shape) == 2 and math.prod(shape) == n_states:
+        columns, kinds = int(shape[1]), [ends.get(state, "floor") for state in range(n_states)]
+    else:
+        return None
+    return {state: (*divmod(state, columns), kind) for state, kind in enumerate(kinds)}
+
+
+def _letters(desc: Any) -> Any:
+    """A map, of letters or of lines, as an array of letters of shape (rows, columns); None where it
+    is none.
+    """
+    try:
+        array = np.array(desc)
+    except ValueError:  # lines of different lengths
+        return None
+    if array.dtype.kind == "S":
+        array = np.char.decode(array, "ascii")
+    if array.ndim == 1 and array.dtype.kind == "U" and len(set(map(len, array.tolist()))) == 1:
+        array = np.array([list(line) for line in array.tolist()])
+    return array if array.ndim == 2 and array.dtype.kind == "U" else None

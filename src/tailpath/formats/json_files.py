@@ -139,12 +139,10 @@ class _Document:
         """
         document, path = self.document, self.path
         columns = self._columns(size, progress)
-        goals = self._numbers(
-            self.states, document["goals"], lambda position: f"{path}: goals[{position}]"
-        )
+        goals = self.states.numbers(document["goals"], lambda at: f"{path}: goals[{at}]")
         # A start that no outcome names is a state of its own, which has no choices: the model will
         # say so.
-        (start,) = self._numbers(self.states, [document["start"]], lambda _: f"{path}: start")
+        (start,) = self.states.numbers([document["start"]], lambda _: f"{path}: start")
         is_goal = np.zeros(len(self.states.names), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[columns[0]]
@@ -198,19 +196,14 @@ class _Document:
 
         state, action, target, probability, cost = zip(*rows[first : first + _BLOCK])
         pairs = [name for pair in zip(state, target) for name in pair]
-        states = self._numbers(self.states, pairs, lambda position: row_of(position // 2))
-        actions = self._numbers(self.actions, action, row_of)
+        states = self.states.numbers(pairs, lambda position: row_of(position // 2))
+        actions = self.actions.numbers(action, row_of)
         if list in set(map(type, probability)):
             probability = tuple(map(self._probability, probability, range(first, first + _BLOCK)))
         probabilities = _floats(probability, "probability", row_of)
         costs = _floats(cost, "cost", row_of)
         self.costs.update(cost)
         return states[::2], actions, states[1::2], probabilities, costs
-
-    def _numbers(
-        self, index: NameIndex, values: Sequence[Any], location: Callable[[int], str]
-    ) -> list[int]:
-        return index.numbers(decode_column(values, location), location)
 
     def _probability(self, value: Any, number: int) -> Any:
         """The probability of a row as it stands there, or 1 for an interval, which is kept."""
@@ -325,8 +318,11 @@ class NameIndex:
     def names(self) -> Sequence[Name]:
         return tuple(self._index) if self.declared is None else self.declared
 
-    def numbers(self, names: Sequence[Name], location: Callable[[int], str]) -> list[int]:
-        """The number of each name; `location` says where the one at a position is."""
+    def numbers(self, values: Sequence[Any], location: Callable[[int], str]) -> list[int]:
+        """The number of each name, given as JSON; `location` says where the one at a position
+        is.
+        """
+        names = decode_column(values, location)
         index, declared = self._index, self.declared
         if declared is None:
             found = [index.setdefault(name, len(index)) for name in names]

@@ -1,21 +1,41 @@
 """A labelled MDP, as PRISM and Storm have it: choices by state, branches by choice, labels and
-reward structures. `labelled_ssp.py` makes a stochastic shortest path problem of it.
+reward structures; and the stochastic shortest path problem that is made of it.
 
 What is a branch here, as in UMB, is a transition in the files of DRN and PRISM, and becomes an
 outcome of the problem.
+
+The goal is a label, the cost a reward structure; rewards of states, choices and branches all count
+on leaving the state. Goals become absorbing and free whatever the file says of them. A state
+without transitions is a dead end: it gets a loop, as PRISM and Storm give it one, at the smallest
+positive cost of the model, so that it does not refine the cost unit; whoever enters it never
+arrives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tailpath.formats.extras import Extras
-from tailpath.graph import Array, BoolArray, FloatArray
+from tailpath.errors import FormatError
+from tailpath.formats.costs import (
+    CostRule,
+    exact_sum,
+    loop_cost,
+    refuse_improbable,
+    refuse_infinite,
+)
+from tailpath.formats.extras import MARK, Extras, written_actions
+from tailpath.formats.files import shorten
+from tailpath.formats.registry import Reading
+from tailpath.formats.rows import OutcomeColumns
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
+from tailpath.model.cost_units import fraction_unit
+from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import Name
+from tailpath.texts import did_you_mean
 
 T = TypeVar("T")
 
@@ -80,3 +100,257 @@ class LabelledMDP:
     @property
     def n_states(self) -> int:
         return len(self.state_choices) - 1
+
+
+# ---------------------------------------------------------------------- the problem of it
+
+
+DEFAULT_GOAL = "goal"
+
+
+def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
+    """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
+    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them.
+    """
+    rule = CostRule.from_options(1, reading)
+    is_goal = _goal(model, reading.goal)
+    starts = _starts(model, reading.start)
+    actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
+    n_states, extras = model.n_states, model.extras
+    dead_ends = np.flatnonzero(~is_goal & (np.bincount(rows.state, minlength=n_states) == 0))
+    if dead_ends.size:
+        rows = rows.extended(dead_ends, 0, dead_ends, loop_cost(rows.cost), 1.0)
+        actions = actions or range(1)
+        notes.append(
+            f"states without transitions are dead ends and got a loop: {dead_ends.size}, the first"
+            f" is number {dead_ends[0]}"
+        )
+    start = int(starts[0])
+    states = extras.state_names(n_states) if model.states is None else model.states
+    own = extras.fields(n_states)
+    del model  # its arrays need not wait for those of the SSP
+    if starts.size > 1:
+        rows = rows.extended(n_states, len(actions), starts, 0.0, 1 / starts.size)
+        states = (*states, fresh_name("start", states))
+        actions = (*actions, fresh_name("draw", actions))
+        own["geometry"] = None
+        is_goal, start = np.append(is_goal, False), n_states
+        notes.append(f"the start is drawn among {starts.size} states, at no cost")
+    # A file of ours says what the unit is where there is one; in others it may be meant and not
+    # said.
+    if not extras.is_ours and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
+        own["exact_unit"] = unit
+        notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
+    names: dict[str, Any] = {"states": states, "actions": actions}
+    own["notes"] = (*own["notes"], *notes)
+    return rows.model({"is_goal": is_goal, "start_index": start, **names, **own})
+
+
+def _without_goal_rows(
+    model: LabelledMDP, is_goal: BoolArray, cost: str | None, rule: CostRule
+) -> tuple[Sequence[Name], OutcomeColumns, list[str]]:
+    """The actions, the rows of all states but the goals, without impossible branches and with their
+    costs, and what is noted.
+    """
+    choice_state, branch_choice = (
+        owners(offsets, np.int32) for offsets in (model.state_choices, model.choice_branches)
+    )
+    state = choice_state[branch_choice]
+    costs = _costs(model, cost, rule, choice_state, branch_choice)
+    used = ~is_goal[state]
+    notes = _left_out(model, state, used, costs if rule.step_cost is None else None)
+
+    def choice_named(choice: int) -> str:
+        owner = int(choice_state[choice])
+        return f"state {owner}, choice {choice - int(model.state_choices[owner])}"
+
+    def named(branch: int) -> str:
+        return f"{choice_named(int(branch_choice[branch]))} -> {int(model.target[branch])}"
+
+    refuse_improbable(model.probability, model.path, named)
+    used &= model.probability != 0
+    if not np.isfinite(costs).all():  # of a million states, another copy only for the message
+        refuse_infinite(np.where(used, costs, 0.0), model.path, named)
+    mask = ~is_goal[choice_state]
+    for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
+        raise FormatError(f"{model.path}: {choice_named(choice)} has no outcomes")
+    actions, action = _named_choices(model, choice_state, mask)
+    rank = np.cumsum(mask, dtype=np.int32) - 1
+    rows = OutcomeColumns(
+        state[used],
+        action[rank[branch_choice[used]]],
+        model.target[used],
+        costs[used],
+        tuple(each[used] for each in (model.low, model.probability) if each is not None),
+    )
+    return actions, rows, notes
+
+
+def _left_out(
+    model: LabelledMDP, state: Array, used: BoolArray, costs: FloatArray | None
+) -> list[str]:
+    """What is noted of the branches of goals, which are not used."""
+    notes = []
+    of_goals = np.flatnonzero(~used)
+    of_goals = of_goals[model.probability[of_goals] > 0]
+    away = np.count_nonzero(model.target[of_goals] != state[of_goals])
+    if away:
+        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+    paid = 0 if costs is None else np.count_nonzero(costs[of_goals])
+    if paid:
+        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    return notes
+
+
+def _goal(model: LabelledMDP, goal: str | None) -> BoolArray:
+    name = DEFAULT_GOAL if goal is None else goal
+    if name not in model.labels:
+        raise FormatError(
+            f"{model.path}: no label {name!r}; choose the goal with --goal LABEL (goal=) among:"
+            f" {_list(model.labels)}"
+        )
+    mask = model.labels[name]
+    if not mask.any():
+        raise FormatError(f"{model.path}: no state carries the goal label {name!r}")
+    return mask
+
+
+def _starts(model: LabelledMDP, start: Any) -> IntArray:
+    """The states where runs begin: those marked as initial, or those that the user chose by a label
+    or a number.
+    """
+    if start is None:
+        is_initial = model.initial
+        if is_initial is None and "init" in model.labels:
+            is_initial = model.labels["init"]
+        initial = np.flatnonzero(False if is_initial is None else is_initial)
+        if initial.size == 0:
+            raise FormatError(
+                f"{model.path}: 0 states are initial; choose where runs begin with --start LABEL"
+                " (start=)"
+            )
+        return initial
+    if isinstance(start, str) and start in model.labels:
+        chosen = np.flatnonzero(model.labels[start])
+        if chosen.size == 0:
+            raise FormatError(f"{model.path}: no state carries the label {start!r} of the start")
+        return chosen
+    digits = str(start)
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else -1
+    if not 0 <= number < model.n_states:
+        what = f"no label {start!r}" + (", and no state of this number" if number >= 0 else "")
+        among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
+        near = did_you_mean(start, model.labels)
+        raise FormatError(
+            f"{model.path}: {what}{near}; choose the start with --start LABEL (start=) among:"
+            f" {among}"
+        )
+    return np.array([number], dtype=np.int64)
+
+
+def _costs(
+    model: LabelledMDP,
+    cost: str | None,
+    rule: CostRule,
+    choice_state: Array,
+    branch_choice: Array,
+) -> FloatArray:
+    """The cost of every branch."""
+    if cost is None and rule.ignores_rewards:
+        return rule.apply(np.zeros(len(branch_choice)))
+    if cost is None and not model.rewards:
+        raise FormatError(
+            f"{model.path}: no reward structures; say what a step costs with --step-cost COST"
+            " (step_cost=)"
+        )
+    name = next(iter(model.rewards)) if cost is None else cost
+    several = cost is None and len(model.rewards) > 1
+    if several or name not in model.rewards:
+        what = "choose the cost with" if several else f"no reward structure {name!r}; choose with"
+        raise FormatError(f"{model.path}: {what} --cost NAME (cost=) among: {_list(model.rewards)}")
+    reward = model.rewards[name]
+    of_choice = exact_sum(
+        np.zeros(len(choice_state)),
+        None if reward.state is None else reward.state[choice_state],
+        reward.choice,
+    )
+    return rule.apply(exact_sum(of_choice[branch_choice], reward.branch))
+
+
+def _list(names: Iterable[str]) -> str:
+    names = list(names)
+    return (
+        ", ".join(shorten(name) for name in names[:40]) + (", ..." if len(names) > 40 else "")
+        or "(none)"
+    )
+
+
+def _named_choices(
+    model: LabelledMDP, choice_state: Array, mask: BoolArray
+) -> tuple[Sequence[Name], Array]:
+    """The action names, and the number of the action of each choice that is left.
+
+    Unnamed choices go by their position in the state; a name that a state repeats is counted: a,
+    a#2, a#3.
+    """
+    action = np.asarray(model.choice_action, dtype=np.int64)[mask]
+    own = model.extras.action_names()
+    if own is not None:
+        return own, _own_actions(model, own, action, choice_state[mask])
+    state = choice_state[mask]
+    position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[mask]
+    key = state.astype(np.int64) * (len(model.actions) + 1) + action
+    order = np.argsort(key, kind="stable")
+    first = np.ones(len(key), dtype=np.bool_)
+    first[1:] = np.diff(key[order]) != 0
+    count = np.empty(len(key), dtype=np.int64)
+    count[order] = np.arange(len(key)) - np.maximum.accumulate(
+        np.where(first, np.arange(len(key)), 0)
+    )
+    count = np.where(action < 0, position, count)
+    width = int(count.max(initial=0)) + 1
+    kinds, number = np.unique((action + 1) * width + count, return_inverse=True)
+    names: dict[Name, None] = {}
+    for kind in kinds.tolist():
+        which, nth = kind // width - 1, kind % width
+        name: Name = (
+            nth
+            if which < 0
+            else model.actions[which]
+            if nth == 0
+            else f"{model.actions[which]}#{nth + 1}"
+        )
+        while name in names:
+            name = f"{name}'"
+        names[name] = None
+    listed = tuple(names)
+    return range(len(listed)) if listed == tuple(range(len(listed))) else listed, number.astype(
+        np.int32
+    )
+
+
+def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: Array) -> Array:
+    """The numbers of the actions that our own writer named."""
+    if (action < 0).any():
+        raise FormatError(
+            f"{model.path}: a choice without a name, but the {MARK} line names the actions"
+        )
+    if isinstance(own, range):  # the declared number is no reason to build a table of that size
+        number = {
+            word: int(word)
+            for word in model.actions
+            if word.isascii() and word.isdigit() and int(word[:18]) < len(own)
+        }
+    else:
+        number = written_actions(own, model.can_write_action)
+    for which in np.unique(action).tolist():
+        if model.actions[which] not in number:
+            raise FormatError(
+                f"{model.path}: the action {shorten(model.actions[which])!r} is not among those of"
+                f" the {MARK} line"
+            )
+    pairs = np.sort(state.astype(np.int64) * len(model.actions) + action, kind="stable")
+    if (np.diff(pairs) == 0).any():
+        raise FormatError(f"{model.path}: a state has an action of the {MARK} line twice")
+    table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
+    return np.asarray(table[action])

@@ -98,7 +98,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     confidence = CONFIDENCE if reading.confidence is None else reading.confidence
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
-        return rows.counted_model(fields, confidence)
+        return rows.model(fields, confidence)
 
 
 def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading) -> Ends:

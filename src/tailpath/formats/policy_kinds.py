@@ -210,8 +210,9 @@ class PolicyReader:
                 self._table("remember", 5, "memory"),
             )
         if kind == "mixed":
-            members = [member.policy(ssp, elsewhere=elsewhere) for member in self._members()]
-            return MixedPolicy(tuple(members), tuple(self._weights()))
+            weights, members = tuple(self._weights()), self._members()
+            policies = tuple(member.policy(ssp, elsewhere=elsewhere) for member in members)
+            return MixedPolicy(policies, weights)
         try:
             return self._of_numbers(ssp, elsewhere)
         except PolicyError as error:

@@ -28,8 +28,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes
-from tailpath.formats.labelled_ssp import to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
     ExplicitRows,
@@ -37,7 +36,7 @@ from tailpath.formats.prism_transitions import (
     with_choice,
 )
 from tailpath.formats.registry import Reading
-from tailpath.graph import Array, FloatArray, offsets_of
+from tailpath.graph import FloatArray, offsets_of
 from tailpath.model.ssp import Name
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
@@ -149,61 +148,42 @@ def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Rewa
 
     numbered = takewhile(has_rewards, (f"{stem}{number}" for number in count(1)))
     for number, path_name in enumerate([stem] if has_rewards(stem) else numbered, start=1):
-        names: list[str] = []
-        columns = [
-            None
-            if (found := _beside(path_name, suffix)) is None
-            else read(found, tra, names, reading)
-            for suffix, read in (("srew", _state_rewards), ("trew", _branch_rewards))
-        ]
-        name = names[0] if names else str(number)
+        paths = {suffix: _beside(path_name, suffix) for suffix in ("srew", "trew")}
+        found = {
+            suffix: _reward_file(path, tra, reading, of_states=suffix == "srew")
+            for suffix, path in paths.items()
+            if path is not None
+        }
+        name = next((name for name, _ in found.values() if name is not None), str(number))
         if name in structures:
             raise FormatError(f"{path_name}.srew: a second reward structure {name!r}")
-        structures[name] = Reward(state=columns[0], branch=columns[1])
+        columns = {suffix: rewards for suffix, (_, rewards) in found.items()}
+        structures[name] = Reward(state=columns.get("srew"), branch=columns.get("trew"))
     return structures
 
 
-def _state_rewards(
-    path: str, tra: TransitionFile, names: list[str], reading: Reading
-) -> FloatArray:
+def _reward_file(
+    path: str, tra: TransitionFile, reading: Reading, of_states: bool
+) -> tuple[str | None, FloatArray]:
+    """The name of a reward structure, if a file has it, and its reward of each state, or of each
+    transition.
+    """
     file = ExplicitFile(path, reading)
-    sizes = file.sizes(2)
-    found = file.table(1, named=False)
-    state = found.integers[:, 0]
-    wanted = np.where(state < tra.n_states, state, -1)
-    return _rewards_by_key(file, sizes, found, wanted, np.arange(tra.n_states), tra, names)
-
-
-def _branch_rewards(
-    path: str, tra: TransitionFile, names: list[str], reading: Reading
-) -> FloatArray:
-    file = ExplicitFile(path, reading)
-    width = 3 if tra.is_mdp else 2
-    sizes = file.sizes(width)
-    found = file.table(width, named=False)
-    wanted = tra.keys(*with_choice(found.integers).T)
-    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
-    return _rewards_by_key(file, sizes, found, wanted, present, tra, names)
-
-
-def _rewards_by_key(
-    file: ExplicitFile,
-    sizes: Sequence[int],
-    found: ExplicitRows,
-    wanted: Array,
-    present: Array,
-    tra: TransitionFile,
-    names: list[str],
-) -> FloatArray:
-    """The reward of each state or transition, whose keys are `present`, from rows with the keys
-    `wanted`, -1 where there is no such."""
+    width = 1 if of_states else 3 if tra.is_mdp else 2
+    sizes = file.sizes(max(width, 2))
+    found = file.table(width, with_actions=False)
+    # A key for each row, -1 where the model has no such, and for each state or transition.
+    if of_states:
+        what, state = "state", found.integers[:, 0]
+        wanted, present = np.where(state < tra.n_states, state, -1), np.arange(tra.n_states)
+    else:
+        what, wanted = "transition", tra.keys(*with_choice(found.integers).T)
+        present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
     _refuse_unclear(file, found, tra)
     file.check_count("rewards", sizes[-1], len(wanted))
     file.check_count("states", sizes[0], tra.n_states)
     if len(sizes) == 3:
         file.check_count("choices", sizes[1], len(tra.choice_action))
-    names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
-    what = "state" if found.integers.shape[1] == 1 else "transition"
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][(np.diff(ranked) == 0) & (ranked[1:] >= 0)][:1].tolist():
@@ -214,7 +194,8 @@ def _rewards_by_key(
         raise file.error(f"a reward for a {what} that the model does not have", found.lines[row])
     rewards = np.zeros(len(present))
     rewards[has_reward] = found.values[order][at[has_reward]]
-    return rewards
+    names = (match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
+    return next(names, None), rewards
 
 
 def _refuse_unclear(file: ExplicitFile, found: ExplicitRows, tra: TransitionFile) -> None:

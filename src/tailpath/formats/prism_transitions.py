@@ -17,13 +17,13 @@ from tailpath.formats.registry import Reading
 from tailpath.formats.text import TextFile, after
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
 
-#: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of words (n,).
+#: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of actions (n,).
 Columns = tuple[Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
-    """Rows by column: the line of each, its integers, its number, and the index of its word in
-    `words`, or -1.
+    """Rows by column: the line of each, its integers, its number, and the index of its action in
+    `actions`, or -1.
 
     Where numbers are intervals, `values` has their high ends and `low` the low ones.
     """
@@ -31,8 +31,8 @@ class ExplicitRows(NamedTuple):
     lines: Sequence[int]
     integers: Array
     values: FloatArray
-    word: Array
-    words: list[str]
+    action: Array
+    actions: list[str]
     low: FloatArray | None = None
 
 
@@ -46,17 +46,17 @@ class ExplicitFile(TextFile):
         self.header = next(self.rows(), "")
         self.header_line = self.line
 
-    def table(self, width: int, named: bool) -> ExplicitRows:
-        """All rows that are left, of `width` integers and a number or an interval, after which a
-        word may follow where they are `named`."""
-        found = bulk.attempt(self.data, lambda: self._read_bulk(width, named))
+    def table(self, width: int, with_actions: bool) -> ExplicitRows:
+        """All rows that are left, of `width` integers and a number or an interval, after which an
+        action may follow."""
+        found = bulk.attempt(self.data, lambda: self._read_bulk(width, with_actions))
         self.data = b""  # which the lines that are left still have
         if found is not None:
             self._lines = iter(())
             return found
-        names: dict[str, int] = {}
-        widths = (width + 1, width + 2) if named else (width + 1,)
-        by_choice = self._has_choices(may_be_empty=width > 1 and not named)
+        actions: dict[str, int] = {}
+        widths = (width + 1, width + 2) if with_actions else (width + 1,)
+        by_choice = self._has_choices(may_be_empty=width > 1 and not with_actions)
 
         def parse(rows: list[list[str]]) -> Columns:
             for row in rows:
@@ -65,33 +65,35 @@ class ExplicitFile(TextFile):
                     raise self.error(f"{text!r} has {len(row)} words, expected {expected}")
             integers = [self.integers([row[at] for row in rows]) for at in range(width)]
             ends = self._low_and_high([row[width] for row in rows])
-            word = [
-                names.setdefault(row[-1], len(names)) if len(row) > width + 1 else -1
+            action = [
+                actions.setdefault(row[-1], len(actions)) if len(row) > width + 1 else -1
                 for row in rows
             ]
-            return np.stack(integers), ends.T, np.array(word, dtype=np.int64)
+            return np.stack(integers), ends.T, np.array(action, dtype=np.int64)
 
         at_line: list[int] = []
         parts: list[Columns] = []
-        rows = self._rows_of_choices(width, named) if by_choice else map(str.split, self.rows())
+        rows = (
+            self._rows_of_choices(width, with_actions) if by_choice else map(str.split, self.rows())
+        )
         for lines, part in self.blocks(rows, parse):
             at_line += lines
             parts.append(part)
-        return _concatenated(at_line, parts, names, width)
+        return _concatenated(at_line, parts, actions, width)
 
-    def _read_bulk(self, width: int, named: bool) -> ExplicitRows:
-        names: dict[str, int] = {}
+    def _read_bulk(self, width: int, with_actions: bool) -> ExplicitRows:
+        actions: dict[str, int] = {}
 
         def entered(texts: list[str]) -> Array:
-            return np.array([names.setdefault(text, len(names)) for text in texts])
+            return np.array([actions.setdefault(text, len(actions)) for text in texts])
 
         parts: list[Columns] = []
         for piece in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
             integers = np.empty((width, piece.n_lines), dtype=np.int32)
             values = np.empty(piece.n_lines)
-            word = np.full(piece.n_lines, -1, dtype=np.int32)
+            action = np.full(piece.n_lines, -1, dtype=np.int32)
             n_blanks = piece.count(ord(" "))
-            widths = (width, width + 1) if named else (width,)
+            widths = (width, width + 1) if with_actions else (width,)
             if not np.isin(n_blanks, widths).all():
                 raise bulk.IrregularError
             for n in widths:
@@ -103,13 +105,13 @@ class ExplicitFile(TextFile):
                     integers[:, rows] = found[:width]
                     values[rows] = found[width].map(self.numbers)
                     if n > width:
-                        word[rows] = found[-1].map(entered)
-            parts.append((integers, values[None], word))
-        if any(name.split() != [name] for name in names):
+                        action[rows] = found[-1].map(entered)
+            parts.append((integers, values[None], action))
+        if any(name.split() != [name] for name in actions):
             raise bulk.IrregularError
         first = self.header_line + 1
         lines = range(first, first + sum(len(part[2]) for part in parts))
-        return _concatenated(lines, parts, names, width)
+        return _concatenated(lines, parts, actions, width)
 
     def _has_choices(self, may_be_empty: bool) -> bool:
         """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
@@ -126,11 +128,9 @@ class ExplicitFile(TextFile):
         """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
         if not any(text.startswith("[") for text in texts):
             return np.stack([self.numbers(texts)] * 2, axis=1)
-        pairs = (text[1:-1].split(",") if text[0] + text[-1] == "[]" else () for text in texts)
-        ends = [pair if len(pair) == 2 else (text, text) for text, pair in zip(texts, pairs)]
-        return np.array([[self.number(low), self.number(high)] for low, high in ends])
+        return np.array(list(map(self.interval, texts)))
 
-    def _rows_of_choices(self, width: int, named: bool) -> Iterator[list[str]]:
+    def _rows_of_choices(self, width: int, with_actions: bool) -> Iterator[list[str]]:
         """The rows of lines "i x:j x:j [a]"; choices are numbered within their state as the lines
         come."""
         choices = self.rows_of_state
@@ -144,7 +144,7 @@ class ExplicitFile(TextFile):
             for entry in entries:
                 value, _, target = entry.partition(":")
                 numbers = [first, str(choice - 1), target][:: 4 - width]
-                yield [*numbers, value, *(action if named else ())]
+                yield [*numbers, value, *(action if with_actions else ())]
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -165,13 +165,13 @@ class ExplicitFile(TextFile):
 
 
 def _concatenated(
-    lines: Sequence[int], parts: Sequence[Columns], names: Mapping[str, int], width: int
+    lines: Sequence[int], parts: Sequence[Columns], actions: Mapping[str, int], width: int
 ) -> ExplicitRows:
     none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
     columns = zip(*(parts or [none]))
-    integers, ends, word = (np.concatenate(column, axis=-1) for column in columns)
+    integers, ends, action = (np.concatenate(column, axis=-1) for column in columns)
     low = ends[0] if (ends[0] != ends[-1]).any() else None
-    return ExplicitRows(lines, integers.T, ends[-1], word, list(names), low)
+    return ExplicitRows(lines, integers.T, ends[-1], action, list(actions), low)
 
 
 class TransitionFile:

@@ -55,21 +55,22 @@ class OutcomeColumns(NamedTuple):
             tuple(longer(each, probability) for each in self.probabilities),
         )
 
-    def model(self, fields: dict[str, Any]) -> SSP | IntervalSSP:
-        """The model of probabilities or intervals, with the other fields of an `SSP`."""
-        if len(self.probabilities) == 1:
-            return SSP(**self._arrays(self.probabilities[0], fields))
-        arrays = self._arrays(np.stack(self.probabilities, axis=1), fields)
-        low, high = arrays["outcome_probability"].T
-        return IntervalSSP.from_fields(arrays, low, np.minimum(high, 1.0))
-
-    def counted_model(self, fields: dict[str, Any], confidence: float) -> IntervalSSP:
-        """The model of counts, whose intervals all hold with this probability."""
-        arrays = self._arrays(np.stack(self.probabilities, axis=1), fields)
-        (count,) = arrays["outcome_probability"].T
-        return IntervalSSP.from_fields_counted(arrays, count, confidence)
-
-    def _arrays(self, probability: Array, fields: dict[str, Any]) -> dict[str, Any]:
-        columns = self.state, self.action, self.target
-        n_states = len(fields["is_goal"])
-        return fields | arrays_from_rows(*columns, probability, self.cost, n_states, merge=True)
+    def model(self, fields: dict[str, Any], confidence: float | None = None) -> SSP | IntervalSSP:
+        """The model of probabilities or intervals, with the other fields of an `SSP`; with a
+        confidence, that of counts, whose intervals all hold with this probability.
+        """
+        columns, n_states = self.probabilities, len(fields["is_goal"])
+        is_plain = len(columns) == 1 and confidence is None
+        arrays = fields | arrays_from_rows(
+            *(self.state, self.action, self.target),
+            columns[0] if is_plain else np.stack(columns, axis=1),
+            self.cost,
+            n_states,
+            merge=True,
+        )
+        if is_plain:
+            return SSP(**arrays)
+        low, *high = arrays["outcome_probability"].T
+        if confidence is None:
+            return IntervalSSP.from_fields(arrays, low, np.minimum(high[0], 1.0))
+        return IntervalSSP.from_fields_counted(arrays, low, confidence)

@@ -25,8 +25,7 @@ from typing import Any
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
-from tailpath.formats.labelled import LabelledMDP, Lazy
-from tailpath.formats.labelled_ssp import DEFAULT_GOAL, to_ssp
+from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, Lazy, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 

@@ -56,7 +56,7 @@ class CellNames:
         """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
-        new = [cell for cell in cells if cell not in known]
+        new = list(dict.fromkeys(cell for cell in cells if cell not in known))
         names = [self._name(cell) for cell in new]
         line = f"{self.file.path}:{self.file.line}"
         known.update(zip(new, self.names.numbers(names, lambda _: line)))

@@ -7,6 +7,7 @@ column. A block that is refused is read again line by line, to find the one at f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from tailpath.options import Progress
 #: them a second time.
 BLOCK = 500
 _BYTES = 100_000
+_INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
 Row = TypeVar("Row")
@@ -93,6 +95,12 @@ class TextFile:
     def number(self, text: str) -> float:
         """A finite decimal or fraction."""
         return parse_number(text.strip(), f"{self.path}:{self.line}")
+
+    def interval(self, text: str) -> tuple[float, float]:
+        """The ends of `[low, high]`; a number is both."""
+        match = _INTERVAL.fullmatch(text.strip())
+        low, high = match.groups() if match else (text, text)
+        return self.number(low), self.number(high)
 
     def integer(self, text: str) -> int:
         """An integer, 0 or more; no sign, no underscores, no digits of other scripts."""

@@ -27,8 +27,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.archives import tar_members, unpacked
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import load_json, read_bytes, shorten
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward
-from tailpath.formats.labelled_ssp import to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 

@@ -1,6 +1,7 @@
 """Text files written block by block: what is held as text is a few megabytes, whatever the model.
 
-A block is some columns of texts side by side. Equal numbers are formatted once.
+A block is some columns of texts side by side. Equal numbers are formatted once. Names, and what
+else a model has besides numbers, are written as JSON, which `files.py` decodes.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def put_before(heads: Texts, positions: Iterable[int], lines: Iterable[str]) -> 
         heads[position] = "".join([*some, heads[position]])
 
 
-# ---------------------------------------------------------------------- what `files.py` decodes
+# ---------------------------------------------------------------------- as JSON
 
 
 def encode_name(name: Name) -> Any:
@@ -187,15 +188,8 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
-    simple = {str, bool, int}  # floats may be infinite
-    return [
-        (
-            list(name)
-            if type(name) is tuple and simple.issuperset(map(type, name))
-            else encode_name(name)
-        )
-        for name in names
-    ]
+    tuples: Any = names
+    return list(map(list, tuples)) if all_integers(names) else list(map(encode_name, names))
 
 
 def encode_members(ssp: SSP) -> dict[str, Any]:

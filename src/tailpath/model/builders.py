@@ -46,23 +46,26 @@ class ModelArrays(NamedTuple):
 
 class Numbering:
     """Rows of names as rows of numbers: states and actions are numbered in the order of their first
-    appearance.
+    appearance. Instead of a probability, rows may have `width` numbers, such as the ends of an
+    interval.
     """
 
-    def __init__(self, goals: dict[Name, None]) -> None:
-        self.goals = goals
+    def __init__(self, goals: dict[Name, None], width: int = 0) -> None:
+        self.goals, self.width = goals, width
         self.states: dict[Name, int] = {}
         self.actions: dict[Name, int] = {}
         self.costs: dict[Any, float] = {}
         self.source: list[int] = []
         self.action: list[int] = []
         self.target: list[int] = []
-        self.probability: list[float] = []
+        self.probability: list[Any] = []
         self.cost: list[float] = []
 
-    def add(self, state: Name, action: Name, next_state: Name, p: Any, c: Any) -> None:
-        """One row, in the order of the columns. What a goal's row says is checked, and
-        forgotten.
+    def add(
+        self, state: Name, action: Name, next_state: Name, p: Any, c: Any, numbers: Any = None
+    ) -> None:
+        """One row, in the order of the columns, with the numbers that stand for its probability, if
+        it has such. What a goal's row says is checked, and forgotten.
         """
         states = self.states
         source = states.setdefault(state, len(states))
@@ -83,26 +86,16 @@ class Numbering:
         self.source.append(source)
         self.action.append(self.actions.setdefault(action, len(self.actions)))
         self.target.append(states.setdefault(next_state, len(states)))
-        self.probability.append(probability)
+        self.probability.append(numbers if self.width else probability)
         self.cost.append(cost)
-
-    def columns(self) -> tuple[Array, Array, Array, Array, Array]:
-        """State, action, target, probability and cost of every row."""
-        return (
-            np.array(self.source, np.int64),
-            np.array(self.action, np.int64),
-            np.array(self.target, np.int64),
-            np.array(self.probability, np.float64),
-            np.array(self.cost, np.float64),
-        )
 
     def unit(self) -> Fraction | None:
         """The unit of the costs exactly as given."""
         finite = all(np.isfinite(value) for value in self.costs.values())
         return common_unit(self.costs) if finite and self.costs else None
 
-    def arrays(self, start: Name, probability: Array | None = None) -> ModelArrays:
-        """The model of all rows, or that with other columns in place of their probability."""
+    def arrays(self, start: Name) -> ModelArrays:
+        """The model of all rows."""
         states = self.states
         for goal in self.goals:
             states.setdefault(goal, len(states))
@@ -112,10 +105,19 @@ class Numbering:
             )
         is_goal = np.zeros(len(states), dtype=np.bool_)
         is_goal[[states[goal] for goal in self.goals]] = True
-        source, action, target, own, cost = self.columns()
-        columns = own if probability is None else probability
+        probability = np.array(self.probability, np.float64)
+        if self.width:
+            probability = probability.reshape(-1, self.width)
         return ModelArrays(
-            **arrays_from_rows(source, action, target, columns, cost, len(states), merge=True),
+            **arrays_from_rows(
+                np.array(self.source, np.int64),
+                np.array(self.action, np.int64),
+                np.array(self.target, np.int64),
+                probability,
+                np.array(self.cost, np.float64),
+                len(states),
+                merge=True,
+            ),
             is_goal=is_goal,
             start_index=states[start],
             states=tuple(states),

@@ -73,7 +73,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
 
 def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
     """The model, and the outcome behind each of its own; the number of all where there is none."""
-    price = _price(cost, "the price of giving up", ssp.signed)
+    end_cost = _end_cost(cost, "the price of giving up", ssp.signed)
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
     count = len(state)
@@ -84,7 +84,7 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
         np.append(ssp.choice_action[ssp.outcome_choice], [len(ssp.actions)] * count),
         np.append(ssp.outcome_target, [ssp.n_states] * count),
         np.append(ssp.outcome_probability, np.ones(count)),
-        np.append(ssp.outcome_cost, [float(price)] * count),
+        np.append(ssp.outcome_cost, [float(end_cost)] * count),
         n_states=ssp.n_states + 1,
         merge=False,
     )
@@ -94,11 +94,11 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
         start_index=ssp.start_index,
         states=(*ssp.states, ending),
         actions=(*ssp.actions, action),
-        exact_unit=_unit(ssp, price),
+        exact_unit=_unit(ssp, end_cost),
         geometry=_more_positions(ssp.geometry),
         notes=(
             *ssp.notes,
-            f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}",
+            f"giving up costs {float(end_cost):g}, in any state; the run then ends in {ending!r}",
         ),
         origin=ssp.origin and Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
         probability_error=ssp.probability_error,
@@ -163,7 +163,9 @@ def _limited(
         raise OptionError(
             f"the number of steps must be a whole number of at least 1, not {steps!r}"
         )
-    price = None if otherwise is None else _price(otherwise, "the price of being late", ssp.signed)
+    end_cost = (
+        None if otherwise is None else _end_cost(otherwise, "the price of being late", ssp.signed)
+    )
     if ssp.is_goal[ssp.start_index]:
         return ssp, np.arange(ssp.n_outcomes)
     layers = _layers(ssp, int(steps), max_pairs)
@@ -173,20 +175,20 @@ def _limited(
         *(ssp.states[goal] for goal in goals.tolist()),
     ]
     ending, late = fresh_name("out of time", taken), len(taken)
-    finish = [] if price is None else [fresh_name("ended late", (*taken, ending))]
+    finish = [] if end_cost is None else [fresh_name("ended late", (*taken, ending))]
     base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
     own = np.append(base.index[np.append(pairs, goals)], [-1] * (1 + len(finish)))
     is_goal = np.arange(len(own)) >= len(pairs)
     is_goal[late] = False
     powers = [factor**step for step in range(len(layers) if factor != 1 else 1)]
     made = SSP(
-        **_rows_by_step(ssp, layers, price, factor),
+        **_rows_by_step(ssp, layers, end_cost, factor),
         is_goal=is_goal,
         start_index=0,
         states=(*taken, ending, *finish),
         actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(ssp, price or Fraction(0), powers),
-        notes=(*ssp.notes, *_notes_of_limit(steps, price, factor)),
+        exact_unit=_unit(ssp, end_cost or Fraction(0), powers),
+        notes=(*ssp.notes, *_notes_of_limit(steps, end_cost, factor)),
         origin=Origin(base.states, own),
         probability_error=ssp.probability_error,
     )
@@ -204,11 +206,11 @@ def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
     return IntervalSSP(made, low, high, estimate, model.confidence)
 
 
-def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Iterator[str]:
+def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> Iterator[str]:
     """What a limit of steps changes."""
     if factor != 1:
         yield f"the costs of step t are multiplied by {float(factor):g}^t"
-    what = "never arrives" if price is None else f"pays {float(price):g}"
+    what = "never arrives" if end_cost is None else f"pays {float(end_cost):g}"
     yield (
         f"a run that has not arrived after {count(steps, 'step')} {what}; states are pairs (state,"
         " steps taken)"
@@ -216,9 +218,9 @@ def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Ite
 
 
 def _rows_by_step(
-    ssp: SSP, layers: list[IntArray], price: Fraction | None, factor: Fraction
+    ssp: SSP, layers: list[IntArray], end_cost: Fraction | None, factor: Fraction
 ) -> dict[str, Any]:
-    """The arrays of pairs (state, step), then of goals; at last `out of time`, which pays the price
+    """The arrays of pairs (state, step), then of goals; at last `out of time`, which pays its cost
     and ends, or loops.
     """
     pairs, goals = np.concatenate(layers), np.flatnonzero(ssp.is_goal)
@@ -234,13 +236,13 @@ def _rows_by_step(
     next_pair = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
     cost = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step, factor)
     loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
-    finish = late if price is None else late + 1
+    finish = late if end_cost is None else late + 1
     return arrays_from_rows(
         np.append(rows.source, late),
         np.append(action, len(ssp.actions)),
         np.append(np.where(goes_on, next_pair, position[rows.target]), finish),
         np.append(rows.probability, 1.0),
-        np.append(cost, float(loop if price is None else price)),
+        np.append(cost, float(loop if end_cost is None else end_cost)),
         n_states=finish + 1,
         merge=False,
     )
@@ -276,18 +278,18 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     return layers
 
 
-def _price(cost: Any, what: str, signed: bool) -> Fraction:
-    """A price as a fraction; it may be negative where some cost of the model is, too."""
-    price = refused_unless_number(cost, OptionError(f"{what} must be a number, not {cost!r}"))
-    if abs(price) > sys.float_info.max:
+def _end_cost(cost: Any, what: str, signed: bool) -> Fraction:
+    """The cost of an end as a fraction; it may be negative where some cost of the model is, too."""
+    end_cost = refused_unless_number(cost, OptionError(f"{what} must be a number, not {cost!r}"))
+    if abs(end_cost) > sys.float_info.max:
         raise OptionError(f"{what} must be a finite number, not {cost!r}")
-    if price < 0 and not signed:
+    if end_cost < 0 and not signed:
         raise OptionError(f"{what} must be 0 or more, not {cost!r}")
-    return price
+    return end_cost
 
 
 def _unit(
-    ssp: SSP, price: Fraction, factors: Sequence[Fraction] = (Fraction(1),)
+    ssp: SSP, end_cost: Fraction, factors: Sequence[Fraction] = (Fraction(1),)
 ) -> Fraction | None:
     """The unit of the model's costs, times each factor, and one more, found exactly; None where the
     model's costs have none.
@@ -296,7 +298,7 @@ def _unit(
         return None
     costs = [level * ssp.cost_unit for level in np.unique(ssp.outcome_level).tolist()]
     return common_unit(
-        [price, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)]
+        [end_cost, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)]
     )
 
 

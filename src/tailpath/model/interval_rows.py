@@ -41,20 +41,15 @@ def fields_of_rows(
 
     Rows that agree in all else are one outcome, and their numbers are added up.
     """
-    numbers = Numbering(goal_names(goals))
-    beside: list[tuple[float, ...]] = []
+    numbers = Numbering(goal_names(goals), width)
     for number, (state, action, next_state, cost, ends_or_count) in enumerate(rows):
         try:
-            # Any probability will do: what stands for it is added up beside it.
-            numbers.add(state, action, next_state, 1, cost)
+            numbers.add(state, action, next_state, 1, cost, ends_or_count)
         except TypeError:
             raise ModelError(
                 f"row {number} has a name that cannot be hashed: {(state, action, next_state)!r}"
             ) from None
-        if state not in numbers.goals:
-            beside.append(ends_or_count)
-    columns = np.array(beside, dtype=np.float64).reshape(-1, width)
-    fields = numbers.arrays(start, columns)._asdict()
+    fields = numbers.arrays(start)._asdict()
     return fields, fields["outcome_probability"].T
 
 
