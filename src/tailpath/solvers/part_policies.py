@@ -13,13 +13,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.chain import part_chain
 from tailpath.distributed.expected import PartExpected, solve_part_expected
-from tailpath.distributed.forward import PartCosts, evaluate_part
+from tailpath.distributed.following import PartCosts, evaluate_part, part_chain, walk_runs
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph
-from tailpath.distributed.walks import walk_runs
 from tailpath.errors import ModelError
 from tailpath.graph import IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
