@@ -19,7 +19,7 @@ from tailpath.methods.method import bounds_row
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag, confidence_note
 from tailpath.risk.measure import Measure
-from tailpath.risk.text import parse, parse_limit
+from tailpath.risk.measures import parse, parse_limit
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
 #: bracket of the optimum has to do.

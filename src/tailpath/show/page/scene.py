@@ -12,7 +12,7 @@ from typing import Any
 
 from tailpath.graph import FloatArray, members
 from tailpath.model.ssp import SSP
-from tailpath.pictures.layers import layers
+from tailpath.pictures.states import layers
 from tailpath.policies.drawing import met_most
 from tailpath.texts import name as name_in_words
 
