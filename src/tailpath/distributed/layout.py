@@ -37,7 +37,7 @@ from tailpath.kernels.jit import frozen
 
 Array = NDArray[Any]
 #: Where steps cost several units, so many levels go with one exchange, at most.
-MOST_TOGETHER = 16
+MAX_TOGETHER = 16
 FloatArray = NDArray[np.float64]
 #: Nodes whose outcomes are looked at together.
 SOME = 2**16
@@ -98,7 +98,7 @@ class PartLayout(Layout):
     def levels_together(self, limit: float) -> int:
         """How many levels go with one exchange: no step that costs something costs less."""
         least = int(min(self.costs[self.costs > 0], default=1))
-        some = 1 if len(self.stages) > 2 else min(least, MOST_TOGETHER)
+        some = 1 if len(self.stages) > 2 else min(least, MAX_TOGETHER)
         return max(min(some, self.reach(limit)), 1)
 
     def staged(self, model: Model, work: Work) -> Iterator[tuple[Stage, Model, Work]]:

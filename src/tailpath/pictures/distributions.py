@@ -21,7 +21,7 @@ Distribution = Any
 LEFT_OUT = 1e-3
 #: More bars than this across the axes would be thinner than the eye can see; beyond the second
 #: number the costs are gathered in bins, as many as the third.
-MOST_BARS, MOST_LINES = 300, 1_200
+MAX_BARS, MAX_LINES = 300, 1_200
 BINS = 150
 INSIDE, BEYOND = "0.75", "0.25"
 #: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum;
@@ -113,12 +113,12 @@ def _draw_head(
     ax: Any,
 ) -> None:
     gap = float(np.min(np.diff(costs), initial=width / 20))
-    if len(costs) > MOST_LINES:
+    if len(costs) > MAX_LINES:
         probabilities, edges = np.histogram(costs, BINS, weights=probabilities)
         costs, gap = (edges[:-1] + edges[1:]) / 2, float(edges[1] - edges[0]) / 0.8
         ax.set_ylabel(f"probability of each {0.8 * gap:.3g}")
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
-        if part.any() and gap * MOST_BARS >= width:
+        if part.any() and gap * MAX_BARS >= width:
             edge = {"edgecolor": "black", "linewidth": 0.4}
             ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, **edge)
         elif part.any():

@@ -20,7 +20,7 @@ from tailpath.pictures.style import COLOURS, own_axes, without_mathematics
 from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
-MOST_COLUMNS = 14
+MAX_COLUMNS = 14
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
 KINDS = {
     "river": "#d5e8f5",
@@ -98,8 +98,8 @@ def _columns(ssp: Any, shown: NDArray[np.bool_]) -> list[int]:
     depth = np.array([steps.get(state, far + 1) for state in range(ssp.n_states)])
     depth[ssp.is_goal] = np.maximum(depth[ssp.is_goal], far)
     found, column = np.unique(np.where(shown, depth, 0), return_inverse=True)
-    if len(found) > MOST_COLUMNS and not shown.all():
-        column = column * (MOST_COLUMNS - 1) // (len(found) - 1)
+    if len(found) > MAX_COLUMNS and not shown.all():
+        column = column * (MAX_COLUMNS - 1) // (len(found) - 1)
     columns: list[int] = column.tolist()
     return columns
 

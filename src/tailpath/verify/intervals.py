@@ -31,10 +31,10 @@ from tailpath.verify.optimum import own_bounds
 from tailpath.verify.totals import ONE
 
 #: Fractions that the checker looks at before it gives up.
-MOST_FRACTIONS = 40
+MAX_FRACTIONS = 40
 NONE, ALL = Fraction(0), Fraction(1)
 #: Pairs of state and budget beyond which a policy is not followed in rationals.
-MOST_PAIRS = 200_000
+MAX_PAIRS = 200_000
 
 
 def integer_choice(low: list[Fraction], high: list[Fraction]) -> Choice:
@@ -70,7 +70,7 @@ class _Search:
 
     def look_at(self, k: int, f: Fraction) -> None:
         """Another fraction, for budgets up to k + f."""
-        if len(self.found) >= MOST_FRACTIONS:
+        if len(self.found) >= MAX_FRACTIONS:
             raise OptionError(
                 "the checker cannot decide about this optimum: it has looked at too many budgets"
             )
@@ -319,9 +319,9 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
         missing = [(game.target[o], remaining - level[o]) for o in span if ahead[o] is None]
         if missing:
             stack.extend(missing)
-            if len(known) + len(stack) > MOST_PAIRS:
+            if len(known) + len(stack) > MAX_PAIRS:
                 raise OptionError(
-                    f"the checker follows at most {MOST_PAIRS} pairs of state and budget"
+                    f"the checker follows at most {MAX_PAIRS} pairs of state and budget"
                 )
             continue
         known[state, remaining] = game.extreme(choice, ahead.__getitem__)

@@ -27,7 +27,7 @@ from tailpath.verify.chain import (
 )
 from tailpath.verify.distribution import Proof, enclose, proved_within, relative_width
 from tailpath.verify.excess import prove_below
-from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, solved
+from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, rate, solved
 
 #: Where reduced costs are floats, each is the nearest to what it stands for.
 NEAREST = Fraction(1, 2**53)
@@ -259,19 +259,15 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
         remaining = reached - {GOAL}
 
 
-def _rate(row: Row) -> Fraction:
-    return Fraction(sum(w * cost for _, w, cost in row[1]), row[0])
-
-
 def _backup(row: Row, value: list[Any]) -> Fraction:
-    return _rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
+    return rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
 
 
 def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
     """Policy iteration in rationals: the last value is the optimum."""
     rows = list(rows)
     while True:
-        value = solved(rows, [_rate(r) for r in rows])
+        value = solved(rows, [rate(r) for r in rows])
         moved = False
         for node, choices in enumerate(options):
             best = min(choices, key=lambda r: _backup(r, value))
@@ -287,7 +283,7 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
     """
     rows = list(rows)
     for _ in range(50):
-        bounds = enclosed_totals(rows, [_rate(r) for r in rows])
+        bounds = enclosed_totals(rows, [rate(r) for r in rows])
         high = [high for _, high in bounds]
         moved = False
         for node, choices in enumerate(options):

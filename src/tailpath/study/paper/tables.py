@@ -319,8 +319,8 @@ def below_target(results: Results) -> CaptionedTable:
             excess = 100 * (point.deployed / best.deployed - 1) if point and best else None
             cells[f"above optimum with alpha0 = {low:g}, %"] = excess
         if optimum is not None:
-            where = {"problem": title(problem), "alpha target": target, "optimum": optimum}
-            records.append({**where, **cells})
+            asked = {"problem": title(problem), "alpha target": target}
+            records.append({**asked, "optimum": optimum, **cells})
     caption = f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0."
     return CaptionedTable("below_target", caption, records)
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tailpath.study.paper.claims.claim import (
     GRID,
-    MOST_ATOMS,
+    MAX_ATOMS,
     RIVER,
     TOLERANCE,
     Finding,
@@ -175,13 +175,13 @@ def smaller_alpha0(
 
 def grid_alpha0(results: Results) -> Finding | None:
     compared = [*BELOW, (1e-1, 1e-2), (1e-1, 1e-3)]
-    found = smaller_alpha0(results, GRID, MOST_ATOMS, compared, operator.lt)
-    best = results.get("optimum", GRID, MOST_ATOMS, 1e-3)
+    found = smaller_alpha0(results, GRID, MAX_ATOMS, compared, operator.lt)
+    best = results.get("optimum", GRID, MAX_ATOMS, 1e-3)
     if best is None or found is None:
         return None
     above = max(
         100 * (value / point.deployed - 1)
-        for (alpha, _), value in deployed_at(results, GRID, MOST_ATOMS).items()
+        for (alpha, _), value in deployed_at(results, GRID, MAX_ATOMS).items()
         if alpha > 1e-3 and (point := at(best, alpha)) is not None
     )
     gain = ", so there is little to gain" if above < LITTLE else ""
@@ -193,7 +193,7 @@ def grid_alpha0(results: Results) -> Finding | None:
 
 
 def river_alpha0(results: Results) -> Finding | None:
-    found = smaller_alpha0(results, RIVER, MOST_ATOMS, BELOW, operator.ge)
+    found = smaller_alpha0(results, RIVER, MAX_ATOMS, BELOW, operator.ge)
     return found and found.unless_it_holds(
         "Here 25 atoms are enough for the smaller alpha0 to help, from either start and with every"
         " reading of the factor xi: none of them explains what the paper saw."
@@ -212,7 +212,7 @@ def few_atoms_are_far(results: Results) -> Finding | None:
         return below, rises(np.negative(means))
 
     found = by_domain(results, look, "prediction", "quantile", least=TARGET)
-    return found if MOST_ATOMS in results.atoms else None
+    return found if MAX_ATOMS in results.atoms else None
 
 
 def target_quartiles(results: Results) -> dict[str, dict[float, tuple[float, float]]]:
@@ -222,7 +222,7 @@ def target_quartiles(results: Results) -> dict[str, dict[float, tuple[float, flo
     found: dict[str, dict[float, tuple[float, float]]] = {}
     for domain, low in product(results.domains, results.alpha0):
         points = results.points(
-            "quantile", domain=domain, atoms=MOST_ATOMS, alpha0=low, least=TARGET
+            "quantile", domain=domain, atoms=MAX_ATOMS, alpha0=low, least=TARGET
         )
         if points:
             least, quartile = np.percentile(quotient(points, "prediction"), [0, 25]).tolist()
