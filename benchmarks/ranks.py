@@ -18,7 +18,7 @@ from typing import Any
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.job import Job
-from tailpath.distributed.laid_out import lay_out_part
+from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.ranks import world
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS

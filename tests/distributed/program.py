@@ -15,9 +15,8 @@ from mpi4py import MPI
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.distributed import fill, order
-from tailpath.distributed.checkpoints import Checkpoints
 from tailpath.distributed.generate import gridworld_part, river_part, sparse_part
-from tailpath.distributed.job import Job
+from tailpath.distributed.job import Checkpoints, Job
 from tailpath.distributed.part import Part, whole_of
 from tests.distributed.models import bits, late_bits, models, table_bits, wholes
 from tests.distributed.parts import ALPHA, in_parts

@@ -18,7 +18,7 @@ from tailpath.cli.output import save_picture
 from tailpath.errors import FormatError
 from tailpath.formats.files import read_bytes, write_bytes, write_text
 from tailpath.study.paper.canvas import panels, save
-from tailpath.study.paper.captioned_table import CaptionedTable
+from tailpath.study.paper.tables import CaptionedTable
 from tailpath.study.store import write_rows
 from tests.formats.models import by_choice
 from tests.formats.policies import budget_policy
@@ -239,7 +239,7 @@ def test_every_file_is_written_in_one_place():
     }
     # Checkpoints are too large to be copied first; they are moved into place likewise.
     assert found == {
-        "distributed/checkpoints.py",
+        "distributed/job.py",
         "formats/archives.py",
         "formats/files.py",
         "formats/storm_worker.py",

@@ -18,7 +18,7 @@ import tailpath as tp
 from tailpath.errors import ModelError, RefutedError
 from tailpath.kernels.potentials import correct_labels
 from tailpath.model.potential import less, shifted, shifted_bounds, shifted_costs
-from tailpath.verify.reduction import check_reduction
+from tailpath.verify.optimum import check_reduction
 from tests.reference import Model, to_ssp
 from tests.signed import gambler, signed_models
 from tests.strategies import any_models, proper_models, solvable_models

@@ -9,7 +9,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.pictures.curves import MethodCurve, plot_comparison
+from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.states import plot_states
 
 RIVER = tp.domains.river(rows=6, columns=5)

@@ -16,7 +16,7 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import REGISTER, Measure
-from tailpath.risk.text import parse, parse_limit
+from tailpath.risk.measures import parse, parse_limit
 from tests.reference import cost_distribution, to_ssp
 from tests.strategies import policies, proper_models
 

@@ -223,7 +223,7 @@ def test_a_run_from_a_dead_end_has_no_steps():
 def test_the_memory_for_runs_is_bounded(monkeypatch):
     ssp = tp.SSP.from_outcomes([("s", "go", "s", 0.5, 1), ("s", "go", "g", 0.5, 1)], "s", ["g"])
     policy = tp.MarkovPolicy({"s": "go"})
-    monkeypatch.setattr("tailpath.show.runs.MOST_STORED", 1_000)
+    monkeypatch.setattr("tailpath.show.runs.MAX_STORED", 1_000)
     assert len(tp.worst_runs(ssp, policy, 0.5, k=20)) == 20
     with pytest.raises(
         OptionError,

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study.paper import tables, timing_tables
-from tailpath.study.paper.claims import alpha0, atoms, evaluation, judged_claims, planners
+from tailpath.study.paper import tables
+from tailpath.study.paper.claims import atoms, evaluation, judged_claims, planners
 from tailpath.study.paper.claims.claim import Finding
 from tailpath.study.results import Results, quotient
 from tailpath.study.store import AtomPoint, StudyTask
@@ -178,8 +178,8 @@ def test_boxes_have_as_many_points_as_the_paper_says(whole):
 
     low = 1e-3
     assert [predicted_by_deployed(n, low).size for n in (7, 13, 25)] == [21, 39, 75]
-    assert predicted_by_deployed(7, 1e-2, alpha0.TARGET).size == 3 * 4
-    assert predicted_by_deployed(7, 1e-3, alpha0.TARGET).size == 3 * 3
+    assert predicted_by_deployed(7, 1e-2, atoms.TARGET).size == 3 * 4
+    assert predicted_by_deployed(7, 1e-3, atoms.TARGET).size == 3 * 3
     assert predicted_by_deployed(7, low) == pytest.approx(0.9 / 1.1)
     points = whole.points("quantile", "optimum", domain="river", atoms=7, alpha0=low)
     assert quotient(points, "deployed") == pytest.approx(1.1)
@@ -224,22 +224,22 @@ def test_a_smaller_alpha0_is_compared_at_the_same_alpha():
         grids({1e-3: 1.1, 1e-2: 1.2, 1e-1: 1.3}),
         grids({1e-3: 1.3, 1e-2: 1.2, 1e-1: 1.1}),
     )
-    assert (alpha0.grid_alpha0(helps).verdict, alpha0.grid_alpha0(hurts).verdict) == (
+    assert (atoms.grid_alpha0(helps).verdict, atoms.grid_alpha0(hurts).verdict) == (
         "holds",
         "differs",
     )
-    assert (alpha0.river_alpha0(helps).verdict, alpha0.river_alpha0(hurts).verdict) == (
+    assert (atoms.river_alpha0(helps).verdict, atoms.river_alpha0(hurts).verdict) == (
         "differs",
         "holds",
     )
-    assert alpha0.grid_alpha0(helps).ours == (
+    assert atoms.grid_alpha0(helps).ours == (
         "at alpha = 0.01: 1100.000 (alpha0 = 0.001), 1200.000 (alpha0 = 0.01);"
         " at alpha = 0.1: 110.000 (alpha0 = 0.001), 120.000 (alpha0 = 0.01), 130.000 (alpha0 = 0.1)"
     )
-    assert "within 30.00 % of the optimum" in alpha0.grid_alpha0(hurts).remark
-    assert alpha0.target_is_worst(helps).verdict == "holds"
-    assert alpha0.target_is_worst(hurts).verdict == "differs"
-    assert alpha0.best_quartile(helps).ours == "alpha0 = 0.001 (gridworld), alpha0 = 0.001 (river)"
+    assert "within 30.00 % of the optimum" in atoms.grid_alpha0(hurts).remark
+    assert atoms.target_is_worst(helps).verdict == "holds"
+    assert atoms.target_is_worst(hurts).verdict == "differs"
+    assert atoms.best_quartile(helps).ours == "alpha0 = 0.001 (gridworld), alpha0 = 0.001 (river)"
 
 
 # ---------------------------------------------------------------------- evaluation
@@ -251,7 +251,7 @@ def test_the_longest_evaluation_and_where_it_is(whole):
     assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
     assert evaluation.longest_where(whole).verdict == "holds"
     assert evaluation.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
-    rows = timing_tables.evaluation_times(whole).rows
+    rows = tables.evaluation_times(whole).rows
     assert rows[2][:4] == ["CVaRVILI", "Gridworld 14×16", 3244.18, 25.0]
 
 
@@ -340,7 +340,7 @@ def test_tables_escape_bars_and_keep_all_digits_in_files(tmp_path):
 
 
 def test_estimated_times_say_so(whole):
-    rows = timing_tables.planning_times(whole).rows
+    rows = tables.planning_times(whole).rows
     assert {row[4] for row in rows} == {"estimated", "measured"}
     assert {(row[0], row[1]) for row in rows if row[4] == "measured"} == {
         (name, 7) for name in ("Gridworld 5×5", "Gridworld 8×9", "River 10×3", "River 16×6")

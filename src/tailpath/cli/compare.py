@@ -37,7 +37,7 @@ from tailpath.methods.comparison import (
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
-from tailpath.pictures.curves import MethodCurve, plot_comparison
+from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the

@@ -19,11 +19,11 @@ from tailpath.methods.method import bounds_row
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag, confidence_note
 from tailpath.risk.measure import Measure
-from tailpath.risk.text import parse, parse_limit
+from tailpath.risk.measures import parse, parse_limit
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
 #: bracket of the optimum has to do.
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 
 
 def measure(text: str) -> Measure:
@@ -122,7 +122,7 @@ def _delivered(
     up.
     """
     if max_nodes is None and ssp.cost_unit is None:
-        max_nodes = MOST_NODES
+        max_nodes = MAX_NODES
     try:
         costs = evaluate_for(ssp, policy, measures, max_nodes=max_nodes)
     except LimitExceededError as error:

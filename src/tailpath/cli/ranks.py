@@ -19,9 +19,8 @@ import click
 import tailpath
 from tailpath.cli.output import show
 from tailpath.cli.planning import require_alpha, solved_by
-from tailpath.distributed.checkpoints import SECONDS
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.job import Job
+from tailpath.distributed.job import SECONDS, Job
 from tailpath.distributed.part import Part, read_part
 from tailpath.distributed.ranks import together, world
 from tailpath.errors import OptionError

@@ -15,7 +15,7 @@ from tailpath.cli import ranks
 from tailpath.cli.application import print_message
 from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
 from tailpath.cli.intervals import NATURE, objective_of, solve_intervals
-from tailpath.cli.objectives import MOST_NODES, OBJECTIVES, asked_for, solve_for
+from tailpath.cli.objectives import MAX_NODES, OBJECTIVES, asked_for, solve_for
 from tailpath.cli.output import json_option, show, with_gains
 from tailpath.cli.planning import (
     Solved,
@@ -182,7 +182,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
         policy, model = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         if alpha is not None:
             if most is None and model.cost_unit is None and plan.bounds is not None:
-                most = MOST_NODES
+                most = MAX_NODES
             try:
                 costs = tailpath.evaluate(
                     model,

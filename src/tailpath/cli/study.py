@@ -27,7 +27,7 @@ from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, Study
 from tailpath.texts import count
 
 FAILED = 1
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 
 
 @click.command()
@@ -188,7 +188,7 @@ def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
             "note",
             f"{outcome.others} stored runs of another program version or model are not used",
         )
-    for failure in outcome.failures[:MOST_SHOWN]:
+    for failure in outcome.failures[:MAX_SHOWN]:
         print_message("error", f"{failure.task}: {failure.reason}")
     failed = len(outcome.failures)
     if failed:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.checkpoints import Checkpoints
-from tailpath.distributed.job import Job
+from tailpath.distributed.job import Checkpoints, Job
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes

@@ -38,7 +38,7 @@ FloatArray = NDArray[np.float64]
 SOME = 2**18
 #: Into so many bands of so many states of a rank the states of a sweep are cut, at most and at
 #: least; so many states tell where a band ends.
-MOST_BANDS, LEAST_BAND = 128, 2**15
+MAX_BANDS, LEAST_BAND = 128, 2**15
 SAMPLES = 64
 #: A state in the order of its component: its distance to the end, and its number.
 Key = tuple[float, int]
@@ -155,8 +155,8 @@ class PartOrder:
         have about as many states as each other: a few may be far from all others.
         """
         graph, links = self.graph, self.graph.links
-        bands = min(self.n // (LEAST_BAND * graph.comm.size), MOST_BANDS)
-        apart = self.n // (SAMPLES * MOST_BANDS) + 1
+        bands = min(self.n // (LEAST_BAND * graph.comm.size), MAX_BANDS)
+        apart = self.n // (SAMPLES * MAX_BANDS) + 1
         some = np.sort(joined(graph.comm, self.least[: graph.own : apart]))
         ends = some[np.arange(1, bands) * len(some) // max(bands, 1)]
         turn = np.searchsorted(ends, self.least, side="right")

@@ -5,7 +5,7 @@ direction: once two sweeps move values along the same direction, by a share q of
 remainder, q / (1 - q) times the last move, is taken at once.
 
 The moves are summed as integers, so that the same values result however states are shared out among
-ranks (`distributed/sweeps.py`). Arrays are those of states `first` to `last - 1`: as they were
+ranks (`distributed/expected.py`). Arrays are those of states `first` to `last - 1`: as they were
 `before` both sweeps, `old` between them, and their `value` now.
 """
 

@@ -9,7 +9,7 @@ Seidel). States near the end settle first, and are left out until a last check o
 slow, values are extrapolated (`extrapolation.py`).
 
 States as far from the end as each other stand in the order of their numbers: on several ranks, each
-with its own states, the same values result (`distributed/sweeps.py`).
+with its own states, the same values result (`distributed/expected.py`).
 """
 
 from __future__ import annotations

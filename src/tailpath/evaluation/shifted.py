@@ -19,7 +19,7 @@ from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, vectorised
 from tailpath.verify.distribution import Proof
-from tailpath.verify.reduction import check_reduction, check_shifts
+from tailpath.verify.optimum import check_reduction, check_shifts
 
 
 @takes_alpha

@@ -140,7 +140,7 @@ def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[
     return lambda state: found.get(state, others)
 
 
-def _listed(given: Any, where: str) -> Any:
+def _listed(given: Any, what: str) -> Any:
     """A list of atoms, or log-spaced ones from `{alpha0, atoms}`."""
     if isinstance(given, list):
         return given
@@ -151,7 +151,7 @@ def _listed(given: Any, where: str) -> Any:
     ):
         return log_atoms(given["alpha0"], given["atoms"])
     raise OptionError(
-        f"own atoms: {where} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not"
+        f"own atoms: {what} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not"
         f" {given!r}"
     )
 

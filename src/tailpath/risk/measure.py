@@ -8,7 +8,7 @@ of such numbers.
 
 A measure is the expectation of a loss (`curve`), or the CVaR at `tail`, or both (a sum), or
 neither: then it can be applied, and compared, but a solver must know it by name. It prints as it is
-written on the command line, and `risk.text.parse` reads it back. It asks nothing of a distribution
+written on the command line, and `measures.parse` reads it back. It asks nothing of a distribution
 but its public methods.
 """
 

@@ -31,7 +31,7 @@ from tailpath.policies.visits import zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.
-MOST_PAIRS, MOST_LEVELS = 40_000_000, 100_000
+MAX_PAIRS, MAX_LEVELS = 40_000_000, 100_000
 #: More units than any threshold has.
 FAR = 2**40
 
@@ -45,7 +45,7 @@ class Beyond:
             raise ModelError(
                 "the costs have no common unit that is coarse enough to count in; round them first"
             )
-        if (threshold + 1) * (chain.n + 1) > MOST_PAIRS or threshold > MOST_LEVELS:
+        if (threshold + 1) * (chain.n + 1) > MAX_PAIRS or threshold > MAX_LEVELS:
             raise OptionError(
                 f"{chain.n} pairs of state and memory with {threshold} units of cost are too many"
                 " to look at run by run"

@@ -34,12 +34,12 @@ from tailpath.show.blame import blame_of
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.
-MOST_STEPS = 100_000
+MAX_STEPS = 100_000
 #: Steps after which a run beyond VaR is given up.
-MOST_TYPICAL_STEPS = 500_000
+MAX_TYPICAL_STEPS = 500_000
 #: Steps of all the worst runs together, and beginnings of runs that wait, for which there is
 #: memory.
-MOST_STORED = 1_000_000
+MAX_STORED = 1_000_000
 #: The likeliest runs say little if they are a smaller part than this of all runs beyond VaR.
 FEW = 1e-3
 
@@ -82,9 +82,9 @@ def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     steps: list[Step] = []
     memory = None if ssp.is_goal[state] else policy.start(ssp.start)
     while not ssp.is_goal[state] and not dead[state]:
-        if len(steps) >= MOST_STEPS:
+        if len(steps) >= MAX_STEPS:
             raise PolicyError(
-                f"a run has not arrived after {MOST_STEPS} steps; it is in state"
+                f"a run has not arrived after {MAX_STEPS} steps; it is in state"
                 f" {ssp.states[state]!r}. Does the policy arrive at all?"
             )
         way = list(successors(ssp, policy, state, memory))
@@ -193,9 +193,9 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
         wait(chain.start, beyond.threshold, 1.0, 0, None)
     stored = found = 0
     while waiting and found < k:
-        if max(stored, len(waiting)) > MOST_STORED:
+        if max(stored, len(waiting)) > MAX_STORED:
             raise OptionError(
-                f"the first {found} runs have more than {MOST_STORED} steps together; ask for fewer"
+                f"the first {found} runs have more than {MAX_STORED} steps together; ask for fewer"
                 " (k=)"
             )
         _, steps, _, node, remaining, probability, path = heapq.heappop(waiting)
@@ -226,7 +226,7 @@ def typical_run(beyond: Beyond, seed: int = 0) -> list[int] | None:
     random = np.random.default_rng(seed)
     certain = np.ones(chain.n + 1)
     while not beyond.ends[node]:
-        if len(edges) >= MOST_TYPICAL_STEPS:
+        if len(edges) >= MAX_TYPICAL_STEPS:
             return None
         ways = np.arange(chain.row_start[node], chain.row_start[node + 1])
         weight = (

@@ -31,7 +31,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.solvers.by_state import LeastCosts
-from tailpath.solvers.part_expectation import PartExpectedSolution, solve_expected_part
+from tailpath.solvers.part_policies import PartExpectedSolution, solve_expected_part
 from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof

@@ -175,26 +175,26 @@ def _is_of(kind: str, value: Any) -> bool:
     return plain and (kind != "int" or value > 0)
 
 
-def _made(kind: Any, entry: Any, where: str) -> Any:
+def _made(kind: Any, entry: Any, table: str) -> Any:
     """A record from a table of the file, with every key and value looked at."""
     if not isinstance(entry, dict):
-        raise OptionError(f"{where} is not a table")
+        raise OptionError(f"{table} is not a table")
     known = {known.name: str(known.type) for known in fields(kind)}
     made = {}
     for key, value in entry.items():
         if key not in known:
-            raise OptionError(f"{where}: unknown key {key!r}; there are {', '.join(known)}")
+            raise OptionError(f"{table}: unknown key {key!r}; there are {', '.join(known)}")
         of = known[key].removeprefix("tuple[").removesuffix(", ...]")
         several = of != known[key]
         values = value if several else [value]
         if not isinstance(values, (list, tuple)) or not all(_is_of(of, each) for each in values):
             raise OptionError(
-                f"{where}: {key} = {value!r} is not {'a list of' if several else 'of type'} {of}"
+                f"{table}: {key} = {value!r} is not {'a list of' if several else 'of type'} {of}"
             )
         made[key] = tuple(value) if several else value
     for needed in ("name", "model") if kind is StudyProblem else ():
         if needed not in entry:
-            raise OptionError(f"{where} has no {needed}")
+            raise OptionError(f"{table} has no {needed}")
     return kind(**made)
 
 

@@ -26,7 +26,7 @@ Row = tuple[int, list[tuple[int, int, int]]]
 #: By node, what a step leads to, with its probability: nodes, and whatever else.
 Walk = dict[int, dict[Any, Fraction]]
 GOAL = -1
-MOST_PAIRS = 500_000
+MAX_PAIRS = 500_000
 LARGEST_CYCLE = 60
 
 
@@ -90,7 +90,7 @@ class ExactChain:
     unit: Fraction
 
 
-def exact_chain(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
+def exact_chain(ssp: SSP, policy: Any, most: int = MAX_PAIRS) -> ExactChain:
     """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take
     some seconds for every 100,000.
     """

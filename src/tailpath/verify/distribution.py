@@ -17,19 +17,19 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import (
     GOAL,
-    MOST_PAIRS,
+    MAX_PAIRS,
     ExactChain,
     exact_chain,
     with_trap,
     zero_cost_cycles_removed,
 )
 from tailpath.verify.totals import BITS as TOTAL_BITS
-from tailpath.verify.totals import enclosed_totals
+from tailpath.verify.totals import enclosed_totals, rate
 
 #: Masses count 2^-BITS, far below what any claim could rest on.
 BITS = 1400
 FINE = BITS + TOTAL_BITS
-MOST_NODES = 2_000_000
+MAX_NODES = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -92,17 +92,13 @@ class Enclosure:
         return Fraction(of[0], 1 << FINE) * self.unit, Fraction(of[1], 1 << FINE) * self.unit
 
 
-def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> Enclosure:
+def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Enclosure:
     """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at
     most, and no more nodes than that.
     """
-    chain, trap = with_trap(exact_chain(ssp, policy, min(most, MOST_PAIRS)))
+    chain, trap = with_trap(exact_chain(ssp, policy, min(most, MAX_PAIRS)))
     chain, rank = zero_cost_cycles_removed(chain)
-    rates = [
-        Fraction(sum(w * cost for _, w, cost in edges), denominator)
-        for denominator, edges in chain.rows
-    ]
-    to_go = enclosed_totals(chain.rows, rates)
+    to_go = enclosed_totals(chain.rows, [rate(row) for row in chain.rows])
     missed = (0, 0)
     if trap is not None:
         into = [
@@ -170,7 +166,7 @@ def _forward(
     raise OptionError(f"the checker expands at most {most} pairs of node and cost")
 
 
-def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES) -> Proof:
+def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES) -> Proof:
     """Hold every claim of a `CostDistribution` against the policy on the model as given."""
     if costs.gamma != 1:
         raise OptionError("the checker knows no discount")

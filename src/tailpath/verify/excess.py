@@ -24,10 +24,10 @@ from tailpath.verify.chain import components, rows_of
 from tailpath.verify.totals import ONE
 
 #: Sums over the outcomes of a choice beyond which the checker gives up, without and with nature.
-MOST_BACKUPS, MOST_SUMS = 100_000_000, 3_000_000
+MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000
 #: Where zero-cost moves lead round, a level is swept until no bound grows by more than 2^-SETTLED
 #: of itself, or so many times.
-MOST_SWEEPS, SETTLED = 1_000, 150
+MAX_SWEEPS, SETTLED = 1_000, 150
 #: Up to so many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
 #: A lower bound on what never arriving costs, beyond all costs that count.
@@ -149,7 +149,7 @@ class Below:
                     if low <= pair[0] <= last and pair not in found:
                         found.add(pair)
                         waiting.append(pair)
-            if steps > MOST_BACKUPS:
+            if steps > MAX_BACKUPS:
                 raise _too_long()
         return found
 
@@ -161,7 +161,7 @@ class Below:
         at every budget k + 1.
         """
         sums = sum(map(len, pairs.values())) * self.edges * len(fractions)
-        if sums > (MOST_SUMS if self.open else MOST_BACKUPS) * max(len(self.rows), 1):
+        if sums > (MAX_SUMS if self.open else MAX_BACKUPS) * max(len(self.rows), 1):
             raise _too_long()
         tables = [LevelBounds(self, fraction) for fraction in fractions]
         before = {s: (-1, self.floor[s]) for s in self.rows}
@@ -207,7 +207,7 @@ class Below:
         here = table.levels[level]
         for s in states:
             here[s] = max(before[s][1] - (level - before[s][0]) * ONE, 0)
-        for _ in range(MOST_SWEEPS):
+        for _ in range(MAX_SWEEPS):
             # Every sweep goes from lower bounds to lower bounds, so that any may be the last.
             after = {s: max(self._backed_up(s, level, [table])[0], here[s]) for s in states}
             settled = all(value - here[s] <= value >> SETTLED for s, value in after.items())

@@ -1,14 +1,17 @@
-"""The risk-neutral optimum and the least CVaR, checked from below and from above.
+"""The risk-neutral optimum and the least CVaR, checked from below and from above; and costs of any
+sign, held against the reduced model.
 
 *Below.* If L <= r + P L holds for every choice, L lies below the expected cost of every policy that
 arrives. With it, U(s, w) = L(s) - w for w <= 0 and U(s, w) <= min over choices of the sum of P
 U(s', w - c) for w > 0 bound E[(Z - w)+] of every policy, and so w + U / alpha its CVaR. *Above.*
-The policy claimed is followed exactly, and costs what it costs.
+The policy claimed is followed exactly, and costs what it costs. *Reduced.* c' = c + phi(s') -
+phi(s), and all else is the same: any phi that is 0 at goals and leaves no cost below 0 will do.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -24,13 +27,58 @@ from tailpath.verify.chain import (
 )
 from tailpath.verify.distribution import Proof, enclose, proved_within, relative_width
 from tailpath.verify.excess import prove_below
-from tailpath.verify.reduction import check_reduction
-from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, solved
+from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, rate, solved
 
+#: Where reduced costs are floats, each is the nearest to what it stands for.
+NEAREST = Fraction(1, 2**53)
+Pair = tuple[float, float]
 #: The share by which the value of the last policy is lowered to lie below every policy, and the
 #: share that a better choice must save.
 LOWERED = 10**60
 BETTER = 10**40
+
+
+def check_reduction(ssp: Any, reduction: Any) -> str:
+    """A line that says what was proved; a refusal names the outcome at fault."""
+    reduced = reduction.ssp
+    if not same_but_costs(reduced, ssp):
+        raise RefutedError("the reduced model is not the model as given but for its costs")
+    phi = [Fraction(int(level)) * reduction.unit for level in reduction.level.tolist()]
+    goals = [state for state, goal in enumerate(ssp.is_goal.tolist()) if goal]
+    for state in goals:
+        if phi[state] != 0:
+            raise RefutedError(
+                f"the potential of goal {ssp.states[state]!r} is {float(phi[state])!r}, not 0"
+            )
+    moves = list(zip(ssp.choice_state[ssp.outcome_choice].tolist(), ssp.outcome_target.tolist()))
+    arrives = leading_to(goals, moves)
+    given, reduced_cost = exact_costs(ssp), exact_costs(reduced)
+    for outcome, (source, target) in enumerate(moves):
+        wanted = given[outcome] + phi[target] - phi[source]
+        off = 0 if reduction.exact else wanted * NEAREST * 2
+        if target in arrives and (wanted < 0 or abs(reduced_cost[outcome] - wanted) > off):
+            name = f"state {ssp.states[source]!r} -> {ssp.states[target]!r}"
+            raise RefutedError(
+                f"the reduced cost of {name} is {float(reduced_cost[outcome])!r}, not"
+                f" {float(wanted)!r}"
+            )
+        if reduced_cost[outcome] < 0:
+            raise RefutedError(f"a reduced cost is negative: {float(reduced_cost[outcome])!r}")
+    shift = float(phi[ssp.start_index])
+    less = "with costs reduced to 0 or more, of which:"
+    return f"every run that arrives costs {shift:.15g} more than {less}"
+
+
+def check_shifts(claims: Mapping[str, tuple[Pair, Pair]], shift: Fraction) -> list[str]:
+    """Lines that say what follows for the costs as given: each claim, bounds on something, must
+    hold if the bounds beside it hold for the reduced costs."""
+    lines = []
+    for what, (given, of_reduced) in claims.items():
+        low, high = (math.inf if math.isinf(end) else Fraction(end) + shift for end in of_reduced)
+        if not (given[0] <= low and high <= given[1]):
+            raise RefutedError(f"{what} is not known to lie in [{given[0]!r}, {given[1]!r}]")
+        lines.append(f"{what} lies in [{given[0]:.15g}, {given[1]:.15g}], with costs as given")
+    return lines
 
 
 def check_expected(solution: Any) -> Proof:
@@ -211,19 +259,15 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
         remaining = reached - {GOAL}
 
 
-def _rate(row: Row) -> Fraction:
-    return Fraction(sum(w * cost for _, w, cost in row[1]), row[0])
-
-
 def _backup(row: Row, value: list[Any]) -> Fraction:
-    return _rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
+    return rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
 
 
 def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
     """Policy iteration in rationals: the last value is the optimum."""
     rows = list(rows)
     while True:
-        value = solved(rows, [_rate(r) for r in rows])
+        value = solved(rows, [rate(r) for r in rows])
         moved = False
         for node, choices in enumerate(options):
             best = min(choices, key=lambda r: _backup(r, value))
@@ -239,7 +283,7 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
     """
     rows = list(rows)
     for _ in range(50):
-        bounds = enclosed_totals(rows, [_rate(r) for r in rows])
+        bounds = enclosed_totals(rows, [rate(r) for r in rows])
         high = [high for _, high in bounds]
         moved = False
         for node, choices in enumerate(options):

@@ -23,6 +23,11 @@ LARGEST_EXACT = 120
 SHARE = 500
 
 
+def rate(row: Row) -> Fraction:
+    """The expected cost of a step."""
+    return Fraction(sum(w * cost for _, w, cost in row[1]), row[0])
+
+
 def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
     """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows
     must lead to the goal surely.

@@ -16,7 +16,7 @@ import numpy as np
 
 from tailpath.evaluation.band import CostBand
 from tailpath.model.interval import IntervalSSP
-from tailpath.pictures.curves import plot_bands
+from tailpath.pictures.distributions import plot_bands
 from tailpath.pictures.style import as_svg
 from tailpath.show.plans import PlanLine, planned_lines
 from tailpath.solvers.exact.solver import solve_cvar_exact

@@ -45,7 +45,7 @@ AVERAGE, BEST = "average-best", "optimal"
 RUNS, BLAMED = 3, 6
 POINTS, WEIGHTS = 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 #: Levels of a distribution worth a point of its own.
-MOST_LEVELS = 400
+MAX_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
 LEAST_SHOWN = 1e-3
 
@@ -279,7 +279,7 @@ def _described(
     costs = case.costs
     # Beyond these a run that will arrive looks like those that never do.
     known = int(np.searchsorted(-costs.tails, -(costs.unreached + LEAST_SHOWN * alpha))) + 1
-    step = max(1, min(len(costs.costs), known) // MOST_LEVELS)
+    step = max(1, min(len(costs.costs), known) // MAX_LEVELS)
     table = _decisions(ssp, case, shown)
     number, _ = tables.setdefault(repr(table), (len(tables), table))
     return {

@@ -12,28 +12,28 @@ from typing import Any
 
 from tailpath.graph import FloatArray, members
 from tailpath.model.ssp import SSP
-from tailpath.pictures.layers import layers
+from tailpath.pictures.states import layers
 from tailpath.policies.drawing import met_most
 from tailpath.texts import name as name_in_words
 
 #: Cells of a map and states of a graph that can still be told apart on a screen, and states of
 #: those that are too large.
-MOST_CELLS, MOST_NODES = 2_500, 250
-MOST_MET = 30
+MAX_CELLS, MAX_NODES = 2_500, 250
+MAX_MET = 30
 
 
 def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:
     """The scene of all states, or, where there are too many, of those with the most `weight`."""
     geometry = ssp.geometry
-    every = ssp.n_states <= MOST_NODES
-    if geometry is not None and ssp.n_states <= MOST_CELLS:
+    every = ssp.n_states <= MAX_NODES
+    if geometry is not None and ssp.n_states <= MAX_CELLS:
         kind, states = "map", [s for s in range(ssp.n_states) if geometry.row[s] >= 0]
         x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
         size: tuple[float, float] = geometry.columns, geometry.rows
     else:
         kind, states = "graph", list(range(ssp.n_states))
         if not every:
-            kind, states = "part", met_most(ssp, weight, MOST_MET)
+            kind, states = "part", met_most(ssp, weight, MAX_MET)
         x, y, width, height = layers(ssp, states)
         size = width, height
     return {

@@ -66,11 +66,11 @@ def _terrain(ssp: SSP) -> list[str]:
         outcome = np.flatnonzero((kinds[ssp.choice_state] == kind)[ssp.outcome_choice])
         if not outcome.size:  # goals of another kind
             continue
-        target, price = set(ssp.outcome_target[outcome].tolist()), ssp.outcome_cost[outcome]
+        target, costs = set(ssp.outcome_target[outcome].tolist()), ssp.outcome_cost[outcome]
         cost = (
-            f"{price.min():g}"
-            if price.min() == price.max()
-            else f"{price.min():g} to {price.max():g}"
+            f"{costs.min():g}"
+            if costs.min() == costs.max()
+            else f"{costs.min():g} to {costs.max():g}"
         )
         if len(target) == 1:
             where = target.pop()

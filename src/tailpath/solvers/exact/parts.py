@@ -16,7 +16,7 @@ import numpy as np
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.job import Job
-from tailpath.distributed.laid_out import lay_out_part
+from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS

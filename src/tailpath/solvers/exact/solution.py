@@ -21,8 +21,7 @@ from tailpath.pictures.notebook import card
 from tailpath.solvers.exact.budget_solution import BudgetSolution
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
-from tailpath.verify.optimum import check_optimum
-from tailpath.verify.reduction import check_reduction, check_shifts
+from tailpath.verify.optimum import check_optimum, check_reduction, check_shifts
 
 
 @takes_alpha

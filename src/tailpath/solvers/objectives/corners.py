@@ -17,7 +17,7 @@ from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.pictures.curves import plot_frontier
+from tailpath.pictures.distributions import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late

@@ -22,8 +22,7 @@ from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Measure, is_cvar
-from tailpath.risk.measures import Late, Shortfall
-from tailpath.risk.text import parse
+from tailpath.risk.measures import Late, Shortfall, parse
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected

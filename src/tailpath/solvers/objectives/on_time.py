@@ -53,7 +53,7 @@ from tailpath.solvers.exact.table import (
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution, PartOnTimeSolution
-from tailpath.solvers.uncertain.deadlines import robust_lateness
+from tailpath.solvers.uncertain.cvar import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.

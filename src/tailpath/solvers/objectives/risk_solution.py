@@ -16,8 +16,7 @@ from tailpath.options import warn_of_confidence
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Limit, Measure
-from tailpath.risk.measures import Late, Mean
-from tailpath.risk.text import parse
+from tailpath.risk.measures import Late, Mean, parse
 from tailpath.texts import Content, Table
 
 

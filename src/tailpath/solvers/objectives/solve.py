@@ -32,8 +32,7 @@ from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar
-from tailpath.risk.measures import Late, Mean, VaR
-from tailpath.risk.text import parse, parse_limit
+from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
 from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited

@@ -1,5 +1,5 @@
 """The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved
-bounds (`dp/real_budgets.py`).
+bounds (`dp/real_budgets.py`); and deadlines, by the recursion of `objectives/on_time.py`.
 
     CVaR* = min over w of  w + U(start, w) / alpha,
     U(s, w) = min_a ext_p sum p U(s', w - c),
@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.nature import almost_sure_under_nature, nature_called
+from tailpath.analysis.reachability import reachable_states
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets
@@ -30,8 +31,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.uncertain.expected import solve_robust_expected
-from tailpath.solvers.uncertain.words import both_sides, other_nature
+from tailpath.solvers.uncertain.expected import both_sides, other_nature, solve_robust_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
 
@@ -319,3 +319,33 @@ def solve_robust_cvar(
     found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)
     return found
+
+
+def robust_with_penalty(
+    model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
+) -> Robust:
+    """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
+    beyond so many units.
+    """
+    side = nature_called(nature)
+    almost_sure = bool(
+        almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
+    )
+    return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)
+
+
+def robust_lateness(
+    model: IntervalSSP, units: int, nature: str, max_bytes: int
+) -> tuple[FloatArray, float, BudgetPolicy]:
+    """The lateness for deadlines up to some units, its relative error for every unit, and the
+    policy for the last deadline.
+
+    Where choices are equally late the one of least expected cost is taken if it is among them.
+    """
+    problem = robust_with_penalty(model, nature, units, max_bytes)
+    found = problem.late(units + 1)
+    return (
+        found.values[1:, 0].copy(),
+        found.error,
+        robust_budget_policy(problem, found, units + 1).by_deadline(),
+    )

@@ -25,10 +25,12 @@ from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.on_time import solve_on_time
-from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
-from tailpath.solvers.uncertain.deadlines import robust_with_penalty
-from tailpath.solvers.uncertain.expected import solve_robust_expected
-from tailpath.solvers.uncertain.words import both_sides, other_nature
+from tailpath.solvers.uncertain.cvar import (
+    robust_budget_policy,
+    robust_with_penalty,
+    solve_robust_cvar,
+)
+from tailpath.solvers.uncertain.expected import both_sides, other_nature, solve_robust_expected
 
 
 @takes_alpha

@@ -2,7 +2,7 @@
 
     paper.toml  its design, read by `design`
     claims      what it says, judged by the stored runs
-    figures, timing_figures, boxes, tables    what a reader sees; canvas has what figures share
+    figures, timing_figures, tables    what a reader sees; canvas has what figures share
     report      the page, for a study of one's own as well
 
 Here methods have names, those of the paper's planners. Nothing but the command line imports this.

@@ -13,12 +13,11 @@ from collections.abc import Mapping, Sequence
 
 from tailpath.formats.files import write_text
 from tailpath.study.design import Design
-from tailpath.study.paper.captioned_table import CaptionedTable
 from tailpath.study.paper.claims import SECTIONS, judged_claims
 from tailpath.study.paper.claims.claim import Finding
 from tailpath.study.paper.design import is_complete, paper, part_of_paper
 from tailpath.study.paper.figures import draw_all
-from tailpath.study.paper.tables import all_tables
+from tailpath.study.paper.tables import CaptionedTable, all_tables
 from tailpath.study.results import Results
 from tailpath.study.store import Edition, Run, Store
 

@@ -1,26 +1,149 @@
 """The tables of a study: those of the paper, and those that only the optimum makes possible. All
-from stored runs.
+from stored runs, as Markdown and as CSV.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import isclose
 from typing import Any
 
 import numpy as np
 
-from tailpath.study.paper.captioned_table import CaptionedTable
 from tailpath.study.paper.claims.claim import PLANNERS
+from tailpath.study.paper.claims.evaluation import PAPER_ERRORS, greatest, simulation_errors
 from tailpath.study.paper.claims.planners import LIMITS, absolute_differences
-from tailpath.study.paper.timing_tables import evaluation_times, monte_carlo, planning_times
 from tailpath.study.results import FloatArray, Results, at, planner, quotient, title
+from tailpath.study.store import Answer, write_rows
 
+#: The paper's Table 1, in seconds.
+PAPER_TABLE = (
+    "gridworld/5x5",
+    "gridworld/8x9",
+    "gridworld/14x16",
+    "river/10x3",
+    "river/16x6",
+    "river/30x10",
+)
+PAPER_SECONDS = {
+    "interpolation": dict(zip(PAPER_TABLE, (6.79, 122.52, 3244.18, 0.02, 2.27, 79.67))),
+    "quantile": dict(zip(PAPER_TABLE, (7.95, 130.12, 3344.86, 0.02, 2.29, 81.32))),
+}
 #: Differences below this many percent are rounding.
 SAME_PERCENT = 1e-7
 BELOW, ABOVE = "predicted below deployed", "deployed above optimum"
 Records = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class CaptionedTable:
+    """A table with its caption. Its records all have the same keys, the headers; cells are texts or
+    numbers, `None` where there is nothing to say.
+    """
+
+    name: str
+    caption: str
+    records: Sequence[Mapping[str, Any]]
+
+    @property
+    def headers(self) -> list[str]:
+        return list(self.records[0]) if self.records else []
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        return [list(record.values()) for record in self.records]
+
+    def markdown(self) -> str:
+        cells = [
+            self.headers,
+            ["---"] * len(self.headers),
+            *([_cell(value) for value in row] for row in self.rows),
+        ]
+        # A bar within a cell, as in |Y|, would end it.
+        return "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells
+        )
+
+    def write(self, folder: pathlib.Path) -> pathlib.Path:
+        path = folder / f"{self.name}.csv"
+        write_rows(path, [self.headers, *self.rows])
+        return path
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def planning_times(results: Results) -> CaptionedTable:
+    records: list[dict[str, Any]] = []
+    for setting in results.settings("quantile", "optimum"):
+        quick, best = (results.of(method, setting).answer for method in ("quantile", "optimum"))
+        slow = results.get("interpolation", *setting)
+        seconds = slow.planning_seconds if slow is not None else None
+        how = "estimated" if slow is not None and slow.answer.estimated else "measured"
+        records.append(
+            {
+                "problem": title(setting.problem),
+                "atoms": setting.atoms,
+                "alpha0": setting.alpha0,
+                "CVaRVILI (s)": seconds,
+                "CVaRVILI's time is": None if seconds is None else how,
+                "CVaRVIQ (s)": quick.plan_seconds,
+                "least to most": _spread(quick),
+                "optimum (s)": best.plan_seconds,
+                "least to most ": _spread(best),
+                "sweeps of CVaRVIQ": quick.sweeps,
+            }
+        )
+    caption = (
+        "Planning time in seconds, one core: the median of several calls, and how far they spread."
+    )
+    return CaptionedTable("planning_times", caption, records)
+
+
+def _spread(answer: Answer) -> str | None:
+    """From where to where the planning time spreads."""
+    least, most = answer.plan_least, answer.plan_most
+    return None if least is None or most is None else f"{least:.3g} to {most:.3g}"
+
+
+def evaluation_times(results: Results) -> CaptionedTable:
+    """Table 1 of the paper."""
+    nodes = greatest(results, "expanded")
+    records = [
+        {
+            "policy of": planner(method),
+            "problem": title(problem),
+            "paper (s)": PAPER_SECONDS[method].get("/".join(problem)),
+            "here (s)": seconds,
+            "with": f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}",
+            "most expanded nodes": nodes[method, problem][0],
+        }
+        for (method, problem), (seconds, setting) in greatest(results, "seconds").items()
+    ]
+    caption = "Table 1: maximum time of ForPECVaR at alpha_target = alpha0."
+    return CaptionedTable("evaluation_times", caption, records)
+
+
+def monte_carlo(results: Results) -> CaptionedTable:
+    rows: list[tuple[Any, ...]] = []
+    for domain in results.domains:
+        for every_atom, where in ((False, "alpha_target = alpha0"), (True, "all atoms")):
+            errors = simulation_errors(results, domain, every_atom)
+            if errors is not None:
+                rows.append((domain, "here", where, *errors))
+        if rows and rows[-1][0] == domain and domain in PAPER_ERRORS:
+            rows.append((domain, "paper", "not said", *PAPER_ERRORS[domain]))
+    headers = ["domain", "who", "points", "mean", "median", "maximum"]
+    caption = (
+        "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs."
+    )
+    return CaptionedTable("monte_carlo", caption, [dict(zip(headers, row)) for row in rows])
 
 
 def all_tables(results: Results) -> list[CaptionedTable]:
@@ -196,8 +319,8 @@ def below_target(results: Results) -> CaptionedTable:
             excess = 100 * (point.deployed / best.deployed - 1) if point and best else None
             cells[f"above optimum with alpha0 = {low:g}, %"] = excess
         if optimum is not None:
-            where = {"problem": title(problem), "alpha target": target, "optimum": optimum}
-            records.append({**where, **cells})
+            asked = {"problem": title(problem), "alpha target": target}
+            records.append({**asked, "optimum": optimum, **cells})
     caption = f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0."
     return CaptionedTable("below_target", caption, records)
 

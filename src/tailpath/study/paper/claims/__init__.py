@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from tailpath.study.paper.claims import alpha0, atoms, evaluation, planners
+from tailpath.study.paper.claims import atoms, evaluation, planners
 from tailpath.study.paper.claims.claim import Check, Finding
 from tailpath.study.paper.design import part_of_paper
 from tailpath.study.results import Results
@@ -65,20 +65,20 @@ SECTIONS: dict[str, dict[str, tuple[str, Check]]] = {
     },
     "A smaller alpha0": {
         "Gridworld 14×16, 25 atoms: at alpha = 1e-2 and 1e-1 the deployed value is smaller with"
-        " alpha0 < alpha than with alpha0 = alpha": ("yes", alpha0.grid_alpha0),
+        " alpha0 < alpha than with alpha0 = alpha": ("yes", atoms.grid_alpha0),
         "River 30×10, 25 atoms: at alpha = 1e-2 the deployed value is not smaller with alpha0 ="
-        " 1e-3 than with 1e-2, for want of atoms": ("yes", alpha0.river_alpha0),
+        " 1e-3 than with 1e-2, for want of atoms": ("yes", atoms.river_alpha0),
         "River 30×10: with more atoms the smaller alpha0 helps as in Gridworld": (
             "yes (numbers not shown)",
-            alpha0.finer_river,
+            atoms.finer_river,
         ),
         "alpha_target = 0.1: with few atoms predicted values are far from deployed ones; 25 is the"
-        " better choice": ("yes (not shown)", alpha0.few_atoms_are_far),
+        " better choice": ("yes (not shown)", atoms.few_atoms_are_far),
         "25 atoms: alpha0 = alpha_target = 0.1 has the worst minimum and first quartile, in both"
-        " domains": ("yes", alpha0.target_is_worst),
+        " domains": ("yes", atoms.target_is_worst),
         "25 atoms: the best first quartile is at alpha0 = 1e-2 in Gridworld and 1e-3 in River": (
             "alpha0 = 0.01 (gridworld), alpha0 = 0.001 (river)",
-            alpha0.best_quartile,
+            atoms.best_quartile,
         ),
     },
     "Evaluation": {

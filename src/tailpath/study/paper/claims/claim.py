@@ -15,7 +15,7 @@ from tailpath.study.results import FloatArray, Results, quotient
 TOLERANCE = 1e-3
 #: The largest problems of the paper, which most of its claims are about, and its finest grid.
 GRID, RIVER = ("gridworld", "14x16"), ("river", "30x10")
-MOST_ATOMS = 25
+MAX_ATOMS = 25
 PLANNERS = ("quantile", "interpolation")
 #: The verdicts by the least part of the cases that earns them.
 VERDICTS = {1.0: "holds", 0.9: "mostly", 1 / 3: "in part", 0.0: "differs"}

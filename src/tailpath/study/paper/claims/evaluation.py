@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from tailpath.study.paper.claims.claim import MOST_ATOMS, PLANNERS, Finding, rises, share
+from tailpath.study.paper.claims.claim import MAX_ATOMS, PLANNERS, Finding, rises, share
 from tailpath.study.paper.design import paper
 from tailpath.study.results import Key, Results, Setting, title
 from tailpath.study.store import Simulation
@@ -53,7 +53,7 @@ def greatest(results: Results, field: str) -> dict[tuple[str, Key], tuple[float,
 
 def longest_where(results: Results) -> Finding | None:
     """Table 1."""
-    grid = (MOST_ATOMS, min(paper().alpha0))
+    grid = (MAX_ATOMS, min(paper().alpha0))
     if len(results.atoms) < 2 or len(results.alpha0) < 2:
         return None
     if grid[0] not in results.atoms or grid[1] not in results.alpha0:

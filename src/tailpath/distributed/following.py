@@ -1,9 +1,16 @@
-"""The costs of a policy on a model in parts: its masses move from rank to rank.
+"""A policy on a model in parts: the chain that it makes, runs of it, and its costs.
 
-A node holds the probability of being there with g cost units paid; g rises, and w - g is the budget
-left, which decides. What is pushed onto ghosts is sent to the ranks that have them before their
-level is taken up. From g = w on the policy is Markov (one that always is has w = 0), and its
-expected cost V, as a rule V*, completes what is still open:
+*Chain.* A Markov policy makes a part with one row for every state: the outcomes of all actions
+that it takes, with the product of both probabilities. So what it costs is V* of the chain, found
+and proved like that of any part. States that it never gets to need not arrive: they count as goals.
+
+*Runs* walk from rank to rank. The numbers of a step are drawn for all runs from the seed and the
+step alone, so that the runs do not depend on how many ranks there are.
+
+*Costs.* A node holds the probability of being there with g cost units paid; g rises, and w - g is
+the budget left, which decides. What is pushed onto ghosts is sent to the ranks that have them
+before their level is taken up. From g = w on the policy is Markov (one that always is has w = 0),
+and its expected cost V, as a rule V*, completes what is still open:
 
     E[(Z - x)+] = sum over arrivals beyond x of p (cost - x)  +  sum over open of p (paid + V - x).
 
@@ -14,7 +21,7 @@ rounding did to any of them, as in `evaluation/lattice.py`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,20 +29,126 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
+from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import anywhere, largest
-from tailpath.distributed.search import PartGraph
-from tailpath.distributed.walks import rows_taken
-from tailpath.errors import OptionError
-from tailpath.graph import members_of
+from tailpath.distributed.search import PartGraph, graph_of, require_arrival
+from tailpath.errors import OptionError, PolicyError
+from tailpath.graph import members_of, offsets_from_lengths, owners
 from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
-from tailpath.kernels.steps import Steps
+from tailpath.kernels.steps import Steps, step_choices
+from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.options import takes_alpha
 
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+NEVER_ARRIVES = "the policy never arrives, and in parts that must not happen; gather it"
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 #: A sum of what is open is taken anew when so much of it is left.
 LEFT = 0.25
+
+
+def part_chain(comm: Any, part: Part, weight: FloatArray) -> PartGraph:
+    """The graph of a policy that takes each choice of a part with probability `weight` (choices,),
+    as far as it gets; all ranks call this.
+    """
+    graph = graph_of(comm, _under(part, weight, part.is_goal))
+    ends = part.is_goal.copy()
+    own = graph.state[: graph.own]
+    ends[own[np.isinf(graph.least()[: graph.own])] - part.first] = True
+    if anywhere(comm, ends != part.is_goal):
+        graph = graph_of(comm, _under(part, weight, ends))
+    require_arrival(graph, graph.nearest(), NEVER_ARRIVES)
+    return graph
+
+
+def _under(part: Part, weight: FloatArray, ends: BoolArray) -> Part:
+    """The part with the choices of every state mixed into one row; runs are over where it `ends`,
+    a mask of its states.
+    """
+    state = owners(part.state_choices)
+    total = np.bincount(state, weights=weight, minlength=len(ends))
+    wrong = ~part.is_goal & ~(np.abs(total - 1.0) <= ROW_TOLERANCE * np.diff(part.state_choices))
+    wrong[state[~(weight >= 0.0)]] = True
+    for here in np.flatnonzero(wrong)[:1].tolist():
+        text = f"the action probabilities of the policy in state {part.first + here}"
+        raise PolicyError(f"{text} sum to {total[here]:.12g} or are negative")
+    taken = np.flatnonzero((weight > 0.0) & ~ends[state])
+    outcome, rows = members_of(part.choice_outcomes, taken)
+    share = np.repeat((weight / total[state])[taken], np.diff(rows))
+    # The first action of a mixture lends it a name, which nobody asks for.
+    first = np.flatnonzero(np.diff(state[taken], prepend=-1))
+    return replace(
+        part,
+        state_choices=offsets_from_lengths(~ends),
+        choice_outcomes=np.append(rows[:-1][first], rows[-1]),
+        outcome_target=part.outcome_target[outcome],
+        outcome_probability=part.outcome_probability[outcome] * share,
+        outcome_level=part.outcome_level[outcome],
+        choice_action=part.choice_action[taken[first]],
+        is_goal=ends,
+    )
+
+
+def walk_runs(graph: PartGraph, steps: Steps, runs: int, seed: int) -> FloatArray:
+    """The total costs of so many runs, (runs,), on every rank; all ranks call this."""
+    comm, unit = graph.comm, float(graph.part.unit)
+    paid = np.zeros(runs, dtype=np.int64)
+    run = np.arange(runs if graph.start >= 0 else 0)
+    node = np.full(len(run), max(graph.start, 0))
+    done, step = np.zeros(runs, dtype=np.int64), 0
+    while sum(comm.allgather(len(run))):
+        drawn = np.random.default_rng([seed, step]).random(runs)[run]
+        outcome = _outcomes(graph, rows_taken(steps, node, steps.budget - paid[run]), drawn)
+        paid[run] += graph.level[outcome]
+        target = graph.decisions.target[outcome]
+        arrived = target == graph.n
+        done[run[arrived]] = paid[run[arrived]]
+        run, node = _moved(graph, run[~arrived], target[~arrived], paid)
+        step += 1
+    return np.asarray(np.sum(comm.allgather(done), axis=0) * unit, dtype=np.float64)
+
+
+def rows_taken(steps: Steps, node: IntArray, budget: IntArray) -> IntArray:
+    """What is chosen at own nodes with so much budget."""
+    row = np.empty(len(node), dtype=np.int64)
+    step_choices(steps, node, budget, row)
+    return row
+
+
+def _outcomes(graph: PartGraph, row: IntArray, drawn: FloatArray) -> IntArray:
+    """The outcome of each row that a number in [0, 1) stands for."""
+    decisions = graph.decisions
+    outcome = decisions.choice_outcomes[row].astype(np.int64)
+    last, draw = decisions.choice_outcomes[row + 1] - 1, drawn.copy()
+    going = np.arange(len(row))
+    while len(going):
+        chance = decisions.probability[outcome[going]]
+        on = (draw[going] >= chance) & (outcome[going] < last[going])
+        draw[going] -= np.where(on, chance, 0.0)
+        going = going[on]
+        outcome[going] += 1
+    return outcome
+
+
+def _moved(
+    graph: PartGraph, run: IntArray, target: Array, paid: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Runs and their nodes after a step: those that left for another rank are handed over."""
+    away, halo = target >= graph.own, graph.halo
+    sent: list[Any] = [None] * graph.comm.size
+    for rank, ghosts in zip(halo.ranks, halo.receive):
+        here = np.flatnonzero(away & np.isin(target, ghosts))
+        sent[rank] = run[here], np.searchsorted(ghosts, target[here]), paid[run[here]]
+    got = graph.comm.alltoall(sent)
+    runs, nodes = [run[~away]], [target[~away].astype(np.int64)]
+    for rank, send in zip(halo.ranks, halo.send):
+        if got[rank] is not None:
+            number, index, cost = got[rank]
+            paid[number] = cost
+            runs.append(number)
+            nodes.append(send[index])
+    return np.concatenate(runs), np.concatenate(nodes)
 
 
 @takes_alpha
