@@ -132,14 +132,15 @@ def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManage
 def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
     model, work = augmented.model, augmented.work
+    scratch = [new_scratch(model) for _ in range(augmented.parts)]
 
     def sweep(order: IntArray, clock: int) -> float:
         def enter(first: int, last: int, part: int) -> None:
             work.history[order[first:last], PART] = part
 
         def back_up(first: int, last: int, part: int) -> Any:
-            nodes, scratch = order[first:last], new_scratch(model)
-            return sweep_atoms(model, work, scratch, nodes, part, clock + first, slack)
+            nodes = order[first:last]
+            return sweep_atoms(model, work, scratch[part], nodes, part, clock + first, slack)
 
         augmented.share(None, enter)
         found = augmented.share(pool, back_up)
