@@ -36,9 +36,18 @@ LAST_BACKUP, SMALL_MOVES = range(4, 6)
 PART, READ_ELSEWHERE = range(6, 8)
 
 
+class Outcomes(NamedTuple):
+    """The outcomes of each choice as in the model, target n being the goal, and the discount."""
+
+    choice_outcomes: Array
+    target: Array
+    probability: Array
+    cost: Array
+    gamma: float
+
+
 class AtomModel(NamedTuple):
-    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their
-    distances and inverses; the bundles.
+    """Nodes, choices and outcomes; the atoms, their distances and inverses; the bundles.
 
     `atom_limits` is what `along_segments` needs of the atoms. `most_runs` is the most runs of a
     bundle, `most_choices` the most choices of a node. `own[grid[x]]` marks the atoms of node x, and
@@ -48,16 +57,12 @@ class AtomModel(NamedTuple):
     """
 
     node_choices: Array
-    choice_outcomes: Array
-    target: Array
-    probability: Array
-    cost: Array
-    gamma: float
+    outcomes: Outcomes
+    bundles: Bundles
     atoms: Array
     width: Array
     inverse_atoms: Array
     atom_limits: Array
-    bundles: Bundles
     most_runs: int
     most_choices: int
     grid: Array
@@ -139,7 +144,7 @@ def merge_node(
                     target, cost = bundles.run_target[run], bundles.run_cost[run]
                     here = work.history[target, PART] == part
                     slope = work.slope if here else work.slope_before
-                    add_run(slope, target, cost, model.gamma, size, scratch.slope)
+                    add_run(slope, target, cost, model.outcomes.gamma, size, scratch.slope)
                     size += n_atoms
                 merge_runs(size, n_atoms, scratch)
             probability_start = bundles.choice_start[choice]
