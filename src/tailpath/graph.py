@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.kernels import graph
-from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
+from tailpath.kernels.compile_time import compiler_loaded
+from tailpath.kernels.jit import Kernel, frozen
 from tailpath.kernels.shortest_paths import dial, dijkstra
 
 Array = NDArray[Any]

@@ -107,7 +107,7 @@ def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch
 def test_only_what_is_really_compiled_counts():
     """In a child, with an empty cache and then with a full one."""
     program = (
-        "from tailpath.kernels.jit import compiling_seconds, when_compiling; told = [];"
+        "from tailpath.kernels.compile_time import compiling_seconds, when_compiling; told = [];"
         " when_compiling(lambda: told.append(1))\nimport numpy as np; from tailpath.kernels."
         "shortest_paths import dijkstra\nleast = np.full(2, np.inf); dijkstra(np.array([0, 0, 1]),"
         " np.array([0], dtype=np.int32), np.ones(1), 1, least)\nassert least.tolist() == [1.0,"

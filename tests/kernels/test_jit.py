@@ -17,14 +17,14 @@ from tailpath.cli import main
 #: Calls one kernel, which calls no other; with two nodes, the first reaches the second.
 ONE = """
 import numpy as np
-from tailpath.kernels import jit
+from tailpath.kernels import compile_time
 from tailpath.kernels.graph import longest_paths
-jit.when_compiling(lambda: print("compiling"))
+compile_time.when_compiling(lambda: print("compiling"))
 for repeat in range(2):
     length = np.zeros(2, dtype=np.int64)
     longest_paths(np.array([0, 1, 1]), np.array([1]), np.array([1, 0]), length)
     print(length.tolist())
-print(jit.compiling_seconds() > 0)
+print(compile_time.compiling_seconds() > 0)
 """
 COMPILED, LOADED = "compiling\n[1, 0]\n[1, 0]\nTrue\n", "[1, 0]\n[1, 0]\nFalse\n"
 
@@ -115,7 +115,7 @@ def test_code_is_compiled_once_and_then_loaded(compiled):
 
 def test_a_session_is_told_that_it_waits_for_the_compiler(tmp_path):
     """At a prompt or in a notebook, once; not in a program."""
-    program = ONE.replace('jit.when_compiling(lambda: print("compiling"))', "")
+    program = ONE.replace('compile_time.when_compiling(lambda: print("compiling"))', "")
     interactive = f"import sys\nsys.ps1 = '>>> '\n{program}"
     note = "tailpath: compiling for the first use, which takes a few seconds\n"
     assert run(tmp_path / "first", program).stderr == ""

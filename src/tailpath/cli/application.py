@@ -21,7 +21,7 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from tailpath.errors import PolicyError, TailpathError, TailpathWarning
-from tailpath.kernels.jit import when_compiling
+from tailpath.kernels.compile_time import when_compiling
 from tailpath.pictures.progress import CLEAR
 from tailpath.version import __version__
 

@@ -15,7 +15,7 @@ from tailpath.cli.common import policy_argument
 from tailpath.cli.output import Output, fitted_table
 from tailpath.cli.planning import Solved, require_alpha, solved_by
 from tailpath.errors import OptionError
-from tailpath.kernels.jit import compiling_seconds
+from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.method import bounds_row
 from tailpath.model.interval import IntervalSSP

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath.cli.common import flag
-from tailpath.kernels.jit import compiling_seconds
+from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.register import all_methods, method_names
 

@@ -25,7 +25,7 @@ from tailpath.cli.planning import (
     require_alpha,
 )
 from tailpath.errors import LimitExceededError
-from tailpath.kernels.jit import compiling_seconds
+from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import ADDRESSES, all_methods

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.kernels.segments import AtomModel, AtomWork, Scratch, merge_node
+from tailpath.kernels.segments import AtomModel, AtomWork, Outcomes, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
@@ -82,7 +82,15 @@ def choose(
 
 @kernel
 def factors(
-    model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array
+    outcomes: Outcomes,
+    slope: Array,
+    atoms: Array,
+    choice: int,
+    y: float,
+    var: float,
+    floor: float,
+    rule: int,
+    out_xi: Array,
 ) -> None:
     """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at
     it fills the remainder.
@@ -95,21 +103,21 @@ def factors(
     lies at `var` does not count. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds
     without exception.
     """
-    first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
-    tie = SLOPE_TIE * max(model.floor, abs(var))
+    first, last = outcomes.choice_outcomes[choice], outcomes.choice_outcomes[choice + 1]
+    tie = SLOPE_TIE * max(floor, abs(var))
     above, tied = 0.0, 0.0
     for outcome in range(first, last):
-        low, high = _reach(model, slope, outcome, var, tie)
-        above += model.probability[outcome] * low
-        tied += model.probability[outcome] * (high - low)
+        low, high = _reach(outcomes, slope, atoms, outcome, var, tie)
+        above += outcomes.probability[outcome] * low
+        tied += outcomes.probability[outcome] * (high - low)
     remainder = y - above
     part = min(max(remainder / tied, 0.0), 1.0) if tied > 0.0 else 0.0
     for outcome in range(first, last):
-        low, high = _reach(model, slope, outcome, var, tie)
+        low, high = _reach(outcomes, slope, atoms, outcome, var, tie)
         if rule == PRINTED:
             part = 1.0 if remainder > SAME_MASS * y else 0.0
         elif rule == VERTEX:
-            mass = model.probability[outcome] * (high - low)
+            mass = outcomes.probability[outcome] * (high - low)
             part = min(max(remainder / mass, 0.0), 1.0) if mass > 0.0 else 0.0
             remainder -= part * mass
         out_xi[outcome - first] = (low + part * (high - low)) / y
@@ -117,20 +125,20 @@ def factors(
 
 @kernel(inline=True)
 def _reach(
-    model: AtomModel, slope: Array, outcome: int, var: float, tie: float
+    outcomes: Outcomes, slope: Array, atoms: Array, outcome: int, var: float, tie: float
 ) -> tuple[float, float]:
     """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal
     it.
     """
-    cost, target = model.cost[outcome], np.uint64(model.target[outcome])
-    atom, end = np.uint64(0), np.uint64(len(model.atoms))
+    cost, target = outcomes.cost[outcome], np.uint64(outcomes.target[outcome])
+    atom, end = np.uint64(0), np.uint64(len(atoms))
     one, low = np.uint64(1), 0.0
-    while atom < end and cost + model.gamma * slope[target, atom] > var + tie:
-        low = model.atoms[atom]
+    while atom < end and cost + outcomes.gamma * slope[target, atom] > var + tie:
+        low = atoms[atom]
         atom += one
     high = low
-    while atom < end and cost + model.gamma * slope[target, atom] >= var - tie:
-        high = model.atoms[atom]
+    while atom < end and cost + outcomes.gamma * slope[target, atom] >= var - tie:
+        high = atoms[atom]
         atom += one
     return low, high
 
@@ -140,25 +148,17 @@ def all_factors(
     model: AtomModel,
     slope: Array,
     choice: Array,
+    atom: Array,
     var: Array,
     offset: Array,
     rule: int,
     out_xi: Array,
 ) -> None:
-    """`factors` for the chosen choice at every atom of some nodes, each a row of `choice`, `var`
-    and `offset`."""
-    for node in range(len(choice)):
-        for atom in range(len(model.atoms)):
-            begin = offset[node, atom]
-            factors(
-                model,
-                slope,
-                choice[node, atom],
-                model.atoms[atom],
-                var[node, atom],
-                rule,
-                out_xi[begin:],
-            )
+    """`factors` for many pairs of choice and atom."""
+    outcomes, atoms = model.outcomes, model.atoms
+    for pair in range(len(choice)):
+        y, xi = atoms[atom[pair]], out_xi[offset[pair] :]
+        factors(outcomes, slope, atoms, choice[pair], y, var[pair], model.floor, rule, xi)
 
 
 @kernel
@@ -193,9 +193,9 @@ def _meets(
     model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array
 ) -> bool:
     """Whether some outcome of a choice ends at the goal or at a pair that arrives."""
-    first = model.choice_outcomes[choice]
-    for outcome in range(first, model.choice_outcomes[choice + 1]):
-        target = model.target[outcome]
+    first = model.outcomes.choice_outcomes[choice]
+    for outcome in range(first, model.outcomes.choice_outcomes[choice + 1]):
+        target = model.outcomes.target[outcome]
         if target == len(arrives):
             return True
         grid = model.grid[target]
@@ -239,11 +239,14 @@ def find_detours(
                 best[atom] = min(best[atom], value)
                 if arrives[node, atom] or value >= out_regret[node, atom]:
                     continue
-                factors(model, work.slope, choice, y, scratch.var[row, atom], rule, xi)
+                var = scratch.var[row, atom]
+                factors(
+                    model.outcomes, work.slope, model.atoms, choice, y, var, model.floor, rule, xi
+                )
                 if _meets(model, nearest, choice, y, xi, arrives):
                     out_regret[node, atom] = value
                     out_choice[node, atom] = choice
-                    out_var[node, atom] = scratch.var[row, atom]
+                    out_var[node, atom] = var
         for atom in range(len(best)):
             if not arrives[node, atom]:
                 out_regret[node, atom] -= best[atom]

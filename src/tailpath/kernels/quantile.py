@@ -68,7 +68,11 @@ def sweep_atoms(
         )
         if not needs_backup:
             continue
-        _best(model, work, node, part, total_move, scratch)
+        merge_node(model, work, node, part, total_move, scratch)
+        choices = model.node_choices[node], model.node_choices[node + 1]
+        _best(scratch.area, choices, total_move, model.inverse_atoms, work.margin, scratch.best)
+        if not model.same_grid:
+            make_linear(model, node, scratch.best)
         move = write_node(model, work, scratch.best, node)
         change = max(change, move)
         history[node, LAST_BACKUP] = clock + position
@@ -101,29 +105,27 @@ def _moves_since_backup(
 
 @kernel
 def _best(
-    model: AtomModel, work: AtomWork, node: int, part: int, total_move: float, scratch: Scratch
+    area: Array,
+    choices: tuple[int, int],
+    total_move: float,
+    inverse_atoms: Array,
+    margin: Array,
+    out_best: Array,
 ) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
-    area, best = scratch.area, scratch.best
-    margin, first = work.margin, model.node_choices[node]
-    n_atoms = len(best)
-    merge_node(model, work, node, part, total_move, scratch)
-    for atom in range(n_atoms):
-        best[atom] = np.inf
-    for choice in range(first, model.node_choices[node + 1]):
+    first, last = choices
+    for atom in range(len(out_best)):
+        out_best[atom] = np.inf
+    for choice in range(first, last):
         if total_move >= margin[choice]:
-            for atom in range(n_atoms):
-                best[atom] = min(best[atom], area[choice - first, atom])
-    for choice in range(first, model.node_choices[node + 1]):
+            for atom in range(len(out_best)):
+                out_best[atom] = min(out_best[atom], area[choice - first, atom])
+    for choice in range(first, last):
         if total_move >= margin[choice]:
             gap = np.inf
-            for atom in range(n_atoms):
-                gap = min(
-                    gap, (area[choice - first, atom] - best[atom]) * model.inverse_atoms[atom]
-                )
+            for atom in range(len(out_best)):
+                gap = min(gap, (area[choice - first, atom] - out_best[atom]) * inverse_atoms[atom])
             margin[choice] = total_move + HALF * gap - ROUNDING * total_move
-    if not model.same_grid:
-        make_linear(model, node, best)
 
 
 @kernel

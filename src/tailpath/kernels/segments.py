@@ -36,9 +36,18 @@ LAST_BACKUP, SMALL_MOVES = range(4, 6)
 PART, READ_ELSEWHERE = range(6, 8)
 
 
+class Outcomes(NamedTuple):
+    """The outcomes of each choice as in the model, target n being the goal, and the discount."""
+
+    choice_outcomes: Array
+    target: Array
+    probability: Array
+    cost: Array
+    gamma: float
+
+
 class AtomModel(NamedTuple):
-    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their
-    distances and inverses; the bundles.
+    """Nodes, choices and outcomes; the atoms, their distances and inverses; the bundles.
 
     `atom_limits` is what `along_segments` needs of the atoms. `most_runs` is the most runs of a
     bundle, `most_choices` the most choices of a node. `own[grid[x]]` marks the atoms of node x, and
@@ -48,16 +57,12 @@ class AtomModel(NamedTuple):
     """
 
     node_choices: Array
-    choice_outcomes: Array
-    target: Array
-    probability: Array
-    cost: Array
-    gamma: float
+    outcomes: Outcomes
+    bundles: Bundles
     atoms: Array
     width: Array
     inverse_atoms: Array
     atom_limits: Array
-    bundles: Bundles
     most_runs: int
     most_choices: int
     grid: Array
@@ -79,8 +84,8 @@ class AtomWork(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Segments as they come, by slope and number, and space to merge them; then in order of falling
-    slope: slopes, widths and runs.
+    """Segments by slope and number, on two sides, to merge them from one to the other, and where
+    sorted pieces end; then in order of falling slope: slopes, widths and runs.
 
     `segment_width` and `segment_run` say what a number stands for. `area` and `var` have a row per
     choice of the node, one entry longer than there are atoms, and `best` the least areas.
@@ -88,8 +93,6 @@ class Scratch(NamedTuple):
 
     slope: Array
     segment: Array
-    merged_slope: Array
-    merged_segment: Array
     ends: Array
     segment_width: Array
     segment_run: Array
@@ -106,16 +109,14 @@ def new_scratch(model: AtomModel) -> Scratch:
     n_atoms, runs = len(model.atoms), model.most_runs
     size = runs * n_atoms
     return Scratch(
-        np.empty(size),
-        np.empty(size, dtype=np.int64),
-        np.empty(size),
-        np.empty(size, dtype=np.int64),
-        np.empty(runs + 1, dtype=np.int64),
+        np.empty((2, size)),
+        np.empty((2, size), dtype=np.uint64),
+        np.empty(runs + 1, dtype=np.uint64),
         np.tile(model.width, runs),
-        np.repeat(np.arange(runs), n_atoms),
+        np.repeat(np.arange(runs, dtype=np.uint64), n_atoms),
         np.empty(size),
         np.empty(size),
-        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.uint64),
         np.empty((model.most_choices, n_atoms + 1)),
         np.empty((model.most_choices, n_atoms + 1)),
         np.empty(n_atoms),
@@ -143,7 +144,7 @@ def merge_node(
                     target, cost = bundles.run_target[run], bundles.run_cost[run]
                     here = work.history[target, PART] == part
                     slope = work.slope if here else work.slope_before
-                    add_run(slope, target, cost, model.gamma, size, scratch.slope)
+                    add_run(slope, target, cost, model.outcomes.gamma, size, scratch.slope)
                     size += n_atoms
                 merge_runs(size, n_atoms, scratch)
             probability_start = bundles.choice_start[choice]
@@ -164,96 +165,76 @@ def add_run(
     """The segments of one more run."""
     row, at = np.uint64(target), np.uint64(size)
     for atom in range(np.uint64(slope.shape[1])):
-        out_slope[at + atom] = cost + gamma * slope[row, atom]
+        out_slope[0, at + atom] = cost + gamma * slope[row, atom]
 
 
 @kernel
 def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
-    pieces, ends = size // n_atoms, scratch.ends
-    slope, segment = scratch.slope, scratch.segment
-    to_slope, to_segment = scratch.merged_slope, scratch.merged_segment
+    slope, segment, ends = scratch.slope, scratch.segment, scratch.ends
+    pieces, side = size // n_atoms, np.uint64(0)
     for at in range(np.uint64(size)):
-        segment[at] = at
+        segment[side, at] = at
     for piece in range(pieces + 1):
         ends[piece] = piece * n_atoms
     while pieces > 1:
-        merged = 0
-        for piece in range(0, pieces, 2):
-            _merge_two(
-                slope,
-                segment,
-                ends[piece],
-                ends[piece + 1],
-                ends[min(piece + 2, pieces)],
-                to_slope,
-                to_segment,
-            )
-            merged += 1
-            ends[merged] = ends[min(piece + 2, pieces)]
-        pieces = merged
-        slope, to_slope = to_slope, slope
-        segment, to_segment = to_segment, segment
+        pieces = _merge_pieces(slope, segment, side, ends, pieces)
+        side = np.uint64(1) - side
     for at in range(np.uint64(size)):
-        scratch.sorted_slope[at], of = slope[at], np.uint64(segment[at])
-        scratch.sorted_width[at], scratch.sorted_run[at] = (
-            scratch.segment_width[of],
-            scratch.segment_run[of],
-        )
+        of = segment[side, at]
+        scratch.sorted_slope[at] = slope[side, at]
+        scratch.sorted_width[at] = scratch.segment_width[of]
+        scratch.sorted_run[at] = scratch.segment_run[of]
 
 
 @kernel
-def _merge_two(
-    slope: Array,
-    segment: Array,
-    begin: int,
-    middle: int,
-    end: int,
-    out_slope: Array,
-    out_segment: Array,
-) -> None:
-    """Merge two pieces, the first before the second where they tie."""
-    if middle - begin == end - middle:
-        _merge_equals(slope, segment, begin, middle, end, out_slope, out_segment)
-        return
-    left, right = begin, middle
-    for at in range(begin, end):
-        if right >= end or (left < middle and slope[left] >= slope[right]):
-            out_slope[at], out_segment[at] = slope[left], segment[left]
-            left += 1
+def _merge_pieces(slope: Array, segment: Array, side: int, ends: Array, pieces: int) -> int:
+    """Merge the pieces two by two to the other side; returns how many are left."""
+    merged = 0
+    for piece in range(0, pieces, 2):
+        begin, middle, end = ends[piece], ends[piece + 1], ends[min(piece + 2, pieces)]
+        if middle - begin == end - middle:
+            _merge_equals(slope, segment, side, begin, middle, end)
         else:
-            out_slope[at], out_segment[at] = slope[right], segment[right]
-            right += 1
+            _merge_two(slope, segment, side, begin, middle, end)
+        merged += 1
+        ends[merged] = end
+    return merged
 
 
 @kernel
-def _merge_equals(
-    slope: Array,
-    segment: Array,
-    begin: int,
-    middle: int,
-    end: int,
-    out_slope: Array,
-    out_segment: Array,
-) -> None:
+def _merge_two(slope: Array, segment: Array, side: Any, left: Any, middle: Any, end: Any) -> None:
+    """Merge two pieces to the other side, the first before the second where they tie."""
+    one = np.uint64(1)
+    to, right = one - side, middle
+    for at in range(left, end):
+        if right >= end or (left < middle and slope[side, left] >= slope[side, right]):
+            slope[to, at], segment[to, at] = slope[side, left], segment[side, left]
+            left += one
+        else:
+            slope[to, at], segment[to, at] = slope[side, right], segment[side, right]
+            right += one
+
+
+@kernel
+def _merge_equals(slope: Array, segment: Array, side: Any, left: Any, right: Any, end: Any) -> None:
     """The same for pieces of equal length: the larger half from the front and the smaller from the
     back at once, without a branch to guess.
 
     Neither runs over an end: each gives as many as one piece has.
     """
     none, one = np.uint64(0), np.uint64(1)
-    left, right = np.uint64(begin), np.uint64(middle)
-    first, last = left, np.uint64(end) - one
+    to, first, last = one - side, left, end - one
     low, high = right - one, last
     for step in range(right - left):
-        front, at = slope[left] >= slope[right], first + step
-        out_slope[at] = slope[left] if front else slope[right]
-        out_segment[at] = segment[left] if front else segment[right]
+        front, at = slope[side, left] >= slope[side, right], first + step
+        slope[to, at] = slope[side, left] if front else slope[side, right]
+        segment[to, at] = segment[side, left] if front else segment[side, right]
         left += one if front else none
         right += none if front else one
-        back, at = slope[low] < slope[high], last - step
-        out_slope[at] = slope[low] if back else slope[high]
-        out_segment[at] = segment[low] if back else segment[high]
+        back, at = slope[side, low] < slope[side, high], last - step
+        slope[to, at] = slope[side, low] if back else slope[side, high]
+        segment[to, at] = segment[side, low] if back else segment[side, high]
         low -= one if back else none
         high -= none if back else one
 
@@ -284,7 +265,7 @@ def along_segments(
     to, of = np.uint64(row), np.uint64(probability_start)
     y, beyond = atom_limits[0, 0], atom_limits[0, 1]
     for at in range(np.uint64(size)):
-        more, top = run_probability[of + np.uint64(run[at])] * width[at], slope[at]
+        more, top = run_probability[of + run[at]] * width[at], slope[at]
         out_area[to, atom] = area + top * (y - mass)
         out_var[to, atom] = top
         atom += one if mass + more > beyond else none

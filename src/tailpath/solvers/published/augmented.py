@@ -18,7 +18,7 @@ from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.bundles import Bundles, make_bundles
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.kernels.segments import AtomModel, AtomWork
+from tailpath.kernels.segments import AtomModel, AtomWork, Outcomes
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
@@ -71,7 +71,7 @@ class Augmented:
     @cached_property
     def segments(self) -> int:
         """What one full sweep merges."""
-        return len(self.model.target) * len(self.model.atoms)
+        return len(self.model.outcomes.target) * len(self.model.atoms)
 
     @property
     def settled(self) -> AtomWork:
@@ -156,22 +156,17 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
     grid, own = _node_grids(core, grids, len(atoms))
     rows = core.transitions
-    width = np.diff(atoms, prepend=0.0)
     bundles = bundles_of(core.state_choices, rows)
     return AtomModel(
         node_choices=core.state_choices,
-        choice_outcomes=rows.row_start,
-        target=rows.target,
-        probability=rows.probability,
-        cost=rows.cost,
-        gamma=float(gamma),
+        outcomes=outcomes_of(rows, gamma),
+        bundles=bundles,
         atoms=atoms,
-        width=width,
+        width=np.diff(atoms, prepend=0.0),
         inverse_atoms=1 / atoms,
         atom_limits=np.append(
             np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
         ),
-        bundles=bundles,
         most_runs=int(np.diff(bundles.bundle_runs).max(initial=1)),
         most_choices=int(np.diff(core.state_choices).max(initial=1)),
         grid=grid,
@@ -194,6 +189,11 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray
     marked[core.n] = marked[0] if core.n else True
     own, grid = np.unique(marked, axis=0, return_inverse=True)
     return grid.reshape(-1), own
+
+
+def outcomes_of(rows: Transitions, gamma: float) -> Outcomes:
+    """The rows of choices, as the kernels take them."""
+    return Outcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
 
 
 def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:

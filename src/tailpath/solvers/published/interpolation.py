@@ -24,7 +24,7 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.external.linear_programs import TailPrograms
 from tailpath.graph import BoolArray, FloatArray, IntArray, members
-from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
+from tailpath.kernels.atom_policy import VERTEX, beats
 from tailpath.kernels.quantile import make_linear, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
@@ -34,7 +34,7 @@ from tailpath.solvers.published.augmented import Augmented, Settings
 from tailpath.solvers.published.quantile import MERGING, Operator, solve_by_sweeps
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import Sweep
-from tailpath.solvers.published.tables import Tables, run_offsets
+from tailpath.solvers.published.tables import Tables, fill_factors, run_offsets
 
 
 @takes_model
@@ -144,11 +144,10 @@ def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: BoolA
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
     """The segments of a choice: those of its first outcome, then of its second, and so on."""
     model, slope = augmented.model, augmented.work.slope
-    outcomes = members(model.choice_outcomes, choice)
-    slopes = model.cost[outcomes, None] + model.gamma * slope[model.target[outcomes]]
-    programs.load(
-        slopes.reshape(-1), np.outer(model.probability[outcomes], model.width).reshape(-1)
-    )
+    outcomes = model.outcomes
+    some = members(outcomes.choice_outcomes, choice)
+    slopes = outcomes.cost[some, None] + outcomes.gamma * slope[outcomes.target[some]]
+    programs.load(slopes.reshape(-1), np.outer(outcomes.probability[some], model.width).reshape(-1))
 
 
 def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
@@ -175,16 +174,14 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
             # Nobody gets to atoms that a state does not have.
             runs.append(factors[best][solved[i]] if own[i] else np.ones(factors[best].shape[1]))
     offset, _ = run_offsets(augmented, choice)
-    xi = np.concatenate(runs)
+    tables = Tables(choice, var, offset, np.concatenate(runs))
     if rule != VERTEX:
-        all_factors(model, augmented.work.slope, choice, var, offset, rule, xi)
-    return Tables(choice, var, offset, xi)
+        fill_factors(augmented, tables, slice(None), rule)
+    return tables
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:
     """xi of each outcome at the levels just solved: its share of the tail by its probability."""
-    model = augmented.model
-    outcomes = members(model.choice_outcomes, choice)
-    shares = programs.shares()
-    by_outcome = shares.reshape(len(shares), -1, len(model.atoms)).sum(axis=2)
-    return np.asarray(by_outcome / model.probability[outcomes])
+    outcomes, shares = augmented.model.outcomes, programs.shares()
+    by_outcome = shares.reshape(len(shares), -1, len(augmented.model.atoms)).sum(axis=2)
+    return np.asarray(by_outcome / outcomes.probability[members(outcomes.choice_outcomes, choice)])

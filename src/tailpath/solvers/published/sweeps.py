@@ -43,7 +43,7 @@ from tailpath.graph import IntArray
 from tailpath.kernels.quantile import end_sweep, sweep_atoms
 from tailpath.kernels.segments import LAST_BACKUP, LAST_MOVE, LAST_MOVE_BEFORE, PART, new_scratch
 from tailpath.options import Progress, processors, warn_caller
-from tailpath.solvers.published.augmented import Augmented, Pool, bundles_of
+from tailpath.solvers.published.augmented import Augmented, Pool, bundles_of, outcomes_of
 from tailpath.texts import count
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
@@ -98,10 +98,7 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
     rows = augmented.core.transitions.restrict(augmented.risk_neutral)
     alone = augmented.model._replace(
         node_choices=nodes,
-        choice_outcomes=rows.row_start,
-        target=rows.target,
-        probability=rows.probability,
-        cost=rows.cost,
+        outcomes=outcomes_of(rows, augmented.model.outcomes.gamma),
         bundles=bundles_of(nodes, rows),
     )
     policy = replace(
@@ -132,14 +129,15 @@ def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManage
 def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
     model, work = augmented.model, augmented.work
+    scratch = [new_scratch(model) for _ in range(augmented.parts)]
 
     def sweep(order: IntArray, clock: int) -> float:
         def enter(first: int, last: int, part: int) -> None:
             work.history[order[first:last], PART] = part
 
         def back_up(first: int, last: int, part: int) -> Any:
-            nodes, scratch = order[first:last], new_scratch(model)
-            return sweep_atoms(model, work, scratch, nodes, part, clock + first, slack)
+            nodes = order[first:last]
+            return sweep_atoms(model, work, scratch[part], nodes, part, clock + first, slack)
 
         augmented.share(None, enter)
         found = augmented.share(pool, back_up)

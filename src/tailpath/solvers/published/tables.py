@@ -19,13 +19,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
+from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.atom_policy import (
     Detours,
     Nearest,
     all_factors,
     choose,
-    factors,
     find_detours,
     mark_arriving,
 )
@@ -67,14 +66,22 @@ def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
 
     augmented.share(pool, choose_some)
     offset, total = run_offsets(augmented, choice)
-    xi = np.empty(total)
+    tables = Tables(choice, var, offset, np.empty(total))
 
     def factors_of_some(first: int, last: int, part: int) -> None:
-        some = (table[first:last] for table in (choice, var, offset))
-        all_factors(model, work.slope, *some, rule, xi)
+        fill_factors(augmented, tables, slice(first, last), rule)
 
     augmented.share(pool, factors_of_some)
-    return Tables(choice, var, offset, xi)
+    return tables
+
+
+def fill_factors(augmented: Augmented, tables: Tables, nodes: slice, rule: int) -> None:
+    """The factors of the choices of some nodes at every atom."""
+    tabled = (tables.choice, tables.var, tables.offset)
+    choice, var, offset = (table[nodes].reshape(-1) for table in tabled)
+    n_atoms = tables.choice.shape[1]
+    atom = np.arange(len(choice)) % n_atoms
+    all_factors(augmented.model, augmented.work.slope, choice, atom, var, offset, rule, tables.xi)
 
 
 def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
@@ -99,38 +106,20 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
         found = Detours(tables.choice.copy(), tables.var.copy(), regret)
         find_detours(model, work, nearest, arrives, rule, new_scratch(model), found)
         taken = regret <= regret.min() + SAME_REGRET
-        _replace(augmented, tables, np.argwhere(taken), found.choice, found.var, rule)
+        _replace(augmented, tables, taken, found, rule)
         tables.detours += int(taken.sum())
 
 
 def _replace(
-    augmented: Augmented,
-    tables: Tables,
-    pairs: Array,
-    choice: IntArray,
-    var: FloatArray,
-    rule: int,
+    augmented: Augmented, tables: Tables, taken: BoolArray, found: Detours, rule: int
 ) -> None:
     """Other choices at some pairs; their factors go to the end of the list."""
-    runs, end = [tables.xi], len(tables.xi)
-    for node, atom in pairs.tolist():
-        chosen = int(choice[node, atom])
-        run = np.empty(int(np.diff(augmented.core.choice_outcomes[chosen : chosen + 2])[0]))
-        factors(
-            augmented.model,
-            augmented.work.slope,
-            chosen,
-            augmented.model.atoms[atom],
-            var[node, atom],
-            rule,
-            run,
-        )
-        tables.choice[node, atom] = chosen
-        tables.var[node, atom] = var[node, atom]
-        tables.offset[node, atom] = end
-        runs.append(run)
-        end += len(run)
-    tables.xi = np.concatenate(runs)
+    choice, var, atom = found.choice[taken], found.var[taken], np.nonzero(taken)[1]
+    offset = len(tables.xi) + offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice])
+    xi = np.append(tables.xi, np.empty(offset[-1] - len(tables.xi)))
+    all_factors(augmented.model, augmented.work.slope, choice, atom, var, offset[:-1], rule, xi)
+    tables.choice[taken], tables.var[taken], tables.offset[taken] = choice, var, offset[:-1]
+    tables.xi = xi
 
 
 def _over_states(
@@ -195,7 +184,7 @@ def solution_of(
         choice=choice,
         xi_offset=offset,
         xi=xi,
-        gamma=augmented.model.gamma,
+        gamma=augmented.model.outcomes.gamma,
         tolerance=settings.tolerance,
         residual=progression.residual,
         sweeps=progression.sweeps,

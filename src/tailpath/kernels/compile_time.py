@@ -1,0 +1,65 @@
+"""What is told of the compiler: that it is at work, for how long, that nothing can be stored."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tailpath.errors import TailpathWarning
+
+
+def _tell_session() -> None:
+    """The first use takes seconds: say why, below a notebook's cell or at a prompt."""
+    if hasattr(sys, "ps1"):
+        sys.stderr.write("tailpath: compiling for the first use, which takes a few seconds\n")
+
+
+_notes: list[Callable[[], None]] = [_tell_session]
+_warned: list[Exception] = []
+
+
+def when_compiling(note: Callable[[], None]) -> None:
+    """Call `note` when something is first compiled in this process, not loaded from the cache."""
+    _notes[:] = [note]
+
+
+def compiling_seconds() -> float:
+    """How long this process has compiled; 0 where everything came from the cache."""
+    timer = timed() if compiler_loaded() else None
+    return float(timer.duration) if timer is not None and timer.done else 0.0
+
+
+def compiler_loaded() -> bool:
+    """Whether numba has been imported, so that calling a kernel costs no import any more."""
+    return "numba" in sys.modules
+
+
+@functools.cache
+def timed() -> Any:
+    """What listens to numba from now on, and knows how long it compiles."""
+    from numba.core import event
+
+    class Listener(event.TimingListener):  # type: ignore[misc]
+        def on_start(self, started: Any) -> None:
+            if _notes:
+                _notes.pop()()
+            super().on_start(started)
+
+    timer = Listener()
+    event.register("numba:compile", timer)
+    return timer
+
+
+def warn_unstored(error: Exception) -> None:
+    """Warn once that machine code cannot be stored, and name the remedy."""
+    if not _warned:
+        _warned.append(error)
+        text = (
+            "compiled code cannot be stored, so every run compiles again"
+            f" ({type(error).__name__}: {error}): set NUMBA_CACHE_DIR to a folder that can be"
+            " written"
+        )
+        warnings.warn(text, TailpathWarning, stacklevel=4)
