@@ -16,18 +16,17 @@ from tailpath.errors import FormatError, ModelError, OptionError, kind_of
 from tailpath.formats.files import brief, located
 from tailpath.formats.registry import (
     FORMATS,
-    IN_MEMORY,
     Format,
     Reading,
     by_scheme,
     by_suffix,
     register,
 )
-from tailpath.model.columns import WORDS
+from tailpath.model.columns import WORDS, has_intervals
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import is_graph, is_table
+from tailpath.model.tables import column_names, is_graph, is_table
 from tailpath.options import Progress, takes_model
 
 __all__ = ["Format", "read", "register", "write"]
@@ -229,7 +228,7 @@ def _has_columns(source: Any) -> bool:
 
 def _read_object(source: Any, reading: Reading) -> SSP:
     if is_graph(source) or is_table(source, reading.table_columns()) or _has_columns(source):
-        return IN_MEMORY.read(source, reading)
+        return _IN_MEMORY.read(source, reading)
     if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(
             f"cannot read {kind_of(source)}: give a path, a scheme string, a table, a"
@@ -237,3 +236,25 @@ def _read_object(source: Any, reading: Reading) -> SSP:
         )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
     return gym.read(source, reading)
+
+
+def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
+    columns, confidence = reading.table_columns(), reading.confidence
+    options: dict[str, Any] = {
+        "start": reading.start,
+        "goals": reading.goals or None,
+        "columns": columns,
+    }
+    if confidence is not None:
+        options["confidence"] = confidence
+    elif is_graph(source) or not has_intervals(column_names(source), columns):
+        return SSP.from_table(source, **options, rewards=reading.rewards)
+    if reading.rewards:
+        raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
+    return IntervalSSP.from_table(source, **options)
+
+
+#: Tables and graphs that are no files.
+_IN_MEMORY = Format(
+    "a table", _read_table, options=("start", "goals", "cost", "columns", "confidence", "rewards")
+)

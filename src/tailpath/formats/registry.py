@@ -31,10 +31,8 @@ from typing import Any
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
-from tailpath.model.columns import has_intervals
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import column_names, is_graph
 from tailpath.options import Flag, Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
@@ -310,28 +308,6 @@ FORMATS = (
     _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
     _bundled("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
     _bundled("RDDL", "rddl", scheme="rddl", options=("constants",)),
-)
-
-
-def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
-    columns, confidence = reading.table_columns(), reading.confidence
-    options: dict[str, Any] = {
-        "start": reading.start,
-        "goals": reading.goals or None,
-        "columns": columns,
-    }
-    if confidence is not None:
-        options["confidence"] = confidence
-    elif is_graph(source) or not has_intervals(column_names(source), columns):
-        return SSP.from_table(source, **options, rewards=reading.rewards)
-    if reading.rewards:
-        raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
-    return IntervalSSP.from_table(source, **options)
-
-
-#: Tables and graphs that are no files.
-IN_MEMORY = Format(
-    "a table", _read_table, options=("start", "goals", "cost", "columns", "confidence", "rewards")
 )
 
 
