@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.order import NOWHERE, Group, Key, PartOrder, Piece
 from tailpath.distributed.ranks import Pending
-from tailpath.dp.across import FULL
 from tailpath.dp.backup import Decisions
+from tailpath.dp.bounds import FULL
 from tailpath.dp.extrapolation import (
     extrapolate,
     extrapolation_length,
