@@ -27,7 +27,7 @@ from tailpath.errors import ModelError
 from tailpath.kernels import graph
 from tailpath.kernels.compile_time import compiler_loaded
 from tailpath.kernels.jit import Kernel, frozen
-from tailpath.kernels.shortest_paths import dial, dijkstra
+from tailpath.kernels.shortest_paths import dijkstra, falling_order, nearest
 
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -279,19 +279,14 @@ class Transitions:
 
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
-        n, least = self.n, np.full(self.n + 1, np.inf)
-        order = np.full(n + 1, -1, dtype=np.int32)
         longest = np.inf if self.level is None else self.level.max(initial=0)
         if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            dial(*rows, int(longest), least, order)
-        else:
-            into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            order = dijkstra(into.row_start, into.target, into.cost, n, least)
-        falling = order[: np.count_nonzero(order >= 0)][::-1].astype(np.int64)
-        position = np.full(n + 1, -1, dtype=np.int64)
-        position[falling] = np.arange(len(falling))
-        return Distances(*frozen(least, falling, position))
+            return Distances(*frozen(*nearest(*rows, int(longest))))
+        into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
+        least = np.full(self.n + 1, np.inf)
+        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
+        return Distances(*frozen(least, *falling_order(order)))
 
     def costs_from(self, start: int) -> FloatArray:
         """The least cost, in levels, at which each node can be reached from one of them, infinite

@@ -11,8 +11,7 @@ import pytest
 import tailpath as tp
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, settled_total
-from tailpath.dp.sweep_order import incoming_edges, likeliest_order
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps, incoming_edges, likeliest_order
 from tailpath.kernels.rounding import SETTLED
 from tailpath.kernels.shortest_paths import dijkstra
 from tests.strategies import random_rows

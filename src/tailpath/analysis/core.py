@@ -219,8 +219,10 @@ def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
     transient = almost_sure & ~ssp.is_goal
     # One representative per node: every state outside zero-cost components, and the first member of
     # each component.
-    first, inside = np.unique(zero_cost, return_index=True, return_inverse=True)[1:]
-    representative = np.where(zero_cost >= 0, first[inside], np.arange(ssp.n_states))
+    representative = np.arange(ssp.n_states)
+    if zero_cost.max(initial=-1) >= 0:
+        first, inside = np.unique(zero_cost, return_index=True, return_inverse=True)[1:]
+        representative = np.where(zero_cost >= 0, first[inside], representative)
     mask = transient & (representative == np.arange(ssp.n_states))
     n = int(mask.sum())
     node_of = np.where(

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from tailpath.distributed.order import NOWHERE, Group, Key, PartOrder, Piece
 from tailpath.distributed.ranks import Pending
 from tailpath.distributed.search import PartGraph, require_arrival
-from tailpath.dp.across import FULL
 from tailpath.dp.backup import Decisions
-from tailpath.dp.bounds import Bounds
+from tailpath.dp.bounds import FULL, Bounds
 from tailpath.dp.extrapolation import (
     extrapolate,
     extrapolation_length,

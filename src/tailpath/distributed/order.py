@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import Halo, joined, largest
 from tailpath.distributed.search import PartGraph
-from tailpath.dp.across import OneProcess
-from tailpath.dp.bounds import Bounds
-from tailpath.dp.sweep_order import incoming_edges
+from tailpath.dp.bounds import Bounds, OneProcess
+from tailpath.dp.sweeps import incoming_edges
 from tailpath.graph import offsets_from_lengths
 from tailpath.kernels.graph import raise_turns, strong_components
 from tailpath.kernels.jit import frozen

@@ -1,5 +1,5 @@
-"""A value with proved bounds, and how bounds are rounded. The sizes of all that rounding may do are
-in `kernels/rounding.py`.
+"""A value with proved bounds, how bounds are rounded, and what a proof asks about all nodes.
+The sizes of all that rounding may do are in `kernels/rounding.py`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tailpath.kernels.rounding import FADED, NOTHING, THRICE, UNIT
 FloatArray = NDArray[np.float64]
 #: A proved relative error above this makes a solver look for a better method.
 WIDE = 1e-11
+#: Integers that stand for shares of the largest number sum up to no more than this.
+FULL = 2.0**61
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bou
     """
     lower = value * (np.maximum(1 - below, 0.0) * (1 - THRICE))
     upper = value * ((1 + above) * (1 + THRICE))
-    if np.min(upper, initial=np.inf) < FADED:  # there a product is off by more than a share
+    if upper.min(initial=np.inf) < FADED:  # there a product is off by more than a share
         faded = (value > 0.0) & (upper < FADED)
         upper = np.where(faded, np.nextafter(upper, np.inf), upper)
     return Bounds(value, lower, upper, method)
@@ -108,3 +110,48 @@ def narrower(first: Bounds, second: Bounds) -> Bounds:
 def unproved(value: FloatArray, method: str) -> Bounds:
     """Nothing is known."""
     return Bounds(value, np.full_like(value, -np.inf), np.full_like(value, np.inf), method)
+
+
+class OneProcess:
+    """What a proof asks about all nodes at once: the largest of some numbers, whether something
+    holds everywhere, the values of neighbours. Here all nodes are in one process.
+
+    On several ranks each has the rows of its own nodes, and the same proofs run on all of them
+    (`distributed/expected.py`). No answer depends on the order in which nodes are looked at, so
+    that none depends on who has which: means are taken over integers.
+    """
+
+    def most(self, number: float) -> float:
+        """The largest of a number of every rank."""
+        return number
+
+    def total(self, count: int) -> int:
+        """The sum of an integer of every rank."""
+        return count
+
+    def padded(self, values: FloatArray) -> FloatArray:
+        """Values by node, those of other ranks that rows lead to, and 0 for the end."""
+        return np.append(values, 0.0)
+
+    def every(self, holds: Any) -> bool:
+        """Whether something holds on every rank."""
+        return self.most(float(not holds)) == 0.0
+
+    def mean(self, numbers: FloatArray) -> float:
+        """The mean of numbers >= 0 of all ranks."""
+        largest, count = self.most(float(numbers.max(initial=0.0))), self.total(len(numbers))
+        if not 0.0 < largest < np.inf:
+            return largest
+        parts = np.rint(numbers / largest * (FULL / count)).astype(np.int64)
+        return largest * (self.total(int(parts.sum())) / FULL)
+
+    def width(self, bounds: Bounds) -> float:
+        """The worst relative width of bounds by node."""
+        return bounds.width
+
+    def is_wide(self, bounds: Bounds) -> bool:
+        """Whether bounds are worth a better method."""
+        return self.width(bounds) > 2 * WIDE
+
+
+ONE_PROCESS = OneProcess()

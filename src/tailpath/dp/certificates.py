@@ -12,7 +12,8 @@ the floats of v have no room for, `fine`, is found by solving the same equations
 missing; on long ways it matters.
 
 *From below, for all rows.* If L <= r + P L for every row of every state, no policy that arrives
-costs less than L.
+costs less than L. Such an L is found from what proves the value of one policy, or from the same
+problem with every step slightly cheaper.
 
 All rounding is charged to the bad side, and with it what probabilities and rates are off from the
 decimals as written.
@@ -26,13 +27,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.across import ONE_PROCESS, OneProcess
 from tailpath.dp.backup import NOTHING_MORE, Decisions, first_least, surpluses
+from tailpath.dp.bounds import ONE_PROCESS, Bounds, FloatArray, OneProcess
+from tailpath.dp.sweeps import Sweeps
+from tailpath.graph import members_of
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FEW, UNIT, VANISHED
+from tailpath.kernels.rounding import FEW, FLUTTER, NOTHING, UNIT, VANISHED
 
 Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
 #: and the mean weight at most; and where values are 0, as a share of the mean weight.
 LITTLE, LEAST = 0.05, 1e-250
@@ -40,6 +42,16 @@ LITTLE, LEAST = 0.05, 1e-250
 REFINEMENTS = 3
 #: A surplus of half its rounding beside that is close enough.
 ENOUGH = 1.5 * UNIT
+#: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
+MOST_REDUCTIONS, REDUCTION_GROWTH = 6, 100.0
+#: How many times as far below its values a bound for all policies is looked for: first by the
+#: weights of the policy, then of all that tie.
+OWN_MARGINS, TIED_MARGINS = (1.1, 2.0), (2.0, 8.0)
+#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the
+#: weights of all that tie are summed up.
+TIE, WEIGHT_TOLERANCE = 1e-9, 1e-6
+#: How much more than its weight a row counts for there.
+WEIGHT_MARGIN = 1.1
 
 
 def relative_bounds(decisions: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
@@ -50,17 +62,15 @@ def relative_bounds(decisions: Decisions, value: Array, chosen: Array) -> tuple[
     v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
     bound also proves that the policy arrives.
     """
-    surplus, error = surpluses(decisions, value, NOTHING_MORE)
-    (chosen,) = frozen(chosen[: len(decisions.state_choices) - 1])
-    shares: tuple[float, float] = shares_of_rates(surplus, error, decisions.rate, chosen)
+    columns = frozen(value, chosen[: len(decisions.state_choices) - 1])
+    shares: tuple[float, float] = shares_of_rates(decisions, *columns)
     return shares
 
 
 @kernel
-def shares_of_rates(
-    surplus: Array, error: Array, rate: Array, chosen: Array
-) -> tuple[float, float]:
+def shares_of_rates(decisions: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
     """The shares of `relative_bounds`; what is no number proves nothing."""
+    (surplus, error), rate = surpluses(decisions, value, np.empty(0)), decisions.rate
     low, high = 0.0, 0.0
     for row in range(len(surplus)):
         if not (rate[row] > 0.0 and error[row] < np.inf):
@@ -177,3 +187,89 @@ def weights(
     weight = surpluses(decisions, value, NOTHING_MORE)[1] / UNIT
     mean = across.mean(weight) or 1.0
     return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
+
+
+def bound_by_own_weights(
+    decisions: Decisions, sweeps: Sweeps, policy: Certificate
+) -> FloatArray | None:
+    """A lower bound on V* by the weights that prove the value of a policy, if they prove one."""
+    return _bound_by(decisions, sweeps.across, policy, policy.total, OWN_MARGINS)
+
+
+def bound_by_tied_weights(
+    decisions: Decisions, sweeps: Sweeps, policy: Certificate
+) -> FloatArray | None:
+    """A lower bound on V* by the weights of all policies that tie with one, if they prove one."""
+    total = largest_tied_total(decisions, sweeps, policy)
+    return _bound_by(decisions, sweeps.across, policy, total, TIED_MARGINS)
+
+
+def _bound_by(
+    decisions: Decisions,
+    across: OneProcess,
+    policy: Certificate,
+    total: FloatArray,
+    margins: tuple[float, ...],
+) -> FloatArray | None:
+    """L = v - e T, where T is a `total` of weights, and e the share that proves the value of the
+    policy, or so many times as much.
+
+    For rows that tie, L lies below its backup if T loses as much as the row weighs; others have
+    room.
+    """
+    value = across.padded(policy.value)
+    for margin in margins:
+        below = policy.fine - margin * policy.share * total
+        if across.most(lower_defect(decisions, value, across.padded(below))) <= 0.0:
+            return np.asarray(np.nextafter(policy.value + below, -np.inf))
+    return None
+
+
+def largest_tied_total(decisions: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray:
+    """The largest expected total of weights over all policies that tie with one, roughly, as far as
+    sweeps tell.
+    """
+    across = sweeps.across
+    value, fine = across.padded(policy.value), across.padded(policy.fine)
+    weight = weights(decisions, value, across)
+    tied = tied_rows(decisions, value, fine, weight, TIE)
+    row = np.flatnonzero(tied)
+    outcome, row_start = members_of(decisions.choice_outcomes, row)
+    state_rows = np.append(0, np.cumsum(tied))[decisions.state_choices]
+    rate = -WEIGHT_MARGIN * weight[row]
+    target, probability = decisions.target[outcome], decisions.probability[outcome]
+    some = Decisions(*frozen(state_rows, row_start, target, probability, rate))
+    # A row must lose its weight, so that what sweeps leave open has to be less than the little more
+    # than that.
+    least = -across.most(-float(weight[row].min(initial=np.inf)))
+    most = across.most(float(policy.total.max(initial=0.0)))
+    tolerance = np.clip(
+        (WEIGHT_MARGIN - 1) / 4 * least / (most + NOTHING), FLUTTER, WEIGHT_TOLERANCE
+    )
+    return -sweeps.run(some, -policy.total, float(tolerance))[0]
+
+
+def bound_by_cheaper_steps(decisions: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
+    """A lower bound that holds for every proper policy, given the bounds of one: values of the same
+    problem with every step slightly cheaper.
+    """
+    value, across = policy.value, sweeps.across
+
+    def defect(values: FloatArray) -> float:
+        return across.most(lower_defect(decisions, across.padded(values)))
+
+    reduction = 4 * max(defect(value), 0.0)
+    size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
+    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
+    # the cheaper problem's values lie.
+    slope = np.subtract(
+        policy.upper, value, where=np.isfinite(policy.upper), out=np.zeros(len(value))
+    )
+    for attempt in range(MOST_REDUCTIONS):
+        cheaper = decisions._replace(rate=next(frozen(decisions.rate - reduction)))
+        first = value - 4 * REDUCTION_GROWTH**attempt * slope
+        lower, _ = sweeps.run(cheaper, first, 0.25 * reduction / size)
+        if across.every(np.isfinite(lower).all()) and defect(lower) <= 0.0:
+            return lower
+        reduction *= REDUCTION_GROWTH
+    return np.full_like(value, -np.inf)

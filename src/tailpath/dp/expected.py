@@ -37,9 +37,9 @@ from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
-from tailpath.graph import owners
+from tailpath.graph import Transitions, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import CLOSE, FLUTTER, SETTLED
+from tailpath.kernels.rounding import CLOSE, FLUTTER, SAME_VALUE, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
 #: nodes takes m^3 / 3.
@@ -98,7 +98,7 @@ def expected_total(
 
 
 def warn_if_unproved(found: Bounds) -> None:
-    if not np.all(np.isfinite(found.upper)):
+    if not found.upper.max(initial=0.0) < np.inf:
         text = (
             "no upper bound on an expected total could be proved; the chain mixes too slowly for"
             " its size"
@@ -147,13 +147,39 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
     return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
 
 
+def variances(chain: Transitions, mean: Bounds) -> FloatArray:
+    """The variance of the total cost from every node, given the mean; infinite where that is.
+
+    With the surprise d = c + V(x') - V(x) of a step, whose mean is 0, it is the expected total of
+    d^2: a non-negative rate, so nothing cancels. Nobody asks for bounds on it, so that sweeps that
+    stop at the tenth digit or beyond do; this takes a fraction of what the mean takes.
+    """
+    proper, target = np.isfinite(mean.value), chain.target
+    cost = np.where(proper, mean.value, 0.0)
+    if not proper.all():
+        # What may never arrive counts as arrived at once: it is not asked for, and nothing that
+        # arrives leads there.
+        target = np.where(proper[chain.source], target, chain.n).astype(np.int32)
+    cost_to_go = chain.cost + np.append(cost, 0.0)[target]
+    cost_to_go = np.where(proper[chain.source], cost_to_go, 0.0)
+    # A step is compared with the mean of its row, which is V but for rounding: what is sure varies
+    # by nothing.
+    row_mean = chain.sums(chain.probability * cost_to_go)
+    with np.errstate(over="ignore"):
+        surprise = (cost_to_go - row_mean[chain.source]) ** 2
+    rows = chain.row_start, target, chain.probability, chain.sums(chain.probability * surprise)
+    # Where V was not found by sweeps, changes get small long before values are right.
+    found = settled_total(chain_of(*rows), SAME_VALUE) if mean.method == SWEEPS else None
+    return np.where(proper, expected_total(*rows).value if found is None else found, np.inf)
+
+
 def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | None, Sweeps, bool]:
     """What sweeps find, what weights prove of it unless shares are `close`, the order of the
     sweeps, and whether nobody need look for a better method.
     """
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
-    if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
+    if rounds > MOST_ROUNDS or not (value.min() >= 0.0 and value.max() < np.inf):
         return unproved(np.zeros(len(value)), SWEEPS), None, sweeps, False
     below, above = relative_bounds(chain, np.append(value, 0.0), chain.state_choices)
     shares = below + above

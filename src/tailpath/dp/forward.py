@@ -32,12 +32,13 @@ class RowSteps(NamedTuple):
     """Which row a node takes: `row[k]` from the budget `from_budget[k]` on; k moves down.
 
     `at_step` is the last step of every node at first, and the first one holds for every budget.
-    Without steps `at_step` is empty, and node x takes row x.
+    `taken` becomes its row. Without steps all are empty, and node x takes row x.
     """
 
     at_step: Array  # int64 (n,) or (0,)
     from_budget: Array  # int64 (K,), rising within a node
     row: Array  # int64 (K,), -1 where there is no action
+    taken: Array  # int64 (n,) or (0,)
 
 
 class Arrived(NamedTuple):
@@ -106,18 +107,13 @@ def search(
             return AT_LIMIT
         if state.expanded - begin > limits.pause:
             return PAUSED
-        _expand(rows, steps, ring, overflow, found, limits, state)
+        arrived = _expand(rows, steps, ring, overflow, found, limits, state)
         if state.no_action >= 0:
             return NO_ACTION
-        goal = (state.bucket % width) * ring.stride + ring.n
-        if ring.mass[goal] > 0.0:
-            found.level[state.n_found] = state.bucket
-            found.mass[state.n_found] = ring.mass[goal]
+        if arrived > 0.0:
+            found.level[state.n_found], found.mass[state.n_found] = state.bucket, arrived
             state.n_found += 1
-            state.arrived += ring.mass[goal]
-            ring.mass[goal] = 0.0
-        state.dead_end_mass += ring.mass[goal + 1]
-        ring.mass[goal + 1] = 0.0
+            state.arrived += arrived
         state.bucket += 1
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
@@ -130,6 +126,14 @@ def search(
         ):
             return FINISHED
     return FINISHED
+
+
+@kernel
+def use_block(mass: Array, in_use: Array, block: int) -> None:
+    """Clear a block of the ring, and mark it."""
+    in_use[block] = 1
+    for cell in range(block << BITS, (block + ONE) << BITS):
+        mass[cell] = 0.0
 
 
 @kernel(inline=True)
@@ -147,11 +151,11 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
             after = overflow.after[entry]
             if overflow.bucket[entry] >> ring.shift == epoch:
                 row = overflow.bucket[entry] - (epoch << ring.shift)
-                cell = row * ring.stride + overflow.node[entry]
-                ring.mass[cell] += overflow.mass[entry]
-                if ring.in_use[cell >> BLOCK] == 0:
-                    ring.in_use[cell >> BLOCK] = 1
+                cell = U(row * ring.stride + overflow.node[entry])
+                if ring.in_use[cell >> BITS] == 0:
+                    use_block(ring.mass, ring.in_use, cell >> BITS)
                     state.n_in_use += 1
+                ring.mass[cell] += overflow.mass[entry]
                 overflow.mass[entry] = 0.0
                 overflow.after[entry] = state.unused
                 state.unused = entry
@@ -175,74 +179,141 @@ def _expand(
     found: Arrived,
     limits: Limits,
     state: Any,
-) -> None:
-    """Send on all that the nodes hold in the bucket."""
-    cell_mass, in_use = ring.mass, ring.in_use
-    near_cell = rows.near_cell
-    bucket, remaining = state.bucket, limits.budget - state.bucket
-    chooses = len(steps.at_step) > 0
-    first, n_cells = U((bucket % (1 << ring.shift)) * ring.stride), U(len(cell_mass))
-    goal, leaves_ring = first + U(ring.n), len(rows.far_jump) > 0
-    expanded, new_blocks = 0, 0
+) -> float:
+    """Send on all that the nodes hold in the bucket, and clear it; what has arrived there.
+
+    What few nodes need has a loop of its own: the first is an addition and little else.
+    """
+    first = U((state.bucket % (1 << ring.shift)) * ring.stride)
+    goal = first + U(ring.n)
+    expanded, new_blocks, small, no_action = _send_on(
+        (rows.near_start, rows.near_cell, rows.near_probability),
+        steps,
+        ring.mass,
+        ring.in_use,
+        (first, goal, first + U(ring.stride)),
+        limits.least_mass,
+        limits.budget - state.bucket,
+    )
+    state.expanded += expanded
+    state.n_in_use += new_blocks
+    state.no_action = no_action
+    if small > 0 or len(rows.far_jump) > 0:
+        _leave_ring(rows, steps.taken, ring, overflow, found, limits.least_mass, first, state)
+    arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
+    if ring.in_use[(goal + ONE) >> BITS]:
+        state.dead_end_mass += ring.mass[goal + ONE]
     for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
-        if in_use[block] == 0:
+        state.n_in_use -= ring.in_use[block]
+        ring.in_use[block] = 0
+    return arrived
+
+
+@kernel
+def _send_on(
+    rows: tuple[Array, Array, Array],
+    steps: RowSteps,
+    cell_mass: Array,
+    in_use: Array,
+    bucket: tuple[int, int, int],
+    least_mass: float,
+    remaining: int,
+) -> tuple[int, int, int, int]:
+    """Send on, within the ring, what the nodes of a bucket hold; it stays there, too.
+
+    Returns how many were expanded, the blocks that came into use, how many hold too little to be
+    followed, and one without action, or -1.
+    """
+    row_start, row_cell, probability = rows
+    first, goal, end = bucket
+    taken, chooses = steps.taken, len(steps.taken) > 0
+    n_cells, n_rows = U(len(cell_mass)), U(len(row_start) - 1)
+    expanded, new_blocks = 0, 0
+    small, no_action = 0, -1
+    for block in range(first >> BITS, end >> BITS):
+        if in_use[block] == 0 or no_action >= 0:
             continue
-        for here in range(block << BITS, min((block + ONE) << BITS, goal)):
+        last: Any = min((block + ONE) << BITS, goal)
+        if chooses:
+            for node in range((block << BITS) - first, last - first):
+                step = steps.at_step[node]
+                while steps.from_budget[step] > remaining:
+                    step -= 1
+                steps.at_step[node], taken[node] = step, steps.row[step]
+        for here in range(block << BITS, last):
             mass = cell_mass[here]
-            if mass == 0.0:
-                continue
-            cell_mass[here] = 0.0
-            row = here - first
+            row: Any = here - first
             # Masses at the edge of underflow would lose digits, and slow every operation down.
-            if mass < limits.least_mass:
-                found.truncated_mass[row] += mass
-                found.truncated_bucket[row] = bucket
-                state.truncated += mass
+            if mass < least_mass:
+                small += 1 if mass > 0.0 else 0
                 continue
             expanded += 1
             if chooses:
-                step = steps.at_step[row]
-                while steps.from_budget[step] > remaining:
-                    step -= 1
-                steps.at_step[row] = step
-                if steps.row[step] < 0:
-                    state.no_action = row
-                    return
-                row = U(steps.row[step])
-            for t in range(U(rows.near_start[row]), U(rows.near_start[row + ONE])):
-                cell = first + near_cell[t]
+                row = U(taken[row])
+                if row >= n_rows:
+                    no_action = int(here - first)
+                    break
+            for t in range(U(row_start[row]), U(row_start[row + ONE])):
+                cell = first + row_cell[t]
                 if cell >= n_cells:
                     cell -= n_cells
-                cell_mass[cell] += mass * rows.near_probability[t]
                 if in_use[cell >> BITS] == 0:
-                    in_use[cell >> BITS] = 1
+                    use_block(cell_mass, in_use, cell >> BITS)
                     new_blocks += 1
-            if leaves_ring:
-                for t in range(U(rows.far_start[row]), U(rows.far_start[row + ONE])):
-                    there, target = bucket + rows.far_jump[t], rows.far_target[t]
-                    recent = U(rows.far_recent[t] + (there & ((1 << RECENT) - 1)))
-                    entry = U(overflow.recent[recent])
-                    if (
-                        overflow.bucket[entry] == there
-                        and overflow.node[entry] == target
-                        and overflow.mass[entry] > 0.0
-                    ):
-                        overflow.mass[entry] += mass * rows.far_probability[t]
-                        continue
-                    entry = U(state.unused)
-                    slot = U((there >> ring.shift) % len(overflow.first))
-                    state.unused = overflow.after[entry]
-                    overflow.recent[recent] = entry
-                    overflow.bucket[entry] = there
-                    overflow.node[entry] = target
-                    overflow.mass[entry] = mass * rows.far_probability[t]
-                    overflow.after[entry] = overflow.first[slot]
-                    overflow.first[slot] = entry
-                    state.n_overflow += 1
-        in_use[block] = 0
-        new_blocks -= 1
-    state.expanded += expanded
-    state.n_in_use += new_blocks
+                cell_mass[cell] += mass * probability[t]
+    return expanded, new_blocks, small, no_action
+
+
+@kernel
+def _leave_ring(
+    rows: RingRows,
+    taken: Array,
+    ring: Ring,
+    overflow: Overflow,
+    found: Arrived,
+    least_mass: float,
+    first: int,
+    state: Any,
+) -> None:
+    """Send on what jumps over the ring from the nodes of a bucket, and note what is too small to be
+    followed.
+    """
+    bucket, chooses = state.bucket, len(taken) > 0
+    leaves = len(rows.far_jump) > 0
+    for here in range(first, first + U(ring.n)):
+        mass = ring.mass[here]
+        row: Any = here - first
+        if ring.in_use[here >> BITS] == 0 or mass == 0.0:
+            continue
+        if mass < least_mass:
+            found.truncated_mass[row] += mass
+            found.truncated_bucket[row] = bucket
+            state.truncated += mass
+            continue
+        if not leaves:
+            continue
+        row = U(taken[row]) if chooses else row
+        for t in range(U(rows.far_start[row]), U(rows.far_start[row + ONE])):
+            there, target = bucket + rows.far_jump[t], rows.far_target[t]
+            recent = U(rows.far_recent[t] + (there & ((1 << RECENT) - 1)))
+            entry = U(overflow.recent[recent])
+            if (
+                overflow.bucket[entry] == there
+                and overflow.node[entry] == target
+                and overflow.mass[entry] > 0.0
+            ):
+                overflow.mass[entry] += mass * rows.far_probability[t]
+                continue
+            entry = U(state.unused)
+            slot = U((there >> ring.shift) % len(overflow.first))
+            state.unused = overflow.after[entry]
+            overflow.recent[recent] = entry
+            overflow.bucket[entry] = there
+            overflow.node[entry] = target
+            overflow.mass[entry] = mass * rows.far_probability[t]
+            overflow.after[entry] = overflow.first[slot]
+            overflow.first[slot] = entry
+            state.n_overflow += 1
 
 
 @kernel

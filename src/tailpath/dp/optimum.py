@@ -30,7 +30,14 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, best_rows, row_value
 from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
-from tailpath.dp.certificates import Certificate, relative_bounds
+from tailpath.dp.certificates import (
+    Certificate,
+    bound_by_cheaper_steps,
+    bound_by_own_weights,
+    bound_by_tied_weights,
+    largest_tied_total,
+    relative_bounds,
+)
 from tailpath.dp.expected import (
     FEW_NODES,
     LARGEST_ELIMINATION,
@@ -40,12 +47,6 @@ from tailpath.dp.expected import (
     close_enough,
     proof_by_sweeps,
     total_of,
-)
-from tailpath.dp.lower_bounds import (
-    bound_by_cheaper_steps,
-    bound_by_own_weights,
-    bound_by_tied_weights,
-    largest_tied_total,
 )
 from tailpath.dp.rational import (
     can_eliminate,

@@ -76,8 +76,8 @@ class RowStatistics(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that
-    hold any.
+    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that hold any.
+    Other blocks hold what they held last, or anything: they are cleared when they are next used.
     """
 
     n: int

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.across import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.backup import Decisions, best_row, row_value
+from tailpath.dp.bounds import FULL, ONE_PROCESS, OneProcess
 from tailpath.dp.extrapolation import (
     extrapolate,
     extrapolation_length,
@@ -29,11 +29,9 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
-from tailpath.dp.sweep_order import incoming_edges, likeliest_order
-from tailpath.graph import grouped
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, NOTHING, STRICT
+from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
 
 Array = NDArray[Any]
@@ -244,6 +242,33 @@ def settle(
     return worst
 
 
+@kernel
+def settled(
+    decisions: Decisions,
+    order: Array,
+    component_start: Array,
+    loop_free: Decisions,
+    first: Array,
+    tolerance: float,
+    most: int,
+    out_value: Array,
+) -> int:
+    """`settle` from first values on, by state: the rounds it took. `loop_free` has room for the
+    rows without self-loops.
+    """
+    n = len(order)
+    without_self_loops(decisions, order, loop_free)
+    value, chosen = np.empty(n), np.zeros_like(loop_free.state_choices)
+    for position in range(n):
+        value[position] = first[order[position]]
+    rounds: int = settle(
+        component_start, loop_free, tolerance, most, value, chosen, np.empty((2, n))
+    )
+    for position in range(n):
+        out_value[order[position]] = value[position]
+    return rounds
+
+
 def empty_decisions(decisions: Decisions) -> Decisions:
     """Arrays for rows without self-loops. Indices have no sign: the compiler need not ask whether
     they count from the end.
@@ -259,6 +284,107 @@ def empty_decisions(decisions: Decisions) -> Decisions:
     )
 
 
+@kernel
+def likeliest_order(
+    row_start: Array, target: Array, probability: Array, work: Array, out_order: Array
+) -> None:
+    """Nodes of a chain from the end outwards, each after its most probable successor other than
+    itself, but for one of every cycle of such successors; `work` (5, n + 2) comes with zeros.
+    """
+    n, one = len(out_order), np.uint64(1)
+    likeliest, followers = work[0], work[1]
+    position, placed = work[2], work[3]
+    first = work[4]  # of those that follow a node, or the end
+    for node in range(np.uint64(n)):
+        most, to = 0.0, n
+        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
+            if probability[edge] > most and target[edge] != node:
+                most, to = probability[edge], target[edge]
+        likeliest[node] = to
+        first[np.uint64(to) + one] += 1
+    for node in range(np.uint64(n) + one):
+        first[node + one] += first[node]
+        position[node] = first[node]
+    for node in range(np.uint64(n)):
+        followers[position[likeliest[node]]] = node
+        position[likeliest[node]] += 1
+    here: Any = np.uint64(n)
+    done, size = np.uint64(0), np.uint64(0)
+    root = np.uint64(0)
+    while True:
+        for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
+            if placed[followers[i]] == 0:
+                out_order[size], placed[followers[i]] = followers[i], 1
+                size += one
+        while done == size and root < n:
+            if placed[root] == 0:
+                # The likeliest way from here ends in a cycle: it begins where the way meets itself.
+                here = root
+                while placed[here] == 0:
+                    placed[here], here = 2, np.uint64(likeliest[here])
+                meets, here = here, root
+                while placed[here] == 2:
+                    placed[here], here = 0, np.uint64(likeliest[here])
+                out_order[size], placed[meets] = meets, 1
+                size += one
+            root += one
+        if done == size:
+            break
+        here = np.uint64(out_order[done])
+        done += one
+
+
+@kernel
+def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
+    """States by component, after those they lead to, and inside each in the order given; and where
+    each component begins.
+    """
+    n, component = len(order), np.empty(len(order), dtype=np.int32)
+    count = strong_components(row_start, target, component)
+    start, ordered = np.zeros(count + 2, dtype=np.int64), np.empty(n, dtype=np.int64)
+    for state in range(n):
+        start[component[state] + 2] += 1
+    for group in range(2, count + 2):
+        start[group] += start[group - 1]
+    for position in range(n):
+        group = component[order[position]] + 1
+        ordered[start[group]] = order[position]
+        start[group] += 1
+    return ordered, start[: count + 1]
+
+
+@kernel
+def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
+    """The states that lead to each state and to the end: where they begin, which they are, and how
+    far away.
+
+    An outcome is as long as its row's rate, in size, plus `extra`, divided by its probability:
+    about what it costs to wait for it.
+    """
+    state_choices, choice_outcomes, target, probability, rate, _ = decisions
+    n, size = len(state_choices) - 1, len(target)
+    end: Any = n
+    for outcome in range(size):
+        end = max(end, target[outcome])  # beyond n where others have states, too
+    into_start = np.zeros(end + 3, dtype=np.int64)
+    source, length = np.empty(size, dtype=np.int32), np.empty(size)
+    for outcome in range(size):
+        into_start[target[outcome] + 2] += 1
+    for state in range(2, end + 3):
+        into_start[state] += into_start[state - 1]
+    for state in range(n):
+        for row in range(state_choices[state], state_choices[state + 1]):
+            worth = abs(rate[row]) + extra
+            for outcome in range(choice_outcomes[row], choice_outcomes[row + 1]):
+                p, to = probability[outcome], target[outcome] + 1
+                position = into_start[to]
+                into_start[to] += 1
+                source[position] = state
+                # A rare outcome of a dear row may be longer than any float.
+                length[position] = min(worth / p, LONGEST) if p > 0.0 else LONGEST
+    return into_start[: end + 2], source, length
+
+
 @dataclass(frozen=True, eq=False)
 class Sweeps:
     """States in the order in which they are swept, and where each strong component begins in it."""
@@ -267,24 +393,16 @@ class Sweeps:
     component_start: NDArray[Any]
 
     @classmethod
-    def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
-        """Components after those they lead to, and inside them in the order given."""
-        component = np.empty(len(order), dtype=np.int32)
-        count = strong_components(*frozen(row_start, target), component)
-        ordered, component_start = grouped(component[order], count)
-        return cls(order[ordered], component_start)
-
-    @classmethod
     def of_chain(
         cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray
     ) -> Sweeps:
         """Inside components every node after its likeliest successor, so that one sweep carries a
         value all the way along the likeliest way; those near the end settle first.
         """
-        n = len(row_start) - 1
+        n, rows = len(row_start) - 1, tuple(frozen(row_start, target, probability))
         work, order = np.zeros((5, n + 2), dtype=np.uint32), np.empty(n, dtype=np.int64)
-        likeliest_order(*frozen(row_start, target, probability), work, order)
-        return cls.by(row_start, target, order)
+        likeliest_order(*rows, work, order)
+        return cls(*by_component(*rows[:2], *frozen(order)))
 
     @classmethod
     def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
@@ -292,16 +410,13 @@ class Sweeps:
         values.
         """
         n = len(decisions.state_choices) - 1
-        least, rate = np.full(n + 1, np.inf), np.abs(decisions.rate)
+        least, dearest = np.full(n + 1, np.inf), float(np.abs(decisions.rate).max(initial=0.0))
         # A little more per step makes the order strict where steps are free.
-        start, source, length = incoming_edges(
-            decisions._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0)
-        )
+        start, source, length = incoming_edges(decisions, STRICT * dearest)
         dijkstra(start, source, length, n, least)
         order = np.argsort(least[:-1], kind="stable")
-        return cls.by(
-            decisions.choice_outcomes[decisions.state_choices], decisions.target, order
-        ), least[:-1]
+        row_start = decisions.choice_outcomes[decisions.state_choices]
+        return cls(*by_component(*frozen(row_start, decisions.target, order))), least[:-1]
 
     @property
     def n(self) -> int:
@@ -318,13 +433,6 @@ class Sweeps:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
-        order, component_start = frozen(self.order, self.component_start)
-        loop_free = empty_decisions(decisions)
-        without_self_loops(decisions, order, loop_free)
-        settled, value = first[order], np.empty_like(first)
-        chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
-        rounds = settle(
-            component_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch
-        )
-        value[order] = settled
-        return value, int(rounds)
+        rows, value = empty_decisions(decisions), np.empty(len(first))
+        columns = *frozen(self.order, self.component_start), rows, *frozen(first)
+        return value, int(settled(decisions, *columns, tolerance, MOST_ROUNDS, value))

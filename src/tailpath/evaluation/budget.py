@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
+from tailpath.dp.expected import variances
 from tailpath.dp.forward import RowSteps
 from tailpath.dp.ring import SearchSpace
 from tailpath.errors import PolicyError
@@ -31,8 +32,8 @@ from tailpath.evaluation.engine import (
     truncation_bound,
 )
 from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
-from tailpath.evaluation.variance import node_variance
 from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.kernels.graph import reach_by_choices
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.fingerprint import same_numbering
@@ -98,7 +99,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         )
     moments = _moments_if_missed(ssp, risk_neutral, found, lattice, spent)
     if moments is None:
-        moments = _moments(ssp, risk_neutral, found, cost_to_go)
+        moments = _moments(request, risk_neutral, found, cost_to_go)
     return summarise(request, found, cost_to_go, moments, stop_reason)
 
 
@@ -122,7 +123,9 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArr
     taken[policy.risk_neutral] = True
     taken[policy.choice[policy.from_budget <= policy.budget]] = True
     taken = taken[:-1]  # -1 is no choice
-    states = ssp.by_state.only(taken[ssp.outcome_choice]).reachable(ssp.start_index)
+    states = np.zeros(ssp.n_states, dtype=np.bool_)
+    outcomes = ssp.choice_outcomes, ssp.outcome_target
+    reach_by_choices(*frozen(ssp.state_choices, *outcomes, taken), ssp.start_index, states)
     return states, taken & states[ssp.choice_state]
 
 
@@ -184,7 +187,7 @@ def _steps(
     later = np.repeat(cannot_arrive, np.diff(start))
     later[start[:-1]] = False
     from_budget[later] = NEVER
-    return RowSteps(start[1:] - 1, from_budget, rows)
+    return RowSteps(start[1:] - 1, from_budget, rows, np.empty_like(first[1:]))
 
 
 def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
@@ -220,23 +223,26 @@ def _with_worst_cost_to_go(
     )
 
 
-def _moments(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Moments:
-    """Mean and deviation from the head and the open nodes, where all of them arrive: sums of
-    non-negative terms.
+def _moments(
+    request: Request, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds
+) -> Moments:
+    """The mean, and the deviation if it is asked for, from the head and the open nodes, where all
+    of them arrive: sums of non-negative terms.
     """
     node, overshoot, mass = found.open
     slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * UNIT
-    mean = found.mean(cost_to_go.value)
-    variance_to_go = np.zeros(ssp.n_states + 1)
-    variance_to_go[risk_neutral.state] = node_variance(risk_neutral)
-    total = found.last + overshoot + cost_to_go.value[node]
-    squared = (total - mean) ** 2 + variance_to_go[node]
-    variance = np.sum(found.probabilities * (found.costs - mean) ** 2)
-    variance += np.sum(mass * squared)
+    mean, deviation = found.mean(cost_to_go.value), None
+    if request.deviation:
+        variance_to_go = np.zeros(request.ssp.n_states + 1)
+        variance_to_go[risk_neutral.state] = variances(risk_neutral, risk_neutral.expected_cost)
+        total = found.last + overshoot + cost_to_go.value[node]
+        squared = (total - mean) ** 2 + variance_to_go[node]
+        variance = np.sum(found.probabilities * (found.costs - mean) ** 2)
+        deviation = float(np.sqrt(variance + np.sum(mass * squared)))
     more = truncation_bound(found.truncated, found.last + found.truncated.overshoot)
     low = found.mean(cost_to_go.lower) * (1 - slack)
     high = found.mean(cost_to_go.upper) * (1 + slack) + more
-    return Moments((mean + more, low, high), float(np.sqrt(variance)))
+    return Moments((mean + more, low, high), deviation)
 
 
 def _moments_if_missed(

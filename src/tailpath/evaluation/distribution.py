@@ -31,7 +31,7 @@ import math
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +42,12 @@ from tailpath.evaluation.expected_loss import (
     loss_bounds_by_lines,
     loss_of_head_and_tail,
 )
-from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
-from tailpath.policies.unrolling import unroll
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
 
@@ -60,6 +58,13 @@ FloatArray = NDArray[np.float64]
 #: fiftieth, with no more pairs than this.
 SHOWN, IN_TAIL = 10, 50
 MOST_DRAWN = 2_000_000
+
+
+def _evaluation() -> Any:
+    """What makes distributions, and is imported after them."""
+    from tailpath.evaluation import evaluate
+
+    return evaluate
 
 
 @takes_alpha
@@ -385,8 +390,7 @@ class CostDistribution(Record):
         """The standard deviation; infinite if the goal may be missed."""
         if self.deviation is not None:
             return self.deviation
-        assert self.ssp is not None, "what is pickled has its deviation or its policy"
-        return standard_deviation(unroll(self.ssp, self.policy))
+        return float(_evaluation().deviation_of(self))
 
     def cdf(self, x: Any) -> Any:
         """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
@@ -501,9 +505,6 @@ class CostDistribution(Record):
         """The same distribution known as far as a smaller alpha needs it, for pictures of the tail;
         itself where that is not to be had.
         """
-        # Here, because evaluating makes distributions.
-        from tailpath.evaluation.evaluate import evaluate
-
         if (
             alpha >= self.alpha
             or self.ssp is None
@@ -513,9 +514,10 @@ class CostDistribution(Record):
         ):
             return self
         try:
-            return evaluate(self.ssp, self.policy, alpha, max_nodes=MOST_DRAWN)
+            found = _evaluation().evaluate(self.ssp, self.policy, alpha, max_nodes=MOST_DRAWN)
         except TailpathError:
-            return self
+            found = self
+        return cast(CostDistribution, found)
 
     def _repr_html_(self) -> str:
         rows = [(a, self.var(a), self.cvar(a)) for a in usual_alphas(self.alpha)]

@@ -22,6 +22,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from tailpath.dp.expected import variances
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
@@ -46,7 +47,6 @@ from tailpath.evaluation.mixture import LEAST_TAIL, finer_tail, mixed_distributi
 from tailpath.evaluation.queue import QueueSearch
 from tailpath.evaluation.search_graphs import ChainGraph
 from tailpath.evaluation.shifted import ShiftedDistribution
-from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
@@ -288,24 +288,35 @@ def evaluate_request(request: Request) -> CostDistribution:
     return summarise(request, result, chain.expected_cost, _moments(chain, request), stop_reason)
 
 
+def deviation_of(found: CostDistribution) -> float:
+    """The standard deviation of a cost that was evaluated without it: the same way once more, but
+    no further than it must go.
+    """
+    assert found.ssp is not None, "what is pickled has its deviation or its policy"
+    again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
+    deviation = evaluate_request(again).deviation
+    assert deviation is not None
+    return deviation
+
+
 def _engine(
     ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float
 ) -> tuple[str, str]:
     """The engine to take and, where it is not the fastest, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
-    own = not isinstance(heuristic, str)
+    own, endless = not isinstance(heuristic, str), isinstance(policy, HistoryPolicy)
     if not own and heuristic not in ("min", "zero"):
         raise OptionError(
             f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state"
         )
     check_gamma(gamma)
-    if own and (gamma < 1 or isinstance(policy, HistoryPolicy)):
+    if own and (gamma < 1 or endless):
         raise OptionError("a heuristic of your own needs gamma = 1 and a policy whose memory ends")
     reasons = [
         (gamma < 1, "gamma is below 1"),
         (ssp.cost_unit is None, "the costs have no common unit"),
-        (isinstance(policy, HistoryPolicy), "a history does not end"),
+        (endless, "a history does not end"),
         (own, "the heuristic is your own"),
         (engine == "queue", "the queue was asked for"),
     ]
@@ -346,4 +357,5 @@ def _moments(chain: CostChain, request: Request) -> Moments:
             (float(missed.lower[start]), float(missed.upper[start])),
             chain.label(int(np.flatnonzero(~chain.arrives)[0])),
         )
-    return Moments((value, low, high), standard_deviation(chain) if request.deviation else None)
+    deviation = float(np.sqrt(variances(chain, mean)[start])) if request.deviation else None
+    return Moments((value, low, high), deviation)

@@ -133,7 +133,7 @@ class LatticeSearch:
         )
         shift, stride = self.statistics.shift, self.statistics.stride
         cells = stride << shift
-        self.ring = Ring(n, shift, stride, np.zeros(cells), np.zeros(cells >> BLOCK, np.uint8))
+        self.ring = Ring(n, shift, stride, np.empty(cells), np.zeros(cells >> BLOCK, np.uint8))
         lists = np.full(min((self.statistics.max_jump >> shift) + 3, MOST_LISTS), -1)
         recent = np.zeros((self.statistics.far_targets + 1) << RECENT, np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
@@ -154,6 +154,7 @@ class LatticeSearch:
         self.state["no_action"] = -1
         self.state["open_mass"], self.state["n_in_use"] = 2.0**SCALE, 1
         begin = (first & ((1 << shift) - 1)) * stride + start
+        self.ring.mass[begin >> BLOCK << BLOCK :][: 1 << BLOCK] = 0.0
         self.ring.mass[begin], self.ring.in_use[begin >> BLOCK] = 2.0**SCALE, 1
         if len(self.rows.far_jump):
             self._grow_overflow()

@@ -72,50 +72,34 @@ class Memories(NamedTuple):
     own_atoms: Array = np.empty((0, 0), dtype=np.int64)
 
 
+@kernel
 def follow(
     model: Outcomes, memories: Memories, choice: Array, first: Array
 ) -> tuple[int, ChainRows]:
     """The rows of all pairs that can be reached from the first ones, which come first themselves.
 
-    A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
-    """
-    pairs, most = len(choice), int(np.diff(model.choice_outcomes)[choice[choice >= 0]].sum())
-    levels = most if len(model.level) > 0 else 0
-    rows = ChainRows(
-        np.empty(pairs, dtype=np.int32),
-        np.empty(pairs, dtype=np.int64),
-        np.empty(pairs + 1, dtype=np.int64),
-        np.empty(most, dtype=np.int32),
-        np.empty(most, dtype=np.int64),
-        np.empty(most),
-        np.empty(most),
-        np.empty(levels, dtype=np.int64),
-    )
-    number = np.full(pairs, -1, dtype=np.int32)
-    unknown, size, edges = follow_pairs(model, memories, choice, first, number, rows)
-    lengths = size, size, size + 1, edges, edges, edges, edges, edges
-    return unknown, ChainRows(*(column[:n] for column, n in zip(rows, lengths, strict=True)))
-
-
-@kernel
-def follow_pairs(
-    model: Outcomes, memories: Memories, choice: Array, first: Array, number: Array, out: ChainRows
-) -> tuple[int, int, int]:
-    """As `follow`, into arrays that are large enough; also returns the pairs and edges. `number`,
-    all -1, becomes that of every pair. Unsigned indices are quicker.
+    A pair without a choice (-1) ends it: returned first is its state, otherwise -1. Unsigned
+    indices are quicker, and so are arrays that are taken out of their groups before the loops.
     """
     n, one = np.uint64(memories.n), np.uint64(1)
     size: Any = np.uint64(0)
     edge: Any = np.uint64(0)
     done = np.uint64(0)
-    # Arrays are taken out of their groups before the loops, which counts.
     choice_outcomes, target, probability, cost, level, is_goal = model
     _, atoms, borders, xi_offset, xi, grid, own_borders, own_atoms = memories
-    out_state, out_memory = out.state, out.memory
-    row_start = out.row_start
-    out_target, out_outcome = out.target, out.outcome
-    out_probability, out_cost = out.probability, out.cost
-    out_level = out.level
+    pairs, most = len(choice), 0
+    number = np.empty(pairs, dtype=np.int32)
+    for i in range(pairs):
+        number[i] = -1
+        if choice[i] >= 0:
+            row = np.uint64(choice[i])
+            most += choice_outcomes[row + one] - choice_outcomes[row]
+    out_state, out_memory = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.int64)
+    row_start = np.empty(pairs + 1, dtype=np.int64)
+    out_target, out_outcome = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64)
+    out_probability, out_cost = np.empty(most), np.empty(most)
+    out_level = np.empty(most if len(level) > 0 else 0, dtype=np.int64)
+    unknown = -1
     by_level, by_atom = len(level) > 0, len(atoms) > 0
     by_grid = len(grid) > 0
     row_start[0] = 0
@@ -127,7 +111,8 @@ def follow_pairs(
         memory = np.uint64(out_memory[done])
         pair = np.uint64(out_state[done]) * n + memory
         if choice[pair] < 0:
-            return out_state[done], size, edge
+            unknown = out_state[done]
+            break
         row = np.uint64(choice[pair])
         begin = np.uint64(choice_outcomes[row])
         for outcome in range(begin, np.uint64(choice_outcomes[row + one])):
@@ -160,7 +145,16 @@ def follow_pairs(
     for i in range(edge):
         if out_target[i] < 0:
             out_target[i] = size
-    return -1, size, edge
+    return unknown, ChainRows(
+        out_state[:size],
+        out_memory[:size],
+        row_start[: size + one],
+        out_target[:edge],
+        out_outcome[:edge],
+        out_probability[:edge],
+        out_cost[:edge],
+        out_level[:edge],
+    )
 
 
 @kernel

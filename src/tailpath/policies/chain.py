@@ -255,7 +255,7 @@ class CostChain(Record, Transitions):
             rate = row_means(part.row_start, part.probability, price)
             return expected_total(*rows, rate, self.ssp.probability_error)
 
-        if inside.all():
+        if self.all_arrive or inside.all():
             return total(self, price)
         part = self.replaced(cost=price).restrict(inside).renumber(positions(inside))
         inner = total(part, part.cost)

@@ -37,7 +37,8 @@ from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 
-NO_MEMORIES, NO_LEVELS = Memories(1), np.empty(0, dtype=np.int64)
+NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
+NO_LEVELS = next(frozen(np.empty(0, dtype=np.int64)))
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
 #: Pairs that are met one by one before somebody who waits is told why.
