@@ -9,11 +9,8 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "tailpath"
 #: Names that several modules define by agreement, and the agreement.
 BY_AGREEMENT = {
-    "account": "what a planning method says about its plan; a field of its METHOD",
-    "account_in_parts": "the same for a model in parts; a field of its METHOD",
     "command": "the click command of a file of cli/, which application.py looks up",
     "main": "where a process begins: the command line, and the worker that runs Storm",
-    "plan": "what a planning method does; a field of its METHOD",
     "read": "reads one format, or asks the register which; a field of a Format",
     "register": "adds to the register of methods, domains or formats",
     "writable_action": "whether a format can write the name of an action; a field of a Format",

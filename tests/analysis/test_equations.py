@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csc_array, eye_array
+from scipy.sparse.linalg import spsolve
 
 import tailpath as tp
 from tailpath.analysis.equations import diagonal_factors, equations, own_visits
@@ -32,13 +34,12 @@ def test_ever_being_there_on_a_large_cyclic_chain():
     visits = Visits(chain)
     assert visits.cyclic
     found = visits.first(np.arange(chain.n))
-    dense = np.zeros((chain.n, chain.n + 1))
-    np.add.at(dense, (chain.source, chain.target), chain.probability)
+    entries = chain.probability, (chain.source, chain.target)
+    steps = csc_array(entries, shape=(chain.n, chain.n + 1))
     for node in range(0, chain.n, 17):
         others = np.delete(np.arange(chain.n), node)
-        reach = np.linalg.solve(
-            np.eye(len(others)) - dense[np.ix_(others, others)], dense[others, node]
-        )
+        inside = eye_array(len(others)) - steps[others][:, others]
+        reach = spsolve(inside.tocsc(), steps[others][:, [node]].toarray()[:, 0])
         wanted = 1.0 if node == chain.start else reach[np.searchsorted(others, chain.start)]
         assert found[node] == pytest.approx(wanted, rel=1e-9)
 
@@ -67,15 +68,15 @@ def test_where_groups_are_first_entered(ssp, falls):
     told = []
     found = visits.first(chain.state, lambda steps, share: told.append(share))
     assert told[-1] == 1
-    dense = np.zeros((chain.n, chain.n + 1))
-    np.add.at(dense, (chain.source, chain.target), chain.probability)
+    entries = chain.probability, (chain.source, chain.target)
+    steps = csc_array(entries, shape=(chain.n, chain.n + 1))
     for state in np.unique(chain.state):
         inside = np.flatnonzero(chain.state == state)
         others = np.flatnonzero(chain.state != state)
         if chain.start in inside:
             wanted = (inside == chain.start).astype(float)
         else:
-            outside = np.eye(len(others)) - dense[np.ix_(others, others)]
-            met = np.linalg.solve(outside.T, (others == chain.start).astype(float))
-            wanted = met @ dense[np.ix_(others, inside)]
+            outside = eye_array(len(others)) - steps[others][:, others]
+            met = spsolve(outside.T.tocsc(), (others == chain.start).astype(float))
+            wanted = met @ steps[others][:, inside]
         assert found[inside] == pytest.approx(wanted, rel=1e-9, abs=1e-15)

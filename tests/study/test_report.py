@@ -49,31 +49,36 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     )  # no bar ends a cell too early
 
 
-def test_equal_rows_give_equal_files(tmp_path):
-    chosen = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
-    once, again = (write_report(store_of(tmp_path / name, chosen)) for name in ("once", "again"))
-    assert len(once) == len(again) > 10
-    for old, new in zip(once, again):
+SMALL = {"only": ["gridworld/5x5"], "atoms": [7], "alpha0": [0.1]}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """The files of a report on a small study."""
+    return write_report(store_of(tmp_path_factory.mktemp("small"), sliced(**SMALL)))
+
+
+def test_equal_rows_give_equal_files(small, tmp_path):
+    again = write_report(store_of(tmp_path, sliced(**SMALL)))
+    assert len(small) == len(again) > 10
+    for old, new in zip(small, again):
         assert old.read_bytes() == new.read_bytes(), old.name
 
 
-def test_a_small_study_has_the_figures_it_can(tmp_path):
-    written = write_report(
-        store_of(tmp_path, sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
-    )
-    names = {path.stem for path in written if path.suffix == ".png"}
+def test_a_small_study_has_the_figures_it_can(small):
+    names = {path.stem for path in small if path.suffix == ".png"}
     assert names == {"values", "box_atoms", "box_alpha0", "beyond_optimum"}
-    assert "Gridworld" in (tmp_path / "study.md").read_text(encoding="utf-8")
+    assert "Gridworld" in small[0].read_text(encoding="utf-8")
 
 
 def test_values_without_linear_programs_say_so(tmp_path):
-    chosen = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1], lp="none")
+    chosen = sliced(**SMALL, lp="none")
     text = write_report(store_of(tmp_path, chosen))[0].read_text(encoding="utf-8")
     assert "Without linear programs, in 1 of the runs, CVaRVILI's values" in text
 
 
 def test_other_editions_are_left_out_and_said_so(tmp_path):
-    store_of(tmp_path, sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
+    store_of(tmp_path, sliced(**SMALL))
     with Store(tmp_path) as store:
         for task in sliced(only=["gridworld/5x5"], atoms=[13], alpha0=[0.1]):
             store.add(made(task, program="9.9+new"))
@@ -92,7 +97,7 @@ def test_an_empty_store_has_no_report(tmp_path):
 
 def test_reporting_solves_and_evaluates_nothing(tmp_path):
     """Without the compiler no kernel runs, and nothing is solved or evaluated without one."""
-    store_of(tmp_path, sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
+    store_of(tmp_path, sliced(**SMALL))
     code = """
 import sys
 from tailpath.cli import main

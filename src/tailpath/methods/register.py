@@ -16,12 +16,12 @@ from tailpath.texts import did_you_mean
 
 #: Each name with the address of its method; the first is the default of `solve`.
 ADDRESSES = {
-    "exact": "tailpath.methods.exact:METHOD",
-    "expected": "tailpath.methods.expected:METHOD",
+    "exact": "tailpath.methods.optimal:EXACT",
+    "expected": "tailpath.methods.optimal:EXPECTED",
     "quantile": "tailpath.methods.published:QUANTILE",
     "interpolation": "tailpath.methods.published:INTERPOLATION",
-    "improved": "tailpath.methods.onwards:IMPROVED",
-    "second-stage": "tailpath.methods.onwards:SECOND_STAGE",
+    "improved": "tailpath.methods.related:IMPROVED",
+    "second-stage": "tailpath.methods.related:SECOND_STAGE",
     "layers": "tailpath.methods.related:LAYERS",
     "pareto": "tailpath.methods.related:PARETO",
     "surrogate": "tailpath.methods.related:SURROGATE",

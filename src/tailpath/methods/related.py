@@ -1,28 +1,38 @@
 """Other authors' algorithms as methods: nested CVaR, Pareto sets, the surrogate with bounded cost,
-and evaluation by cost layers. Each finds one alpha at a time, and the others when they are asked
-for.
+and evaluation by cost layers, which find one alpha at a time, and the others when they are asked
+for. And methods that go on from the policies of another: policy iteration with exact evaluation,
+and the lexicographic second stage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import Method, Plan
+from tailpath.methods.published import ALPHA0, ATOMS
+from tailpath.methods.register import find_method
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.improvement import improve
 from tailpath.solvers.related.layers import cvar_by_layers
 from tailpath.solvers.related.nested import solve_nested_cvar
 from tailpath.solvers.related.pareto import solve_by_pareto_sets
+from tailpath.solvers.related.second_stage import second_stage
 from tailpath.solvers.related.surrogate import solve_surrogate
 from tailpath.texts import count
 
 #: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
 FEW = 1 / 10
+GOING_ON = (
+    Option("base", str, "quantile", "Start from the policies of this method.", "NAME"),
+    ATOMS,
+    ALPHA0,
+)
 
 
 def _by_alpha(
@@ -118,4 +128,43 @@ LAYERS = Method(
     title="cost layers",
     summary="the least expected cost, with its CVaR by Meggendorfer's cost layers",
     plan=_layers,
+)
+
+
+def _going_on(
+    better: Callable[[SSP, Policy, float], Policy],
+    ssp: SSP,
+    alpha: float,
+    *,
+    progress: Progress,
+    base: str = "quantile",
+    atoms: int = 25,
+    alpha0: float | None = None,
+) -> Plan:
+    """Plan by the base; its policies are bettered one alpha at a time."""
+
+    @cache
+    def bettered(a: float) -> Policy:
+        return better(ssp, first.policy(a), a)
+
+    first = find_method(base).make(ssp, alpha, {"atoms": atoms, "alpha0": alpha0}, progress)
+    bettered(alpha)
+    return Plan(bettered, note=f"from {base}: {first.note}", facts={"base": base})
+
+
+IMPROVED = Method(
+    name="improved",
+    title="policy iteration",
+    summary="what CVaR policy iteration makes of another method's policies",
+    plan=partial(_going_on, lambda ssp, policy, alpha: improve(ssp, policy, alpha).policy),
+    options=GOING_ON,
+)
+SECOND_STAGE = Method(
+    name="second-stage",
+    title="second stage",
+    summary=(
+        "Rigter's lexicographic second stage on another method's policies, fed with their exact VaR"
+    ),
+    plan=partial(_going_on, second_stage),
+    options=GOING_ON,
 )

@@ -96,7 +96,7 @@ def save(figure: Any, stem: pathlib.Path) -> None:
     """Write PDF and PNG, without a date: equal rows give equal files."""
     pdf, png = io.BytesIO(), io.BytesIO()
     figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-    figure.set_layout_engine("none")  # the layout is found once
+    figure.set_layout_engine(None)  # the layout is found once
     figure.savefig(png, format="png", dpi=150)
     for suffix, content in ((".pdf", pdf), (".png", png)):
         write_bytes(str(stem.with_suffix(suffix)), content.getvalue())

@@ -1,16 +1,18 @@
-"""The least CVaR over all policies as a method. Its account also tells its policy's mean, by exact
-evaluation.
+"""The optima as methods: the least CVaR over all policies, whose account also tells its policy's
+mean, by exact evaluation; and the least expected cost, one policy for every alpha, and no word
+about CVaR.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Account, Found, Method, Plan, bounds_row
+from tailpath.methods.method import GAMMA, Account, Found, Method, Plan, bounds_row
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
-from tailpath.risk.measures import CVaR
+from tailpath.risk.measures import CVaR, Mean
 from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
+from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
 DELTA = Option(
@@ -30,7 +32,7 @@ OPTIONS = (
 )
 
 
-def plan(
+def plan_cvar(
     ssp: SSP,
     alpha: float,
     *,
@@ -64,7 +66,7 @@ def plan(
     )
 
 
-def account(found: Found) -> Account:
+def account_of_cvar(found: Found) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
     plan, alpha = found.plan, found.alpha
     costs = found.costs
@@ -99,7 +101,7 @@ def account(found: Found) -> Account:
     )
 
 
-def account_in_parts(found: Found) -> Account:
+def cvar_in_parts(found: Found) -> Account:
     """The least CVaR, whose policy was not evaluated."""
     plan, alpha = found.plan, found.alpha
     assert alpha is not None and plan.bounds is not None
@@ -109,15 +111,54 @@ def account_in_parts(found: Found) -> Account:
     return Account({**record, "budget": plan.solution.budget(alpha)}, rows)
 
 
-METHOD = Method(
+EXACT = Method(
     name="exact",
     title="optimum",
     summary="the least CVaR over all policies",
-    plan=plan,
+    plan=plan_cvar,
     options=OPTIONS,
     shown="optimum",
     doing="budget {steps}, best value so far {reached:.6g}",
-    account=account,
+    account=account_of_cvar,
     objective=CVaR,
-    in_parts=account_in_parts,
+    in_parts=cvar_in_parts,
+)
+
+
+def plan_mean(
+    ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1, comm: Any = None
+) -> Plan:
+    solution = solve_expected(ssp, gamma=float(gamma), comm=comm)
+    return Plan(
+        lambda alpha: solution.policy,
+        note="least expected cost",
+        gamma=float(gamma),
+        solution=solution,
+    )
+
+
+def account_of_mean(found: Found) -> Account:
+    solution, brief = found.plan.solution, mean_in_parts(found)
+    record = {**brief.record, "gamma": solution.gamma, "solver": solution.method}
+    return Account(record, {**brief.rows, "solved by": solution.method})
+
+
+def mean_in_parts(found: Found) -> Account:
+    solution, gamma = found.plan.solution, found.plan.gamma
+    discount = f", discounted by {gamma:g}" if gamma < 1 else ""
+    rows = {f"least expected cost{discount}": f"{solution.cost():.10g}"}
+    record = {"expected_cost": solution.cost(), "bounds": list(solution.bounds)}
+    return Account(record, {**rows, **bounds_row(solution.bounds)})
+
+
+EXPECTED = Method(
+    name="expected",
+    title="risk-neutral optimum",
+    summary="the least expected cost",
+    plan=plan_mean,
+    options=(GAMMA,),
+    risk=False,
+    account=account_of_mean,
+    objective=lambda alpha: Mean(),
+    in_parts=mean_in_parts,
 )
