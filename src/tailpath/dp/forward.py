@@ -235,11 +235,7 @@ def _send_on(
             continue
         last: Any = min((block + ONE) << BITS, goal)
         if chooses:
-            for node in range((block << BITS) - first, last - first):
-                step = steps.at_step[node]
-                while steps.from_budget[step] > remaining:
-                    step -= 1
-                steps.at_step[node], taken[node] = step, steps.row[step]
+            _choose_rows(steps, (block << BITS) - first, last - first, remaining)
         for here in range(block << BITS, last):
             mass = cell_mass[here]
             row: Any = here - first
@@ -262,6 +258,16 @@ def _send_on(
                     new_blocks += 1
                 cell_mass[cell] += mass * probability[t]
     return expanded, new_blocks, small, no_action
+
+
+@kernel
+def _choose_rows(steps: RowSteps, first: int, last: int, remaining: int) -> None:
+    """The rows that some nodes take with so much of the budget left."""
+    for node in range(first, last):
+        step = steps.at_step[node]
+        while steps.from_budget[step] > remaining:
+            step -= 1
+        steps.at_step[node], steps.taken[node] = step, steps.row[step]
 
 
 @kernel

@@ -67,35 +67,35 @@ def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tu
     """Rows in the given order without self-loops; returns how many rows and outcomes are left.
     Rows that never leave their state are left out.
     """
-    n = len(order)
+    n, one = np.uint64(len(order)), np.uint64(1)
     state_choices, choice_outcomes, target, probability, rate, _ = decisions
     out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
-    number = np.empty(n + 1, dtype=np.int32)
+    number = np.empty(len(order) + 1, dtype=np.uint32)
     for position in range(n):
-        number[order[position]] = position
-    rows, outcomes = 0, 0
+        number[np.uint64(order[position])] = position
+    rows, outcomes = np.uint64(0), np.uint64(0)
     out_choices[0] = out_outcomes[0] = 0
     for position in range(n):
-        state = order[position]
-        for row in range(state_choices[state], state_choices[state + 1]):
-            first, last = np.uint64(choice_outcomes[row]), np.uint64(choice_outcomes[row + 1])
+        state = np.uint64(order[position])
+        for row in range(np.uint64(state_choices[state]), np.uint64(state_choices[state + one])):
+            first, last = np.uint64(choice_outcomes[row]), np.uint64(choice_outcomes[row + one])
             leave = 0.0
             for outcome in range(first, last):
-                if target[outcome] != state:
+                if np.uint64(target[outcome]) != state:
                     leave += probability[outcome]
             if leave == 0.0:
                 continue
             for outcome in range(first, last):
-                to = target[outcome]
+                to = np.uint64(target[outcome])
                 if to != state and to < n:
                     out_target[outcomes] = number[to]
                     out_probability[outcomes] = probability[outcome] / leave
-                    outcomes += 1
+                    outcomes += one
             out_rate[rows] = rate[row] / leave
-            rows += 1
+            rows += one
             out_outcomes[rows] = outcomes
-        out_choices[position + 1] = rows
-    return rows, outcomes
+        out_choices[position + one] = rows
+    return int(rows), int(outcomes)
 
 
 @kernel

@@ -174,7 +174,7 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
     """
     n, one = len(row_start) - 1, np.uint64(1)
     node: Any
-    unseen, finished = -1, n
+    unseen, finished = -1, n  # a finished node counts as met after all others
     index, low = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
     for node in range(n):
         index[node] = low[node] = unseen
@@ -205,7 +205,7 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
                     pending[n_pending] = node
                     order += 1
                     n_pending += one
-                elif low[to] != finished and index[to] < low[node]:
+                elif index[to] < low[node]:
                     low[node] = index[to]
                 continue
             if low[node] == index[node]:
@@ -214,7 +214,7 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
                     n_pending -= one
                     member = np.uint64(pending[n_pending])
                     out_component[member] = n_components
-                    low[member] = finished
+                    index[member] = finished
                 n_components += 1
             if depth == 0:
                 break

@@ -133,55 +133,55 @@ def dial(
     `out_distance` comes in infinite, `out_order` with -1. Targets beyond the last node are taken
     for it. A node is left once, so an edge waits once at most.
     """
-    goal = len(out_distance) - 1
-    into_end, reached = np.empty(goal + 2, dtype=np.int64), np.empty(goal + 1, dtype=np.int64)
-    into_end[goal + 1] = 0
-    for node in range(goal + 1):
-        into_end[node], reached[node] = 0, LARGEST
-    for edge in range(len(target)):
-        into_end[min(target[edge], goal) + 1] += 1
-    for node in range(goal + 1):
-        into_end[node + 1] += into_end[node]
-    into = np.empty(len(target), dtype=np.int64)  # where an edge comes from, and what it costs
+    goal, one = np.uint64(len(out_distance) - 1), np.uint64(1)  # unsigned indices are quicker
+    into_end = np.zeros(len(out_distance) + 1, dtype=np.uint64)
+    reached = np.empty(len(out_distance), dtype=np.int64)
+    for node in range(goal + one):
+        reached[node] = LARGEST
+    for edge in range(np.uint64(len(target))):
+        into_end[min(np.uint64(target[edge]), goal) + one] += one
+    for node in range(goal + one):
+        into_end[node + one] += into_end[node]
+    into, price = np.empty(len(target), dtype=np.uint32), np.empty(len(target), dtype=np.int64)
     for node in range(goal):
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = min(target[edge], goal)
-            into[into_end[to]] = node << 32 | level[edge]
-            into_end[to] += 1
+        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
+            to = min(np.uint64(target[edge]), goal)
+            into[into_end[to]], price[into_end[to]] = node, level[edge]
+            into_end[to] += one
 
     after, first = np.empty(len(target), dtype=np.int32), np.empty(longest + 1, dtype=np.int32)
     for slot in range(longest + 1):
         first[slot] = -1
     reached[goal] = 0
-    node, cost = goal, 0
+    here, cost = goal, 0
     turn, waiting = 0, 0
-    settled = 0
+    settled = np.uint64(0)
     while True:
         # A node that edges leave now cannot be reached for less than its way costs now.
-        out_distance[node], out_order[settled] = cost, node
-        settled += 1
-        for edge in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
-            source, price = into[edge] >> 32, into[edge] & 0xFFFFFFFF
-            if cost + price < reached[source]:
-                reached[source] = cost + price
-                slot = turn + price
+        out_distance[here], out_order[settled] = cost, here
+        settled += one
+        for edge in range(into_end[here - one] if here > 0 else np.uint64(0), into_end[here]):
+            source = np.uint64(into[edge])
+            if cost + price[edge] < reached[source]:
+                reached[source] = cost + price[edge]
+                slot = turn + price[edge]
                 slot -= longest + 1 if slot > longest else 0
-                after[edge] = first[slot]
-                first[slot] = edge
+                after[edge] = first[np.uint64(slot)]
+                first[np.uint64(slot)] = edge
                 waiting += 1
-        edge = -1
-        while waiting > 0 and edge < 0:
-            edge = first[turn]
-            if edge < 0:
+        found: Any = -1
+        while waiting > 0 and found < 0:
+            found = first[np.uint64(turn)]
+            if found < 0:
                 cost += 1
                 turn = turn + 1 if turn < longest else 0
                 continue
-            first[turn] = after[edge]
+            first[np.uint64(turn)] = after[np.uint64(found)]
             waiting -= 1
-            node = into[edge] >> 32
-            if out_distance[node] <= cost:  # it was left before
-                edge = -1
-        if edge < 0:
+            here = np.uint64(into[np.uint64(found)])
+            if out_distance[here] <= cost:  # it was left before
+                found = -1
+        if found < 0:
             break
 
 
