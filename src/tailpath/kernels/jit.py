@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from tailpath.kernels.compile_time import timed, warn_unstored
+from tailpath.kernels.compile_time import listen, warn_unstored
 
 #: Where kernels and their constants live.
 FOLDERS = ("dp", "kernels")
@@ -97,10 +97,10 @@ def frozen(*arrays: Any) -> Iterator[Any]:
 
 @functools.cache
 def _compiler() -> Any:
-    """Numba, imported now, and timed from now on."""
+    """Numba, once it is needed."""
     import numba
 
-    timed()
+    listen(numba.core.event)
     return numba
 
 
