@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.kernels.segments import AtomModel, AtomWork, Outcomes, Scratch, merge_node
+from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
@@ -82,7 +82,7 @@ def choose(
 
 @kernel
 def factors(
-    outcomes: Outcomes,
+    outcomes: AtomOutcomes,
     slope: Array,
     atoms: Array,
     choice: int,
@@ -125,7 +125,7 @@ def factors(
 
 @kernel(inline=True)
 def _reach(
-    outcomes: Outcomes, slope: Array, atoms: Array, outcome: int, var: float, tie: float
+    outcomes: AtomOutcomes, slope: Array, atoms: Array, outcome: int, var: float, tie: float
 ) -> tuple[float, float]:
     """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal
     it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import warnings
 from collections.abc import Callable
@@ -18,6 +17,7 @@ def _tell_session() -> None:
 
 
 _notes: list[Callable[[], None]] = [_tell_session]
+_timers: list[Any] = []
 _warned: list[Exception] = []
 
 
@@ -28,8 +28,7 @@ def when_compiling(note: Callable[[], None]) -> None:
 
 def compiling_seconds() -> float:
     """How long this process has compiled; 0 where everything came from the cache."""
-    timer = timed() if compiler_loaded() else None
-    return float(timer.duration) if timer is not None and timer.done else 0.0
+    return float(sum(timer.duration for timer in _timers if timer.done))
 
 
 def compiler_loaded() -> bool:
@@ -37,10 +36,8 @@ def compiler_loaded() -> bool:
     return "numba" in sys.modules
 
 
-@functools.cache
-def timed() -> Any:
-    """What listens to numba from now on, and knows how long it compiles."""
-    from numba.core import event
+def listen(event: Any) -> None:
+    """Listen to numba, whose module of events this is, from now on."""
 
     class Listener(event.TimingListener):  # type: ignore[misc]
         def on_start(self, started: Any) -> None:
@@ -48,9 +45,8 @@ def timed() -> Any:
                 _notes.pop()()
             super().on_start(started)
 
-    timer = Listener()
-    event.register("numba:compile", timer)
-    return timer
+    _timers.append(Listener())
+    event.register("numba:compile", _timers[-1])
 
 
 def warn_unstored(error: Exception) -> None:

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from tailpath.kernels.compile_time import timed, warn_unstored
+from tailpath.kernels.compile_time import listen, warn_unstored
 
 #: Where kernels and their constants live.
 FOLDERS = ("dp", "kernels")
 #: Every kernel, as modules were imported.
 KERNELS: list[Kernel] = []
-_LOCK = threading.RLock()
+_LOCK = threading.Lock()
 
 
 class Kernel:
@@ -48,7 +48,7 @@ class Kernel:
             if ready and not isinstance(error, (OSError, RuntimeError)):
                 raise  # what the kernel itself ends in, such as a division by zero
             warn_unstored(error)
-        # It is compiled and could not be stored; or what was stored could not be loaded.
+        # What was compiled could not be stored, or what was stored could not be loaded.
         return (made if ready else self._compile(cache=False))(*arguments)
 
     def _compile(self, cache: bool = True) -> Any:
@@ -59,10 +59,8 @@ class Kernel:
 
     def _called(self) -> Any:
         """What stands for this kernel in others, whose machine code on disk includes it."""
-        with _LOCK:
-            if self._inner is None:
-                self._inner = self._njit(no_cpython_wrapper=True, forceinline=self._inline)
-            return self._inner
+        self._inner = self._inner or self._njit(no_cpython_wrapper=True, forceinline=self._inline)
+        return self._inner
 
     def _njit(self, **options: bool) -> Any:
         """Numba's function, which calls numba's functions where this one names kernels."""
@@ -81,8 +79,7 @@ class Kernel:
 
 
 def kernel(function: Any = None, *, inline: bool = False) -> Any:
-    """Mark a function to be compiled; `inline` if it is to be part of the kernels that call it,
-    because to hand over arrays takes longer than its short loop."""
+    """Mark a function to be compiled; inline if to hand over arrays takes longer than its loop."""
     return functools.partial(Kernel, inline=inline) if function is None else Kernel(function)
 
 
@@ -97,10 +94,10 @@ def frozen(*arrays: Any) -> Iterator[Any]:
 
 @functools.cache
 def _compiler() -> Any:
-    """Numba, imported now, and timed from now on."""
+    """Numba, once it is needed."""
     import numba
 
-    timed()
+    listen(numba.core.event)
     return numba
 
 

@@ -36,7 +36,7 @@ LAST_BACKUP, SMALL_MOVES = range(4, 6)
 PART, READ_ELSEWHERE = range(6, 8)
 
 
-class Outcomes(NamedTuple):
+class AtomOutcomes(NamedTuple):
     """The outcomes of each choice as in the model, target n being the goal, and the discount."""
 
     choice_outcomes: Array
@@ -57,7 +57,7 @@ class AtomModel(NamedTuple):
     """
 
     node_choices: Array
-    outcomes: Outcomes
+    outcomes: AtomOutcomes
     bundles: Bundles
     atoms: Array
     width: Array
@@ -171,8 +171,9 @@ def add_run(
 @kernel
 def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
-    slope, segment, ends = scratch.slope, scratch.segment, scratch.ends
-    pieces, side = size // n_atoms, np.uint64(0)
+    slope, segment = scratch.slope, scratch.segment
+    ends, pieces = scratch.ends, size // n_atoms
+    side = np.uint64(0)
     for at in range(np.uint64(size)):
         segment[side, at] = at
     for piece in range(pieces + 1):
@@ -192,7 +193,8 @@ def _merge_pieces(slope: Array, segment: Array, side: int, ends: Array, pieces: 
     """Merge the pieces two by two to the other side; returns how many are left."""
     merged = 0
     for piece in range(0, pieces, 2):
-        begin, middle, end = ends[piece], ends[piece + 1], ends[min(piece + 2, pieces)]
+        begin, middle = ends[piece], ends[piece + 1]
+        end = ends[min(piece + 2, pieces)]
         if middle - begin == end - middle:
             _merge_equals(slope, segment, side, begin, middle, end)
         else:
@@ -224,8 +226,9 @@ def _merge_equals(slope: Array, segment: Array, side: Any, left: Any, right: Any
     Neither runs over an end: each gives as many as one piece has.
     """
     none, one = np.uint64(0), np.uint64(1)
-    to, first, last = one - side, left, end - one
-    low, high = right - one, last
+    to, low = one - side, right - one
+    first, last = left, end - one
+    high = last
     for step in range(right - left):
         front, at = slope[side, left] >= slope[side, right], first + step
         slope[to, at] = slope[side, left] if front else slope[side, right]

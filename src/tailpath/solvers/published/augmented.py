@@ -18,7 +18,7 @@ from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.bundles import Bundles, make_bundles
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.kernels.segments import AtomModel, AtomWork, Outcomes
+from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
@@ -191,9 +191,9 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray
     return grid.reshape(-1), own
 
 
-def outcomes_of(rows: Transitions, gamma: float) -> Outcomes:
+def outcomes_of(rows: Transitions, gamma: float) -> AtomOutcomes:
     """The rows of choices, as the kernels take them."""
-    return Outcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
+    return AtomOutcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
 
 
 def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:

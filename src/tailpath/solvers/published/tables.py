@@ -114,12 +114,13 @@ def _replace(
     augmented: Augmented, tables: Tables, taken: BoolArray, found: Detours, rule: int
 ) -> None:
     """Other choices at some pairs; their factors go to the end of the list."""
-    choice, var, atom = found.choice[taken], found.var[taken], np.nonzero(taken)[1]
+    choice, var = found.choice[taken], found.var[taken]
     offset = len(tables.xi) + offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice])
     xi = np.append(tables.xi, np.empty(offset[-1] - len(tables.xi)))
-    all_factors(augmented.model, augmented.work.slope, choice, atom, var, offset[:-1], rule, xi)
-    tables.choice[taken], tables.var[taken], tables.offset[taken] = choice, var, offset[:-1]
-    tables.xi = xi
+    pairs = choice, np.nonzero(taken)[1], var, offset[:-1]
+    all_factors(augmented.model, augmented.work.slope, *pairs, rule, xi)
+    tables.choice[taken], tables.var[taken] = choice, var
+    tables.offset[taken], tables.xi = offset[:-1], xi
 
 
 def _over_states(
@@ -130,14 +131,15 @@ def _over_states(
     """
     ssp, core = augmented.core.ssp, augmented.core
     shape = (ssp.n_states, len(augmented.model.atoms))
-    choice, offset = np.empty(shape, dtype=np.int32), np.zeros(shape, dtype=np.int64)
+    choice, offset = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64)
     offset[(core.node_of >= 0) & (core.node_of < core.n)] = len(tables.xi)
-    for atom in range(shape[1]):
-        leaving = core.choice[tables.choice[:, atom]]
-        choice[:, atom] = core.walks_to(leaving)
-        offset[ssp.choice_state[leaving], atom] = tables.offset[:, atom]
+    leaving = core.choice[tables.choice]
+    pairs = ssp.choice_state[leaving], np.arange(shape[1])
+    choice[pairs], offset[pairs] = leaving, tables.offset
     if core.zero_cost.max(initial=-1) < 0:
         return choice, offset, tables.xi
+    for atom in range(shape[1]):
+        choice[:, atom] = core.walks_to(leaving[:, atom])
     unmoved = np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))
     return choice, offset, np.append(tables.xi, unmoved)
 

@@ -25,11 +25,11 @@ def unit_of(ssp: SSP, who: str) -> float:
     return float(ssp.cost_unit)
 
 
-def rising_core_of(ssp: SSP, who: str) -> Core:
+def rising_core_of(ssp: SSP, who: str) -> tuple[Core, float]:
     """The core of a model, which has a node for every state from which one can surely arrive, since
-    zero-cost outcomes that do not arrive are refused.
+    zero-cost outcomes that do not arrive are refused; and the cost unit.
     """
-    unit_of(ssp, who)
+    unit = unit_of(ssp, who)
     core, (_, safe) = core_of(ssp), almost_sure_states(ssp)
     zero_cost = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
     for outcome in first_of(zero_cost & safe[ssp.outcome_choice]):
@@ -38,7 +38,7 @@ def rising_core_of(ssp: SSP, who: str) -> Core:
             f"an outcome of state {state!r} costs nothing and does not arrive;"
             f" {who} needs costs above 0"
         )
-    return core
+    return core, unit
 
 
 def best_choices(core: Core, values: FloatArray) -> tuple[FloatArray, IntArray]:

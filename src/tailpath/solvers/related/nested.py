@@ -17,11 +17,12 @@ import numpy as np
 
 from tailpath.analysis.core import Core
 from tailpath.graph import BoolArray, FloatArray
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.related.levels import best_choices, rising_core_of, unit_of
+from tailpath.solvers.related.levels import best_choices, rising_core_of
 
 #: Sweeps end when no value moves by more than this part of it.
 SAME = 1e-12
@@ -42,7 +43,7 @@ class NestedSolution:
 def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) -> NestedSolution:
     """The least nested CVaR from every state."""
     alpha = check_alpha(alpha)
-    core = rising_core_of(ssp, "nested CVaR")
+    core, unit = rising_core_of(ssp, "nested CVaR")
     finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
     best = core.state_choices[:-1]
@@ -57,8 +58,8 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
             break
     choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
     choices[ssp.choice_state[taken]] = taken
-    value = core.to_states(value) * unit_of(ssp, "nested CVaR")
-    return NestedSolution(value, MarkovPolicy.from_choices(ssp, choices), sweeps)
+    policy = MarkovPolicy.from_choices(ssp, choices)
+    return NestedSolution(core.to_states(value) * unit, policy, sweeps)
 
 
 def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
@@ -86,7 +87,7 @@ def _finite(core: Core, alpha: float) -> BoolArray:
         while (new != reached).any():
             reached = new
             onwards = np.add.reduceat(np.where(reached[target], core.probability, 0.0), begin)
-            able = stays & (onwards > (1 - alpha) * (1 + 1e-12))
+            able = stays & (onwards > (1 - alpha) * (1 + SAME_MASS))
             reaches = np.append(np.logical_or.reduceat(able, core.state_choices[:-1]), True)
             new = reached | (reaches & inside)
         if (reached == inside).all():

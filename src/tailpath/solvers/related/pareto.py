@@ -26,11 +26,12 @@ import numpy as np
 
 from tailpath.analysis.core import Core
 from tailpath.graph import FloatArray, IntArray, members
+from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.related.levels import rising_core_of, unit_of
+from tailpath.solvers.related.levels import rising_core_of
 
 #: Directions e - x p with |x - b| up to this many units are stored.
 WINDOW = 0.25
@@ -44,8 +45,8 @@ def solve_by_pareto_sets(
     ssp: SSP, alpha: float, progress: Progress | None = None
 ) -> tuple[float, BudgetPolicy]:
     """The least CVaR at alpha, and a policy that has it."""
-    alpha, who = check_invertible_alpha(alpha), "value iteration over Pareto sets"
-    core, unit = rising_core_of(ssp, who), unit_of(ssp, who)
+    alpha = check_invertible_alpha(alpha)
+    core, unit = rising_core_of(ssp, "value iteration over Pareto sets")
     expected = solve_expected(ssp)
     start = int(core.node_of[ssp.start_index])
     value = np.append(core.to_nodes(expected.value), 0.0) / unit
@@ -58,7 +59,7 @@ def solve_by_pareto_sets(
         sets.append(corners)
         picked.append(choices)
         found = b + min(e - b * p for p, e in corners[start]) / alpha
-        if found < best * (1 - 1e-13):
+        if found < best * (1 - SAME_VALUE):
             best, at = found, b
         if progress is not None:
             progress(b, best * unit)
@@ -90,7 +91,7 @@ def _layer(
                 parts.append([(chance * p, chance * (e + cost * p)) for p, e in there])
             mixed = _sum(parts)
             score = min(e - b * p for p, e in mixed)
-            if score < least - 1e-13 * max(1.0, abs(least) if np.isfinite(least) else 1.0):
+            if score < least - SAME_VALUE * max(1.0, abs(least) if np.isfinite(least) else 1.0):
                 least, choices[node] = score, choice
             everything += mixed
         corners.append(_within(_hull(everything), b - WINDOW, b + WINDOW))

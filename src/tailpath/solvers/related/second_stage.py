@@ -34,7 +34,7 @@ from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import BudgetTable, budget_policy
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.related.levels import rising_core_of, unit_of
+from tailpath.solvers.related.levels import rising_core_of
 
 #: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
 WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
@@ -47,8 +47,8 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
         raise ModelError(
             "the policy has no finite VaR; the second stage has nothing to keep within"
         )
-    rising_core_of(ssp, "the second stage")
-    budget = round(var / unit_of(ssp, "the second stage"))
+    _, unit = rising_core_of(ssp, "the second stage")
+    budget = round(var / unit)
     enough = np.where(ssp.is_goal, 0, budget + 1)
     if ssp.is_goal[ssp.start_index]:
         return policy

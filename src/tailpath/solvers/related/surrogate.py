@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tailpath.errors import OptionError
+from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -50,7 +51,7 @@ def solve_surrogate(
         capped = layout.objective(np.array([cap - w, 0.0, 0.0, 0.0]), limit=float(cap))
         table = fill_table(layout, capped, np.maximum(cap - remaining - w, 0.0)[:, None])
         found = w + float(table.values[-1, 0]) / alpha
-        if decisions is None or found < best * (1 - 1e-13):
+        if decisions is None or found < best * (1 - SAME_VALUE):
             best, decisions = found, table
         if progress is not None:
             progress(w, best * unit)
