@@ -147,7 +147,9 @@ def found_once(
 
     @functools.wraps(find)
     def known(noun: Noun, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
-        findings: _Findings = vars(noun).setdefault("_findings", _Findings())
+        findings: _Findings | None = vars(noun).get("_findings")
+        if findings is None:
+            findings = vars(noun).setdefault("_findings", _Findings())
         key = find, asked, tuple(named.items())
         if key not in findings.known:
             with findings.lock:

@@ -259,9 +259,8 @@ def _solve_until(
         length *= 2
     policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    without_ties = partial(filled, layout.objective(LATE, limit=limit))
     found = OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
-    return _with_floor(found, table, without_ties)
+    return _with_floor(found, table, lambda: filled(layout.objective(LATE, limit=limit)))
 
 
 def _with_floor(
