@@ -27,7 +27,7 @@ from tailpath.errors import ModelError
 from tailpath.kernels import graph
 from tailpath.kernels.compile_time import compiler_loaded
 from tailpath.kernels.jit import Kernel, frozen
-from tailpath.kernels.shortest_paths import dijkstra, falling_order, nearest
+from tailpath.kernels.shortest_paths import dial, dijkstra
 
 Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
@@ -78,12 +78,11 @@ def owners(offsets: Array, dtype: Any = np.int64) -> Array:
 
 def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
     """The members of each group, one after the other, from the group of each; and the offsets."""
-    offsets = offsets_of(group, n_groups)
     if len(group) <= SMALL and not compiler_loaded():
-        return np.argsort(group, kind="stable"), offsets
-    members = np.empty(len(group), dtype=np.int32)
-    graph.group_members(*frozen(group.astype(np.int32, copy=False)), offsets[:-1].copy(), members)
-    return members, offsets
+        return np.argsort(group, kind="stable"), offsets_of(group, n_groups)
+    members, start = np.empty(len(group), np.int32), np.zeros(n_groups + 2, dtype=np.int64)
+    graph.group_members(*frozen(group.astype(np.int32, copy=False)), start, members)
+    return members, start[:-1]
 
 
 def positions(mask: BoolArray) -> IntArray:
@@ -280,13 +279,18 @@ class Transitions:
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         longest = np.inf if self.level is None else self.level.max(initial=0)
+        least, order = np.full(self.n + 1, np.inf), np.full(self.n + 1, -1, dtype=np.int32)
         if longest < LONGEST:
             rows = self.row_start, self.target, self.level
-            return Distances(*frozen(*nearest(*rows, int(longest))))
-        into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-        least = np.full(self.n + 1, np.inf)
-        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
-        return Distances(*frozen(least, *falling_order(order)))
+            settled = dial(*rows, int(longest), least, order)
+        else:
+            into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
+            order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
+            settled = np.count_nonzero(order >= 0)
+        falling = order[:settled][::-1].astype(np.int64)
+        position = np.full(self.n + 1, -1, dtype=np.int64)
+        position[falling] = np.arange(len(falling))
+        return Distances(*frozen(least, falling, position))
 
     def costs_from(self, start: int) -> FloatArray:
         """The least cost, in levels, at which each node can be reached from one of them, infinite

@@ -62,15 +62,17 @@ def relative_bounds(decisions: Decisions, value: Array, chosen: Array) -> tuple[
     v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
     bound also proves that the policy arrives.
     """
-    columns = frozen(value, chosen[: len(decisions.state_choices) - 1])
-    shares: tuple[float, float] = shares_of_rates(decisions, *columns)
+    chosen = chosen[: len(decisions.state_choices) - 1]
+    surplus, error = surpluses(decisions, value, NOTHING_MORE)
+    shares: tuple[float, float] = shares_of_rates(*frozen(decisions.rate, chosen), surplus, error)
     return shares
 
 
 @kernel
-def shares_of_rates(decisions: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
+def shares_of_rates(
+    rate: Array, chosen: Array, surplus: Array, error: Array
+) -> tuple[float, float]:
     """The shares of `relative_bounds`; what is no number proves nothing."""
-    (surplus, error), rate = surpluses(decisions, value, np.empty(0)), decisions.rate
     low, high = 0.0, 0.0
     for row in range(len(surplus)):
         if not (rate[row] > 0.0 and error[row] < np.inf):

@@ -29,6 +29,7 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
+from tailpath.graph import grouped
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
@@ -242,33 +243,6 @@ def settle(
     return worst
 
 
-@kernel
-def settled(
-    decisions: Decisions,
-    order: Array,
-    component_start: Array,
-    loop_free: Decisions,
-    first: Array,
-    tolerance: float,
-    most: int,
-    out_value: Array,
-) -> int:
-    """`settle` from first values on, by state: the rounds it took. `loop_free` has room for the
-    rows without self-loops.
-    """
-    n = len(order)
-    without_self_loops(decisions, order, loop_free)
-    value, chosen = np.empty(n), np.zeros_like(loop_free.state_choices)
-    for position in range(n):
-        value[position] = first[order[position]]
-    rounds: int = settle(
-        component_start, loop_free, tolerance, most, value, chosen, np.empty((2, n))
-    )
-    for position in range(n):
-        out_value[order[position]] = value[position]
-    return rounds
-
-
 def empty_decisions(decisions: Decisions) -> Decisions:
     """Arrays for rows without self-loops. Indices have no sign: the compiler need not ask whether
     they count from the end.
@@ -335,25 +309,6 @@ def likeliest_order(
 
 
 @kernel
-def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
-    """States by component, after those they lead to, and inside each in the order given; and where
-    each component begins.
-    """
-    n, component = len(order), np.empty(len(order), dtype=np.int32)
-    count = strong_components(row_start, target, component)
-    start, ordered = np.zeros(count + 2, dtype=np.int64), np.empty(n, dtype=np.int64)
-    for state in range(n):
-        start[component[state] + 2] += 1
-    for group in range(2, count + 2):
-        start[group] += start[group - 1]
-    for position in range(n):
-        group = component[order[position]] + 1
-        ordered[start[group]] = order[position]
-        start[group] += 1
-    return ordered, start[: count + 1]
-
-
-@kernel
 def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
@@ -399,10 +354,11 @@ class Sweeps:
         """Inside components every node after its likeliest successor, so that one sweep carries a
         value all the way along the likeliest way; those near the end settle first.
         """
-        n, rows = len(row_start) - 1, tuple(frozen(row_start, target, probability))
+        n = len(row_start) - 1
+        row_start, target, probability = frozen(row_start, target, probability)
         work, order = np.zeros((5, n + 2), dtype=np.uint32), np.empty(n, dtype=np.int64)
-        likeliest_order(*rows, work, order)
-        return cls(*by_component(*rows[:2], *frozen(order)))
+        likeliest_order(row_start, target, probability, work, order)
+        return cls._by_component(row_start, target, order)
 
     @classmethod
     def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
@@ -415,8 +371,18 @@ class Sweeps:
         start, source, length = incoming_edges(decisions, STRICT * dearest)
         dijkstra(start, source, length, n, least)
         order = np.argsort(least[:-1], kind="stable")
-        row_start = decisions.choice_outcomes[decisions.state_choices]
-        return cls(*by_component(*frozen(row_start, decisions.target, order))), least[:-1]
+        row_start, target = frozen(
+            decisions.choice_outcomes[decisions.state_choices], decisions.target
+        )
+        return cls._by_component(row_start, target, order), least[:-1]
+
+    @classmethod
+    def _by_component(cls, row_start: Array, target: Array, order: Array) -> Sweeps:
+        """Components after those they lead to, and inside each states in the order given."""
+        component = np.empty(len(order), dtype=np.int32)
+        count = strong_components(row_start, target, component)
+        ordered, component_start = grouped(component[order], count)
+        return cls(order[ordered], component_start)
 
     @property
     def n(self) -> int:
@@ -433,6 +399,13 @@ class Sweeps:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
-        rows, value = empty_decisions(decisions), np.empty(len(first))
-        columns = *frozen(self.order, self.component_start), rows, *frozen(first)
-        return value, int(settled(decisions, *columns, tolerance, MOST_ROUNDS, value))
+        order, component_start = frozen(self.order, self.component_start)
+        loop_free = empty_decisions(decisions)
+        without_self_loops(decisions, order, loop_free)
+        settled, value = first[order], np.empty_like(first)
+        chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
+        rounds = settle(
+            component_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch
+        )
+        value[order] = settled
+        return value, int(rounds)

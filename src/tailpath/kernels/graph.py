@@ -242,14 +242,19 @@ def longest_paths(row_start: Array, target: Array, order: Array, out_length: Arr
 
 
 @kernel
-def group_members(group: Array, next_position: Array, out_members: Array) -> None:
-    """Counting sort: every member goes to the next position of its group; `next_position` comes in
-    as the groups' first positions.
+def group_members(group: Array, out_start: Array, out_members: Array) -> None:
+    """Counting sort: the members of each group, one group after the other, in `out_members`; those
+    of group g begin at `out_start[g]`. `out_start` (groups + 2,) comes in 0.
     """
-    for member in range(len(group)):
-        position = next_position[group[member]]
-        next_position[group[member]] = position + 1
-        out_members[position] = member
+    two = np.uint64(2)
+    for member in range(np.uint64(len(group))):
+        out_start[np.uint64(group[member]) + two] += 1
+    for position in range(two, np.uint64(len(out_start))):
+        out_start[position] += out_start[position - np.uint64(1)]
+    for member in range(np.uint64(len(group))):
+        here = np.uint64(group[member]) + np.uint64(1)
+        out_members[np.uint64(out_start[here])] = member
+        out_start[here] += 1
 
 
 @kernel

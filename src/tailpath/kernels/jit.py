@@ -88,7 +88,7 @@ def frozen(*arrays: Any) -> Iterator[Any]:
     for array in arrays:
         if array.flags.writeable:
             array = array.view()
-            array.flags.writeable = False
+            array.setflags(write=False)
         yield array
 
 

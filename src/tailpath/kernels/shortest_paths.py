@@ -126,9 +126,9 @@ def dial(
     longest: int,
     out_distance: Array,
     out_order: Array,
-) -> None:
+) -> int:
     """As `dijkstra` to the last node, for integer costs up to `longest`: edges wait in buckets by
-    the cost of the path they begin.
+    the cost of the path they begin. Returns how many nodes were settled.
 
     `out_distance` comes in infinite, `out_order` with -1. Targets beyond the last node are taken
     for it. A node is left once, so an edge waits once at most.
@@ -182,33 +182,4 @@ def dial(
             if out_distance[here] <= cost:  # it was left before
                 found = -1
         if found < 0:
-            break
-
-
-@kernel
-def falling_order(order: Array) -> tuple[Array, Array]:
-    """The nodes that were settled, last first; and where each stands among them, or -1."""
-    n, settled = len(order), np.int64(0)
-    while settled < n and order[settled] >= 0:
-        settled += 1
-    falling, position = np.empty(settled, dtype=np.int64), np.empty(n, dtype=np.int64)
-    for node in range(n):
-        position[node] = -1
-    for place in range(settled):
-        falling[place] = order[settled - 1 - place]
-        position[falling[place]] = place
-    return falling, position
-
-
-@kernel
-def nearest(
-    row_start: Array, target: Array, level: Array, longest: int
-) -> tuple[Array, Array, Array]:
-    """The distances of `dial`, and its order the other way round."""
-    n = len(row_start)
-    least, order = np.empty(n), np.empty(n, dtype=np.int32)
-    for node in range(n):
-        least[node], order[node] = np.inf, -1
-    dial(row_start, target, level, longest, least, order)
-    falling, position = falling_order(order)
-    return least, falling, position
+            return int(settled)
