@@ -24,7 +24,7 @@ from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS
 from tailpath.solvers.exact.parts import PartTable
 
-ALPHA, MOST_BYTES = 0.01, 2**40
+ALPHA, MAX_BYTES = 0.01, 2**40
 
 
 #: What all ranks call together.
@@ -80,7 +80,7 @@ def measured(name: str, comm: Waiting) -> list[str]:
     part = part_called(name, comm.rank, comm.size)
     assert part is not None, f"{name} is not made in parts"
     said = [f"{len(part.is_goal)} states", f"made in {clock}"]
-    table = PartTable.of(part, Job.of(comm), MOST_BYTES, None)
+    table = PartTable.of(part, Job.of(comm), MAX_BYTES, None)
     graph, rounds = table.expected.graph, table.expected.rounds
     said.append(f"V* in {clock}, {rounds} rounds")
     needed = sum(map(len, graph.halo.send))

@@ -89,7 +89,7 @@ def test_doubles_that_fade_are_given_up() -> None:
 
 
 def test_too_many_products_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rational, "MOST_PRODUCTS", 3)
+    monkeypatch.setattr(rational, "MAX_PRODUCTS", 3)
     rows = [{y: Fraction(1, 5) for y in range(5)} for _ in range(4)]
     assert eliminate_rows(rows, [{0: Fraction(1)}] * 4, 4) is None
 

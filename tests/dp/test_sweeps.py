@@ -11,7 +11,7 @@ import pytest
 import tailpath as tp
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, settled_total
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps, incoming_edges, likeliest_order
+from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps, incoming_edges, likeliest_order
 from tailpath.kernels.rounding import SETTLED
 from tailpath.kernels.shortest_paths import dijkstra
 from tests.strategies import random_rows
@@ -143,7 +143,7 @@ def test_sweeps_settle_where_plain_value_iteration_does(seed: int) -> None:
         range(n)
     )
     value, rounds = sweeps.run(given, first, SETTLED)
-    assert rounds <= MOST_ROUNDS
+    assert rounds <= MAX_ROUNDS
     plain = np.zeros(n + 1)
     for _ in range(20_000):
         ahead = given.rate + np.add.reduceat(

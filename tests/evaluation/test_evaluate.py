@@ -332,7 +332,7 @@ def test_where_long_jumps_wait_changes_nothing(
     ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ring and the lists are two places for the same entries, and epochs may share a list."""
-    monkeypatch.setattr(lattice, "MOST_LISTS", lists)
+    monkeypatch.setattr(lattice, "MAX_LISTS", lists)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")

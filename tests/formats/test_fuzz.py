@@ -26,7 +26,7 @@ pytestmark = pytest.mark.fuzz
 
 ROUNDS = 250
 #: Files of a few kilobytes; a packed one may unfold to the constant part of the byte budget.
-MOST_MEMORY = 40 * 2**20
+MAX_MEMORY = 40 * 2**20
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def survives(path: str, names: str, read=tp.read) -> bool:
         assert "\n" not in text and len(text) < 1000
         return False
     finally:
-        assert tracemalloc.get_traced_memory()[1] - before < MOST_MEMORY
+        assert tracemalloc.get_traced_memory()[1] - before < MAX_MEMORY
     return True
 
 
@@ -182,7 +182,7 @@ def test_nothing_grows_with_the_square_or_with_a_promise(name, tmp_path, watchdo
     try:
         with pytest.raises(tp.TailpathError, match=name):
             tp.read(path)
-        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY + 60 * len(TALL[name])
+        assert tracemalloc.get_traced_memory()[1] < MAX_MEMORY + 60 * len(TALL[name])
     finally:
         tracemalloc.stop()
 

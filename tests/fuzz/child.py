@@ -18,7 +18,7 @@ import warnings
 from tests.fuzz import cases
 
 #: The memory that a trial may take beyond what the program has when it begins.
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 
 
 def main() -> int:
@@ -38,7 +38,7 @@ def main() -> int:
                 int(pathlib.Path("/proc/self/statm").read_text().split()[0])
                 * resource.getpagesize()
             )
-            resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MOST_BYTES, size + 2 * MOST_BYTES))
+            resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MAX_BYTES, size + 2 * MAX_BYTES))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(int(first), int(first) + int(count)):
             notes.write(f"{number}\n")
@@ -46,7 +46,7 @@ def main() -> int:
                 path.unlink()
             code = note(notes, number, lambda number=number: cases.run(kind, number, sound, inside))
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
-            if grown > MOST_BYTES:
+            if grown > MAX_BYTES:
                 notes.write(
                     json.dumps({"number": number, "fault": f"{grown >> 20} MB of memory"}) + "\n"
                 )

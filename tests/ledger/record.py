@@ -26,9 +26,9 @@ Question = tuple[str, list[Any]]
 Entry = tuple[str, list[Any], dict[str, Any]]
 BIG = ("large", "wide")
 #: Frontiers and limits on CVaR look at all budgets up to that of the risk-neutral policy.
-MOST_BUDGETS = 500
+MAX_BUDGETS = 500
 #: Tables of everything up to a deadline, as long as they are made in a second.
-MOST_LEVELS = 50_000
+MAX_LEVELS = 50_000
 #: A limit that always holds: beside another one, the optimum is found by columns, the general way.
 EMPTY = "late(0) <= 1"
 
@@ -90,7 +90,7 @@ def deadlines(case: Case, size: str) -> Iterator[Question]:
     how = {} if case.ssp.cost_unit else {"delta": scale / 256}
     for share in (0.5, 1, 1.25) if size == "large" else (0.25, 0.5, 0.75, 1, 1.25):
         yield "on_time", [last, scale * share, how]
-    if size == "large" or budgets(case) > MOST_LEVELS:
+    if size == "large" or budgets(case) > MAX_LEVELS:
         return
     yield from (("least_var", [last, a]) for a in ALPHAS)
     for objective in (f"late({scale!r})", f"shortfall({scale / 2!r})", "var(0.1)", "cvar(0.05)"):
@@ -117,7 +117,7 @@ def plans(case: Case) -> Iterator[Question]:
 def limits(case: Case, size: str) -> Iterator[Question]:
     """Least means at risks from the least one up, by the frontier and under limits."""
     scale, unit = typical(case), case.ssp.cost_unit
-    if unit is None or budgets(case) > MOST_BUDGETS:
+    if unit is None or budgets(case) > MAX_BUDGETS:
         return
     half = float(unit * round(budgets(case) / 2))
     for measure in ("cvar(0.05)", "cvar(0.2)", f"late({scale!r})", f"shortfall({half!r})"):
@@ -141,7 +141,7 @@ def limits(case: Case, size: str) -> Iterator[Question]:
 def ends(case: Case) -> Iterator[Question]:
     """Models whose goal is made sure, where they stay small."""
     scale = typical(case)
-    if case.ssp.n_states <= 100 and budgets(case) <= MOST_LEVELS:
+    if case.ssp.n_states <= 100 and budgets(case) <= MAX_LEVELS:
         yield "ending", ["given_arrival", []]
         yield "ending", ["give_up", [round(scale) + 1]]
         yield "ending", ["within", [20, round(scale) + 1]]

@@ -39,7 +39,7 @@ from tailpath.dp.sweeps import (
     CHECK,
     DONE,
     EVALUATIONS,
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     PLAIN_ROUNDS,
     SLOW_EVALUATIONS,
     Convergence,
@@ -104,7 +104,7 @@ class _Settling:
             if not group.is_component:
                 return 0
             settled, everywhere = moved == NOWHERE, begin == group.start
-            action, convergence = after_round(change, settled, everywhere, MOST_ROUNDS, convergence)
+            action, convergence = after_round(change, settled, everywhere, MAX_ROUNDS, convergence)
             if action == DONE:
                 return int(convergence.rounds)
             begin = group.start if action == CHECK else moved
@@ -128,7 +128,7 @@ class _Settling:
                 self.receive(piece.reads)
             ends = np.array([first, last]) if group.is_component else np.arange(first, last + 1)
             columns = self.value, self.chosen, np.empty((2, len(self.value)))
-            rounds = settle(*frozen(ends), self.loop_free, self.tolerance, MOST_ROUNDS, *columns)
+            rounds = settle(*frozen(ends), self.loop_free, self.tolerance, MAX_ROUNDS, *columns)
         for piece in pieces:
             self._pass_on(piece.messages)
         return int(rounds)

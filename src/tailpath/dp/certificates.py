@@ -43,7 +43,7 @@ REFINEMENTS = 3
 #: A surplus of half its rounding beside that is close enough.
 ENOUGH = 1.5 * UNIT
 #: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
-MOST_REDUCTIONS, REDUCTION_GROWTH = 6, 100.0
+MAX_REDUCTIONS, REDUCTION_GROWTH = 6, 100.0
 #: How many times as far below its values a bound for all policies is looked for: first by the
 #: weights of the policy, then of all that tie.
 OWN_MARGINS, TIED_MARGINS = (1.1, 2.0), (2.0, 8.0)
@@ -267,7 +267,7 @@ def bound_by_cheaper_steps(decisions: Decisions, sweeps: Sweeps, policy: Bounds)
     slope = np.subtract(
         policy.upper, value, where=np.isfinite(policy.upper), out=np.zeros(len(value))
     )
-    for attempt in range(MOST_REDUCTIONS):
+    for attempt in range(MAX_REDUCTIONS):
         cheaper = decisions._replace(rate=next(frozen(decisions.rate - reduction)))
         first = value - 4 * REDUCTION_GROWTH**attempt * slope
         lower, _ = sweeps.run(cheaper, first, 0.25 * reduction / size)

@@ -35,7 +35,7 @@ from tailpath.dp.bounds import (
 from tailpath.dp.certificates import Certificate, proved, relative_bounds
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.graph import Transitions, owners
 from tailpath.kernels.jit import frozen
@@ -43,7 +43,7 @@ from tailpath.kernels.rounding import CLOSE, FLUTTER, SAME_VALUE, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
 #: nodes takes m^3 / 3.
-LARGEST_ELIMINATION, MOST_PRODUCTS = 2_500, 2_500**3
+LARGEST_ELIMINATION, MAX_PRODUCTS = 2_500, 2_500**3
 #: The largest chain that is eliminated in decimals where nothing else proves anything.
 LARGEST_DECIMALS = 50_000
 #: Nodes times band beyond which a chain is not factorised: the factors of a graph without small
@@ -127,7 +127,7 @@ def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None
         if is_close:
             return found
     size = np.diff(sweeps.component_start).astype(np.float64)
-    if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
+    if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MAX_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
     if found[0].is_wide:
         found = _tighter(found, by_factorisation(chain))
@@ -144,7 +144,7 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
     """Expected totals without a proof: what sweeps settle to, or None if they do not."""
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), tolerance)
-    return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
+    return value if rounds <= MAX_ROUNDS and np.isfinite(value).all() else None
 
 
 def variances(chain: Transitions, mean: Bounds) -> FloatArray:
@@ -179,7 +179,7 @@ def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | No
     """
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
-    if rounds > MOST_ROUNDS or not (value.min() >= 0.0 and value.max() < np.inf):
+    if rounds > MAX_ROUNDS or not (value.min() >= 0.0 and value.max() < np.inf):
         return unproved(np.zeros(len(value)), SWEEPS), None, sweeps, False
     below, above = relative_bounds(chain, np.append(value, 0.0), chain.state_choices)
     shares = below + above
@@ -241,7 +241,7 @@ class _SweepSolver:
         total, rounds = self.sweeps.run(
             self.chain._replace(rate=next(frozen(rate))), first, tolerance
         )
-        settled = rounds <= MOST_ROUNDS and np.isfinite(total).all()
+        settled = rounds <= MAX_ROUNDS and np.isfinite(total).all()
         return total if self.sweeps.across.every(settled) else None
 
 

@@ -34,7 +34,7 @@ from tailpath.dp.backup import (
 )
 from tailpath.dp.bounds import Bounds, FloatArray, unproved
 from tailpath.dp.optimum import Optimum, least_total, policy_chain
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
@@ -46,7 +46,7 @@ TRIES = 32
 #: After so many tries they are found, as a rule.
 GUESS = 8
 #: No game of ours has taken more than a dozen strategies.
-MOST_STRATEGIES = 1_000
+MAX_STRATEGIES = 1_000
 
 
 class Game(NamedTuple):
@@ -135,7 +135,7 @@ def game_optimum(game: Game) -> GameOptimum:
     def swept(decisions: Decisions, before: Optimum | None) -> Optimum:
         value, rounds = sweeps.run(decisions, before.bounds.value if before else first, SETTLED)
         chosen = best_rows(decisions, np.append(value, 0.0))
-        if rounds > MOST_ROUNDS:
+        if rounds > MAX_ROUNDS:
             value[:] = np.inf
         return Optimum(chosen, unproved(value, "value iteration"), rounds)
 
@@ -163,7 +163,7 @@ def _settled(
     took. `solve` takes a problem and the optimum of the one before.
     """
     found, strategies = solve(decisions, None), 1
-    while strategies < MOST_STRATEGIES and np.isfinite(found.bounds.value).all():
+    while strategies < MAX_STRATEGIES and np.isfinite(found.bounds.value).all():
         other = nature.answer(decisions, found.bounds.value)
         if other is None:
             break

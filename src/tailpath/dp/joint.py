@@ -24,7 +24,7 @@ Array = NDArray[Any]
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so
 #: that policy iteration ends.
 MARGIN = 1e-14
-MOST_POLICIES = 1_000
+MAX_POLICIES = 1_000
 #: Values count in smaller units meanwhile, so that small ones that still mean something keep their
 #: digits; not where that could overflow.
 RAISED = 2.0**200
@@ -107,7 +107,7 @@ def joint_optimum(
     """
     offset = node_choices[first]
     error, residual = 0.0, 0.0
-    for _ in range(MOST_POLICIES):
+    for _ in range(MAX_POLICIES):
         error = joint_values(joint, node_choices, first, last, out_policy, gain, out_value)
         moved = False
         residual = 0.0

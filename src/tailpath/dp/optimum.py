@@ -55,7 +55,7 @@ from tailpath.dp.rational import (
     rational_optimum,
     reading_error,
 )
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.graph import Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import SAME_VALUE, SETTLED
@@ -184,7 +184,7 @@ def _good_enough(n: int) -> float:
 def swept_optimum(decisions: Decisions, sweeps: Sweeps, first: FloatArray) -> Optimum:
     """What sweeps find and prove from first values on."""
     value, rounds = sweeps.run(decisions, first, SETTLED)
-    return Optimum(*_by_sweeps(decisions, sweeps, value, rounds <= MOST_ROUNDS), rounds)
+    return Optimum(*_by_sweeps(decisions, sweeps, value, rounds <= MAX_ROUNDS), rounds)
 
 
 def is_proved(found: Optimum, sweeps: Sweeps) -> bool:

@@ -34,7 +34,7 @@ SAME, BELOW = Decimal("1e-40"), Decimal("1e-35")
 FINE = 1e-20
 #: Products after which an elimination is given up, since it would take minutes; and how many are
 #: worth the last bits of values that are known well: a few seconds.
-MOST_PRODUCTS, WORTH_IT = 3_000_000, 1_000_000
+MAX_PRODUCTS, WORTH_IT = 3_000_000, 1_000_000
 
 #: A row: the probability of every target.
 Row = dict[int, Any]
@@ -106,7 +106,7 @@ def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[
     Rows and gains are sparse, in numbers of any kind; a target `end` is outside. Nothing is
     subtracted.
     """
-    order = elimination_order(rows, end, MOST_PRODUCTS)
+    order = elimination_order(rows, end, MAX_PRODUCTS)
     if order is None:
         return None
     out = [

@@ -26,7 +26,7 @@ from tailpath.dp.budgets import Filled
 
 FloatArray = NDArray[np.float64]
 #: Sweeps beyond which the search ends with the bounds it has.
-MOST_SWEEPS = 400
+MAX_SWEEPS = 400
 #: What is proved is widened by this share for the few operations here.
 WIDER = 1e-15
 
@@ -137,7 +137,7 @@ class RealBudgets:
             lines = (float(first.low[1][k + 1]), right), (right, right), (left, left - 1)
             _push(open_, _Stretch(k, 0.0, 1.0, lines), alpha)
         sweeps = 0
-        while open_ and open_[0][0] < best.high * (1 - tolerance) and sweeps < MOST_SWEEPS:
+        while open_ and open_[0][0] < best.high * (1 - tolerance) and sweeps < MAX_SWEEPS:
             _, at, stretch = heappop(open_)
             k, x, y, known = stretch
             others = tuple(end for end in (x, y) if end != at)

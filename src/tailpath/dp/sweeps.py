@@ -42,7 +42,7 @@ FloatArray = NDArray[np.float64]
 EVALUATIONS, SLOW_EVALUATIONS = 4, 8
 PLAIN_ROUNDS = 16
 #: Rounds that have to gain a digit, and the most of them.
-PATIENCE, MOST_ROUNDS = 48, 400
+PATIENCE, MAX_ROUNDS = 48, 400
 #: Checks of all states before changes that come from rounding count as none.
 CHECKS = 4
 #: Changes below this that no longer shrink come from rounding: of long ways, or of
@@ -397,15 +397,13 @@ class Sweeps:
         self, decisions: Decisions, first: FloatArray, tolerance: float
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
-        `MOST_ROUNDS` it was given up.
+        `MAX_ROUNDS` it was given up.
         """
         order, component_start = frozen(self.order, self.component_start)
         loop_free = empty_decisions(decisions)
         without_self_loops(decisions, order, loop_free)
         settled, value = first[order], np.empty_like(first)
         chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
-        rounds = settle(
-            component_start, loop_free, tolerance, MOST_ROUNDS, settled, chosen, scratch
-        )
+        rounds = settle(component_start, loop_free, tolerance, MAX_ROUNDS, settled, chosen, scratch)
         value[order] = settled
         return value, int(rounds)

@@ -57,7 +57,7 @@ FloatArray = NDArray[np.float64]
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
 SHOWN, IN_TAIL = 10, 50
-MOST_DRAWN = 2_000_000
+MAX_DRAWN = 2_000_000
 
 
 def _evaluation() -> Any:
@@ -514,7 +514,7 @@ class CostDistribution(Record):
         ):
             return self
         try:
-            found = _evaluation().evaluate(self.ssp, self.policy, alpha, max_nodes=MOST_DRAWN)
+            found = _evaluation().evaluate(self.ssp, self.policy, alpha, max_nodes=MAX_DRAWN)
         except TailpathError:
             found = self
         return cast(CostDistribution, found)

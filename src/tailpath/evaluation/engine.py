@@ -29,9 +29,9 @@ from tailpath.policies.policy import Policy
 #: The name of a built-in heuristic, or one value per state.
 Heuristic = str | FloatArray
 #: What grows with the search may take this much memory.
-MOST_BYTES = 4 * 2**30
+MAX_BYTES = 4 * 2**30
 #: Expanded pairs before an evaluation gives up: some minutes of either engine.
-MOST_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
+MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
 
 
 class StopReason(Enum):
@@ -113,9 +113,9 @@ class Request:
     alpha: float
     heuristic: Heuristic = "min"
     gamma: float = 1.0
-    limit: int = MOST_NODES["lattice"]
+    limit: int = MAX_NODES["lattice"]
     monitor: SearchMonitor = field(default_factory=SearchMonitor)
-    max_bytes: int = MOST_BYTES
+    max_bytes: int = MAX_BYTES
     tuning: Tuning = field(default_factory=Tuning)
     deviation: bool = False
     reason: str = ""

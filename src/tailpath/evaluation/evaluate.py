@@ -29,8 +29,8 @@ from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
-    MOST_BYTES,
-    MOST_NODES,
+    MAX_BYTES,
+    MAX_NODES,
     Heuristic,
     Moments,
     Request,
@@ -63,7 +63,7 @@ __all__ = ["evaluate", "evaluate_for"]
 
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
 #: few pairs is unrolled.
-MOST_LEVELS = 10_000
+MAX_LEVELS = 10_000
 
 
 @overload
@@ -77,7 +77,7 @@ def evaluate(
     gamma: float = 1.0,
     start: Name | None = None,
     max_nodes: int | None = None,
-    max_bytes: int = MOST_BYTES,
+    max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> CostDistribution: ...
 
@@ -105,7 +105,7 @@ def evaluate(
     gamma: float = 1.0,
     start: Name | None = None,
     max_nodes: int | None = None,
-    max_bytes: int = MOST_BYTES,
+    max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> CostDistribution | CostBand:
     """Find the exact distribution of the total cost of a policy.
@@ -203,7 +203,7 @@ def evaluate(
     model = ssp.reduced
     heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(model, heuristic)
     chosen, reason = _engine(model, policy, engine, heuristic, gamma)
-    limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
+    limit = MAX_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
     found = evaluate_request(Request(model, policy, chosen, *asked, reason=reason, shift=ssp.shift))
     return ShiftedDistribution.of(found, ssp) if ssp.signed else found
@@ -251,9 +251,9 @@ def evaluate_request(request: Request) -> CostDistribution:
         by_budget = without_spare_budget(policy)
         if by_budget.budget == 0:
             policy = by_budget  # no decision depends on the budget: a Markov policy
-        elif by_budget.budget > MOST_LEVELS:
+        elif by_budget.budget > MAX_LEVELS:
             many_levels = by_budget
-            why = f"unrolled: the budget has more than {MOST_LEVELS} units"
+            why = f"unrolled: the budget has more than {MAX_LEVELS} units"
             request = replace(request, reason=why)
         else:
             found = evaluate_budget(request, by_budget)
@@ -272,7 +272,7 @@ def evaluate_request(request: Request) -> CostDistribution:
         return evaluate_lazily(
             replace(
                 request,
-                limit=min(request.limit, MOST_NODES["queue"]),
+                limit=min(request.limit, MAX_NODES["queue"]),
                 engine="queue",
                 reason=f"{request.reason}; {why}" if request.reason else why,
             )

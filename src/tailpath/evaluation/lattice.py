@@ -53,7 +53,7 @@ from tailpath.policies.chain import CostChain
 HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
-MOST_LISTS = 1 << 14
+MAX_LISTS = 1 << 14
 NO_STEPS, NO_HEURISTIC = (
     RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
     np.empty(0),
@@ -134,7 +134,7 @@ class LatticeSearch:
         shift, stride = self.statistics.shift, self.statistics.stride
         cells = stride << shift
         self.ring = Ring(n, shift, stride, np.empty(cells), np.zeros(cells >> BLOCK, np.uint8))
-        lists = np.full(min((self.statistics.max_jump >> shift) + 3, MOST_LISTS), -1)
+        lists = np.full(min((self.statistics.max_jump >> shift) + 3, MAX_LISTS), -1)
         recent = np.zeros((self.statistics.far_targets + 1) << RECENT, np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
         self.found = Arrived(

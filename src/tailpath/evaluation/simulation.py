@@ -63,7 +63,7 @@ class RunTuning(NamedTuple):
 
 
 #: Runs whose costs no machine could hold.
-MOST_RUNS = 10**11
+MAX_RUNS = 10**11
 
 
 @takes_model
@@ -107,8 +107,8 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     ((1000,), [20.0, 60.0])
     """
     n, seed = check_integer(n, "the number of runs"), check_integer(seed, "the seed")
-    if n > MOST_RUNS:
-        raise OptionError(f"{n} runs are too many; the most are {MOST_RUNS}")
+    if n > MAX_RUNS:
+        raise OptionError(f"{n} runs are too many; the most are {MAX_RUNS}")
     totals = simulate_request(
         ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), RunTuning()
     )

@@ -20,7 +20,7 @@ import numpy as np
 from tailpath.errors import PolicyError
 from tailpath.graph import Array, first_of, members_of
 from tailpath.model.ssp import SSP
-from tailpath.policies.checks import MOST_LEVELS, rising_steps
+from tailpath.policies.checks import MAX_LEVELS, rising_steps
 
 #: `source(name, dtype, axes)` gives an array of the file.
 Source = Callable[[str, Any, int], Array]
@@ -78,10 +78,10 @@ def _windows(
             f"the budget is {header['budget']}, but the table ends at {table.shape[1] - 1}"
         )
     if shift.shape != (len(table),) or (
-        len(shift) and not 0 <= shift.min() <= shift.max() < MOST_LEVELS
+        len(shift) and not 0 <= shift.min() <= shift.max() < MAX_LEVELS
     ):
         raise PolicyError(
-            f"sure needs an entry for each row, none of them negative, and all below {MOST_LEVELS}"
+            f"sure needs an entry for each row, none of them negative, and all below {MAX_LEVELS}"
         )
     state = np.flatnonzero(row >= 0)
     positions = table[row[state]]

@@ -30,7 +30,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.checks import MOST_LEVELS
+from tailpath.policies.checks import MAX_LEVELS
 
 
 def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
@@ -111,7 +111,7 @@ def budgets_on(ssp: SSP, policy: BudgetPolicy, location: str) -> BudgetPolicy:
     # What costs more than any budget spends it, however much more it costs.
     costs, of_outcome = np.unique(ssp.outcome_cost, return_inverse=True)
     in_units = (as_fraction(cost) / as_fraction(policy.unit) for cost in costs.tolist())
-    levels = [min(math.ceil(units), MOST_LEVELS - 1) for units in in_units]
+    levels = [min(math.ceil(units), MAX_LEVELS - 1) for units in in_units]
     return BudgetPolicy(
         ssp,
         policy.budget,

@@ -13,7 +13,7 @@ from tailpath.pictures.style import as_png
 from tailpath.texts import Content, Table, name, number
 
 #: Cells of a map and states of a graph that a small picture still shows.
-MOST_CELLS, MOST_NODES = 2_500, 40
+MAX_CELLS, MAX_NODES = 2_500, 40
 
 
 def card(title: str, content: Content = (), axes: Any = None) -> str:
@@ -80,7 +80,7 @@ def model_card(ssp: Any) -> str:
             ),
         ),
     ]
-    drawn = ssp.n_states <= (MOST_CELLS if ssp.geometry is not None else MOST_NODES)
+    drawn = ssp.n_states <= (MAX_CELLS if ssp.geometry is not None else MAX_NODES)
     return card(
         "Stochastic shortest path problem", [Table((), facts)], plot_states(ssp) if drawn else None
     )

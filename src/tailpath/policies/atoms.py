@@ -27,7 +27,7 @@ from tailpath.options import check_integer, check_invertible_alpha
 #: name.
 Atoms = ArrayLike | Mapping[Any, ArrayLike] | Callable[[Any], ArrayLike | None]
 #: More atoms than any table could hold for a model of any size.
-MOST_ATOMS = 1_000_000
+MAX_ATOMS = 1_000_000
 #: Atoms of different states that differ by less than this, relatively, are taken for one.
 SAME_ATOM = 1e-6
 #: alpha0 and the number of atoms where nothing else is said.
@@ -61,8 +61,8 @@ def log_atoms(alpha0: float, n: int) -> FloatArray:
     """
     alpha0 = check_invertible_alpha(alpha0, "alpha0")
     n = check_integer(n, "the number of atoms", least=1)
-    if n > MOST_ATOMS:
-        raise OptionError(f"{n} atoms are too many; the most are {MOST_ATOMS}")
+    if n > MAX_ATOMS:
+        raise OptionError(f"{n} atoms are too many; the most are {MAX_ATOMS}")
     if n > 1 and alpha0 == 1:
         raise OptionError(f"cannot place {n} different atoms between alpha0 = {alpha0:g} and 1")
     if n == 1:
@@ -164,8 +164,8 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
             lists.append(grid)
     every = _distinct(np.unique(np.concatenate(lists or [np.ones(1)])))
     lists = [every[np.searchsorted(every, grid * (1 - SAME_ATOM))] for grid in lists]
-    if every.size > MOST_ATOMS:
-        raise OptionError(f"all states together have {every.size} atoms; the most are {MOST_ATOMS}")
+    if every.size > MAX_ATOMS:
+        raise OptionError(f"all states together have {every.size} atoms; the most are {MAX_ATOMS}")
     own = np.array([np.isin(every, grid) for grid in lists]).reshape(-1, len(every))
     return every, None if own.all() else Grids(own, of_state)
 

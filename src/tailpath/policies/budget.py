@@ -26,7 +26,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import Steps, sort_steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
-from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
+from tailpath.policies.checks import MAX_LEVELS, budget_steps, integer
 from tailpath.policies.policy import Kind
 from tailpath.texts import count
 
@@ -207,7 +207,7 @@ class BudgetPolicy(Kind):
         BudgetPolicy
             It shares the arrays.
         """
-        budget = integer(budget, "budget", MOST_LEVELS)
+        budget = integer(budget, "budget", MAX_LEVELS)
         if budget == self.budget:
             return self
         return self.trusted(**self.__getstate__() | {"budget": budget})

@@ -19,7 +19,7 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.atoms import Grids, checked_atoms
 
 #: Budgets and levels beyond this could overflow where they are added up.
-MOST_LEVELS = 2**62
+MAX_LEVELS = 2**62
 
 
 def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -139,7 +139,7 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
 def budget_steps(policy: Any) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
     ssp, unit = _model(policy.ssp), policy.unit
-    found: dict[str, Any] = {"budget": integer(policy.budget, "budget", MOST_LEVELS)}
+    found: dict[str, Any] = {"budget": integer(policy.budget, "budget", MAX_LEVELS)}
     for name, length, dtype in (
         ("choice", -1, np.int32),
         ("from_budget", np.size(policy.choice), np.int64),
@@ -151,8 +151,8 @@ def budget_steps(policy: Any) -> dict[str, Any]:
     state, level = rising_steps(found["first"], found["from_budget"]), found["level"]
     if level.min(initial=0) < 0:
         raise PolicyError("level must not be negative")
-    if level.max(initial=0) >= MOST_LEVELS:
-        raise PolicyError(f"level must stay below {MOST_LEVELS}")
+    if level.max(initial=0) >= MAX_LEVELS:
+        raise PolicyError(f"level must stay below {MAX_LEVELS}")
     own_choices(found["choice"], ssp, "choice", state)
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
@@ -171,9 +171,9 @@ def rising_steps(first: IntArray, from_budget: IntArray, what: str = "from_budge
         raise PolicyError(f"first must rise from 0 to {len(from_budget)}, the number of steps")
     row = np.repeat(np.arange(len(first) - 1), np.diff(first))
     falls = (np.diff(from_budget) <= 0) & (row[1:] == row[:-1])
-    if falls.any() or (len(row) and not 0 < from_budget.min() <= from_budget.max() < MOST_LEVELS):
+    if falls.any() or (len(row) and not 0 < from_budget.min() <= from_budget.max() < MAX_LEVELS):
         raise PolicyError(
-            f"{what} must rise within each state, from 1 or more, and stay below {MOST_LEVELS}"
+            f"{what} must rise within each state, from 1 or more, and stay below {MAX_LEVELS}"
         )
     return row
 

@@ -13,7 +13,7 @@ import numpy as np
 from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP
-from tailpath.pictures.notebook import MOST_CELLS, card
+from tailpath.pictures.notebook import MAX_CELLS, card
 from tailpath.pictures.schedule import has_schedule, plot_schedule
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
@@ -30,7 +30,7 @@ from tailpath.texts import name as name_in_words
 
 #: States of a graph beyond which a picture is a black square, and those that are drawn of such a
 #: graph.
-MOST_STATES, MOST_MET = 400, 40
+MAX_STATES, MAX_MET = 400, 40
 
 
 def draw_policy(
@@ -93,9 +93,9 @@ def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:
     """The states that a picture shows, None for all, and a note: of a graph that is too large those
     with the most weight.
     """
-    if ssp.geometry is not None or ssp.n_states <= MOST_STATES or has_schedule(ssp):
+    if ssp.geometry is not None or ssp.n_states <= MAX_STATES or has_schedule(ssp):
         return None, ""
-    return met_most(ssp, weight, MOST_MET), f"the states that matter most of {ssp.n_states}"
+    return met_most(ssp, weight, MAX_MET), f"the states that matter most of {ssp.n_states}"
 
 
 def met_most(ssp: SSP, visits: FloatArray, most: int) -> list[int]:
@@ -160,7 +160,7 @@ def policy_card(policy: Policy, rows: int = 8) -> str:
         (name_in_words(state), memory, decision_in_words(action), probability, mean)
         for state, memory, action, probability, mean, _ in decision_table(ssp, policy, most=rows)
     ]
-    drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MOST_CELLS else None
+    drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MAX_CELLS else None
     return card(
         title,
         [Table(("state", "memory", "action", "probability", "mean to go"), cells).in_use()],

@@ -40,13 +40,13 @@ from tailpath.policies.policy import Policy
 NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
 NO_LEVELS = next(frozen(np.empty(0, dtype=np.int64)))
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
-MOST_PAIRS = 5_000_000
+MAX_PAIRS = 5_000_000
 #: Pairs that are met one by one before somebody who waits is told why.
 MANY_PAIRS = 200_000
 
 
 @takes_model
-def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
+def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     """The chain of a policy on a model: the pairs (state, memory) that it reaches.
 
     Parameters

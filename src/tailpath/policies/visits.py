@@ -32,12 +32,12 @@ from tailpath.policies.chain import CostChain
 #: Nodes that are done at a time.
 BATCH = 256
 #: Edges times levels beyond which a risk to go is not worth its time: about a minute.
-MOST_WORK = 20_000_000_000
+MAX_WORK = 20_000_000_000
 #: Values that are computed at a time.
 AT_A_TIME = 2**20
 #: What every level takes beside its edges, in edges; and the most values that are stored of the
 #: levels still needed.
-EACH_LEVEL, MOST_VALUES = 1_000, 2**27
+EACH_LEVEL, MAX_VALUES = 1_000, 2**27
 
 
 class Visits:
@@ -216,7 +216,7 @@ def cvar_to_go(
     wanted = np.isfinite(best) & (total > 0)
     result[(total > 0) & ~wanted] = np.inf
     inside = np.isfinite(mean[:-1])  # they lead to one another, and to the goal
-    if chain.level.max(initial=0) * chain.n > MOST_VALUES or not wanted.any():
+    if chain.level.max(initial=0) * chain.n > MAX_VALUES or not wanted.any():
         return result
     rows = chain.restrict(inside).renumber(positions(inside))
     layout, order = chain_layout(rows, mean[:-1][inside])
@@ -232,7 +232,7 @@ def cvar_to_go(
                 return result
         if progress is not None:
             progress(w, min(w / float(best[wanted].max()), 1.0))
-        if w * (len(chain.target) + EACH_LEVEL) > MOST_WORK:
+        if w * (len(chain.target) + EACH_LEVEL) > MAX_WORK:
             break
     return result
 

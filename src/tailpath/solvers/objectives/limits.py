@@ -44,7 +44,7 @@ SLACK = 1e-12
 NO_WEIGHT = 1e-13
 #: The LP solver may miss limits by this much of the largest loss.
 INEXACT = 2 * TIGHTEST
-MOST_COLUMNS = 2_000
+MAX_COLUMNS = 2_000
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ class Columns:
                 raise OptionError(
                     "the limits are so tight that rounding decides; loosen them a little"
                 )
-            if mixture.value <= enough or len(self.found) > MOST_COLUMNS:
+            if mixture.value <= enough or len(self.found) > MAX_COLUMNS:
                 return mixture, low
             weights = unit[target] + mixture.multipliers @ unit[limits] if limits else unit[target]
             priced = self.add(weights)

@@ -42,7 +42,7 @@ from tailpath.solvers.objectives.trade import SAME, Axis, Rounding, Trade
 #: Prices asked for at first, as multiples of mean over risk.
 FIRST = np.geomspace(1e-3, 1e4, 15)
 #: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
-WIDE, MOST_TABLES = 0.05, 8
+WIDE, MAX_TABLES = 0.05, 8
 #: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
 #: do.
 LARGE, CLOSE = 10**10, 1e-6
@@ -232,7 +232,7 @@ class _Search:
         tables = self.tables.at_once
         enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
         slope = np.unique(slopes(self.open)[gap >= enough])
-        count = min(self.most, MOST_TABLES * tables, 2 * self.asked)
+        count = min(self.most, MAX_TABLES * tables, 2 * self.asked)
         return np.asarray(
             slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))]
         )

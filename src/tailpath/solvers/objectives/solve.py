@@ -41,7 +41,7 @@ from tailpath.solvers.objectives.on_time import on_time_until
 from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.risk_solution import RiskSolution
 from tailpath.solvers.objectives.trade import Axis, mixed
-from tailpath.solvers.objectives.unconstrained import MOST_NODES, check_size, least_alone
+from tailpath.solvers.objectives.unconstrained import MAX_NODES, check_size, least_alone
 from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 
 
@@ -306,7 +306,7 @@ def _kept_by_none(limit: Limit, least: float) -> InfeasibleError:
 def _keeps(found: RiskSolution, limit: Limit) -> bool:
     """Whether a policy surely keeps a limit, as far as can be found out quickly."""
     try:
-        costs = evaluate_for(found.ssp, found.policy, [limit.measure], max_nodes=MOST_NODES)
+        costs = evaluate_for(found.ssp, found.policy, [limit.measure], max_nodes=MAX_NODES)
     except LimitExceededError:
         return False
     return bool(costs.bounds(limit.measure)[1] <= limit.bound)

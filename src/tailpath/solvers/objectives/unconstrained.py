@@ -22,7 +22,7 @@ from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until
 from tailpath.solvers.objectives.risk_solution import RiskSolution
 
 #: An evaluation that would only spare a search ends after so many nodes.
-MOST_NODES = 10**7
+MAX_NODES = 10**7
 #: Values beyond this are too close to the largest float to add them up.
 MOST = 1e305
 
@@ -80,7 +80,7 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
         return None
     expected, least = solve_expected(ssp), min(*curve.at, *curve.after)
     try:
-        costs = evaluate_for(ssp, expected.policy, [others], max_nodes=MOST_NODES)
+        costs = evaluate_for(ssp, expected.policy, [others], max_nodes=MAX_NODES)
     except LimitExceededError:
         return None
     high = max(costs.bounds(others)[1], least)

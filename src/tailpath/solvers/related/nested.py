@@ -26,7 +26,7 @@ from tailpath.solvers.related.levels import best_choices, rising_core_of
 
 #: Sweeps end when no value moves by more than this part of it.
 SAME = 1e-12
-MOST_SWEEPS = 1_000_000
+MAX_SWEEPS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
     finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
     best = core.state_choices[:-1]
-    for sweeps in range(1, MOST_SWEEPS + 1):
+    for sweeps in range(1, MAX_SWEEPS + 1):
         least, best = best_choices(core, _tail_means(core, np.append(value, 0.0), alpha))
         new, old = least[finite], value[finite]
         moved = float(np.max(np.abs(new - old) / np.maximum(new, 1.0), initial=0.0))
