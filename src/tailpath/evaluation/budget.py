@@ -33,7 +33,6 @@ from tailpath.evaluation.engine import (
 )
 from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
 from tailpath.graph import members_of, offsets_from_lengths
-from tailpath.kernels.graph import reach_by_choices
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.fingerprint import same_numbering
@@ -123,9 +122,7 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArr
     taken[policy.risk_neutral] = True
     taken[policy.choice[policy.from_budget <= policy.budget]] = True
     taken = taken[:-1]  # -1 is no choice
-    states = np.zeros(ssp.n_states, dtype=np.bool_)
-    outcomes = ssp.choice_outcomes, ssp.outcome_target
-    reach_by_choices(*frozen(ssp.state_choices, *outcomes, taken), ssp.start_index, states)
+    states = ssp.by_state.only(taken[ssp.outcome_choice]).reachable(ssp.start_index)
     return states, taken & states[ssp.choice_state]
 
 

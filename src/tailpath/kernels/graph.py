@@ -35,33 +35,6 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
 
 
 @kernel
-def reach_by_choices(
-    state_choices: Array,
-    choice_outcomes: Array,
-    target: Array,
-    taken: Array,
-    start: int,
-    out_reached: Array,
-) -> None:
-    """Mark every state that can be reached from `start` by the choices that are taken."""
-    stack = np.empty(len(out_reached), dtype=np.int32)
-    stack[0] = start
-    size = 1
-    out_reached[start] = True
-    while size > 0:
-        size -= 1
-        state = stack[size]
-        for choice in range(state_choices[state], state_choices[state + 1]):
-            if taken[choice]:
-                for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-                    to = target[outcome]
-                    if not out_reached[to]:
-                        out_reached[to] = True
-                        stack[size] = to
-                        size += 1
-
-
-@kernel
 def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -> bool:
     """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers,
     which need no list of the edges that lead in.
