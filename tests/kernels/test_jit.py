@@ -75,6 +75,8 @@ def run(folder, program=ONE, package="", limit=None, **settings):
     """What a process prints that keeps its machine code in a folder; of `package`, if given."""
     paths = os.pathsep.join([str(package), *sys.path])
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": paths, **settings}
+    if limit:  # Python would leave a part of its own byte code beside the source, and read that
+        environment["PYTHONDONTWRITEBYTECODE"] = "1"
     how = {"capture_output": True, "text": True, "timeout": 300, "check": False}
     before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
     return subprocess.run(

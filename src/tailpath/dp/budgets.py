@@ -91,27 +91,23 @@ Progress = Callable[[int, float], None]
 Fill = Callable[..., "Filled"]
 
 
-@kernel
-def begin_sweep(model: Model, criteria: Array, n_prices: int, work: Work) -> None:
+def begin_sweep(model: Model, objective: Objective, work: Work, out_value: Array) -> None:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
-    choice.
+    choice. `out_value` gets the values of the start, by criterion and price.
     """
-    nodes, transitions = model.nodes, model.transitions
-    reach, n = work.reach, len(model.nodes.cost_from_start)
-    stride = len(work.value) // (len(criteria) * n_prices)
-    for i in range(len(criteria)):
-        for row in range(reach):
-            for node in range(n):
-                value = closed_form(criteria, i, row + 1 - reach, nodes.value[node])
-                for price in range(n_prices):
-                    work.value[(i * stride + row * n + node) * n_prices + price] = value
-        for choice in range(len(transitions.cost)):
-            work.constant[i, choice] = criteria[i, PER_STEP] * transitions.cost[choice]
-    work.origin[0] = 1 - reach
-    for node in range(len(transitions.node_choices) - 1):
-        work.next_update[node], work.choice[node] = 0, transitions.node_choices[node]
-    for block in range(len(nodes.block_joint)):
-        work.next_node[block], work.n_active[block] = nodes.block_start[block], 0
+    nodes, choices = model.nodes, model.transitions.node_choices
+    n, n_prices = len(nodes.cost_from_start), max(len(objective.prices), 1)
+    base, slope, to_go, per_step = objective.criteria.T[:, :, None]
+    spent, later = base - slope * np.arange(1 - work.reach, 1), to_go * nodes.value[:n]
+    values = work.value.reshape(len(base), -1, n, n_prices)[:, : work.reach]
+    np.add(spent[:, :, None, None], later[:, None, :, None], out=values)
+    np.multiply(per_step, model.transitions.cost, out=work.constant)
+    out_value.reshape(-1, n_prices)[:] = base + later[:, objective.start, None]
+    work.origin[0] = 1 - work.reach
+    work.next_update[:] = 0
+    work.n_active[:] = 0
+    work.choice[: len(choices) - 1] = choices[:-1]
+    work.next_node[:] = nodes.block_start[:-1]
 
 
 @kernel(inline=True)
@@ -221,16 +217,8 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
         block_update = np.zeros(len(nodes.block_joint), dtype=np.int64)
         error, residual = 0.0, 0.0
         given_away = 0.0
-        w, start = first_level, objective.start
+        w, start = max(first_level, 1), objective.start
         n_changes: Any = np.int64(0)
-        if w == 0:
-            begin_sweep(model, criteria, n_prices, work)
-            for i in range(len(criteria)):
-                for price in range(n_prices):
-                    out_value[0, i * n_prices + price] = closed_form(
-                        criteria, i, 0, nodes.value[start]
-                    )
-            best, w = min(best, objective.price * out_value[0, 0]), 1
         cutoff = cutoff_of(objective, best)
         while w <= last_level and w <= cutoff and n_changes + n <= len(out.node):
             slack = cutoff - w
@@ -302,6 +290,9 @@ def sweep(
     """
     joints = len(model.joint.inner_target) > 0
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
+    if first_level == 0:
+        begin_sweep(model, objective, work, out_value[0])
+        best = min(best, objective.price * out_value[0, 0])
     found: Swept = compiled(
         model, objective, loss, first_level, last_level, best, work, out, out_value
     )

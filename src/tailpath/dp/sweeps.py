@@ -29,7 +29,7 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
-from tailpath.graph import grouped
+from tailpath.graph import grouped, owners
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
@@ -308,7 +308,6 @@ def likeliest_order(
         done += one
 
 
-@kernel
 def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
@@ -317,27 +316,14 @@ def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Ar
     about what it costs to wait for it.
     """
     state_choices, choice_outcomes, target, probability, rate, _ = decisions
-    n, size = len(state_choices) - 1, len(target)
-    end: Any = n
-    for outcome in range(size):
-        end = max(end, target[outcome])  # beyond n where others have states, too
-    into_start = np.zeros(end + 3, dtype=np.int64)
-    source, length = np.empty(size, dtype=np.int32), np.empty(size)
-    for outcome in range(size):
-        into_start[target[outcome] + 2] += 1
-    for state in range(2, end + 3):
-        into_start[state] += into_start[state - 1]
-    for state in range(n):
-        for row in range(state_choices[state], state_choices[state + 1]):
-            worth = abs(rate[row]) + extra
-            for outcome in range(choice_outcomes[row], choice_outcomes[row + 1]):
-                p, to = probability[outcome], target[outcome] + 1
-                position = into_start[to]
-                into_start[to] += 1
-                source[position] = state
-                # A rare outcome of a dear row may be longer than any float.
-                length[position] = min(worth / p, LONGEST) if p > 0.0 else LONGEST
-    return into_start[: end + 2], source, length
+    # Beyond the end where others have states, too.
+    end = max(len(state_choices) - 1, int(target.max(initial=0)))
+    order, start = grouped(target, end + 1)
+    source = owners(choice_outcomes[state_choices], np.int32)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        length = np.repeat(np.abs(rate) + extra, np.diff(choice_outcomes)) / probability
+    # A rare outcome of a dear row may be longer than any float.
+    return start, source[order], np.fmin(length, LONGEST)[order]
 
 
 @dataclass(frozen=True, eq=False)
