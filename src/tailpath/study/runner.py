@@ -38,7 +38,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Summary:
     """What happened: tasks computed now, found in the store, and failed; stored runs of other
     programs or models, which were left alone.
     """
@@ -73,7 +73,7 @@ def prepare(design: Design, tasks: Sequence[StudyTask]) -> Study:
 
 def run_study(
     store: Store, study: Study, open_executor: Open, progress: Progress = lambda done, share: None
-) -> Outcome:
+) -> Summary:
     """Compute the tasks that the store does not have. `progress(done, share)` tells, after every
     run, how many are and their part of the effort.
     """
@@ -84,7 +84,7 @@ def run_study(
         _Campaign(store, study, edition, missing, progress).run(open_executor) if missing else []
     )
     computed = len(missing) - len(failures)
-    return Outcome(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
+    return Summary(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
 
 
 class _Campaign:
