@@ -29,7 +29,7 @@ _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
 Row = TypeVar("Row")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 class TextFile:
@@ -63,8 +63,8 @@ class TextFile:
         return bool(text)
 
     def blocks(
-        self, rows: Iterable[Row], parse: Callable[[list[Row]], Found]
-    ) -> Iterator[tuple[list[int], Found]]:
+        self, rows: Iterable[Row], parse: Callable[[list[Row]], Result]
+    ) -> Iterator[tuple[list[int], Result]]:
         """What `parse` makes of rows, many at a time, and their lines.
 
         What it remembers of a block it must not remember of one that it refuses.
