@@ -41,10 +41,10 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
-Answer = Callable[[Number], float]
+ClosedForm = Callable[[Number], float]
 Row = tuple[Name, Name, Name, Number, Number]
 #: Pairs of a probability and an expected number of steps.
-Open = Iterable[tuple[Fraction, Fraction]]
+Continuations = Iterable[tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Problem:
     ssp: SSP
     policy: MarkovPolicy | None
     mean: float
-    var: Answer | None = None
-    cvar: Answer | None = None
+    var: ClosedForm | None = None
+    cvar: ClosedForm | None = None
 
 
 def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
@@ -82,7 +82,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         for j in range(min(r, n + 1)):
             yield math.comb(n, j) * p**j * (1 - p) ** (n - j), (r - j) / p
 
@@ -140,7 +140,7 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
         odds = lose / win
         return (x - target * (1 - odds**x) / (1 - odds**target)) / (lose - win)
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         return ((inside(n, x), plays_left(x)) for x in range(1, target))
 
     return _counted("gamblers-ruin", rows, fortune, [0, target], Fraction(1), going_on)
@@ -157,7 +157,7 @@ def coupon_collector(n: int = 8) -> Problem:
         for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
     ]
 
-    def going_on(t: int) -> Open:
+    def going_on(t: int) -> Continuations:
         for j in range(1, n + 1):
             yield (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t, Fraction(n, j)
 
@@ -261,7 +261,7 @@ def _counted(
     start: Name,
     goals: list[Name],
     cost: Fraction,
-    going_on: Callable[[int], Open],
+    going_on: Callable[[int], Continuations],
 ) -> Problem:
     """A problem whose cost is `cost` times a number of steps N. `going_on(n)` are the ways in which
     a run has not ended after n steps: the probability of each, and the steps still expected.
