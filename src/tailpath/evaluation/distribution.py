@@ -34,7 +34,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -42,6 +41,7 @@ from tailpath.evaluation.expected_loss import (
     loss_bounds_by_lines,
     loss_of_head_and_tail,
 )
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
@@ -50,9 +50,6 @@ from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
-
-FloatArray = NDArray[np.float64]
-
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.

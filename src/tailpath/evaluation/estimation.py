@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
-from tailpath.evaluation.distribution import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.options import check_alpha, takes_alpha
 
