@@ -47,9 +47,9 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
     return summarise(request, found, total.each(lambda v: weight * v[node]), moments, stop_reason)
 
 
-def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:
-    """The expected discounted sum of a price per transition."""
-    rate = chain.sums(chain.probability * price)
+def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
+    """The expected discounted sum of a cost per transition."""
+    rate = chain.sums(chain.probability * step_cost)
     # One more transition for each node, which ends the run.
     end = chain.row_start[1:]
     target, probability = (
