@@ -28,7 +28,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.text import BLOCK_ROWS, Categorical, TextFile, after, as_they_appear
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
@@ -221,7 +221,7 @@ class LongTable:
         try:
             for number, row in enumerate(reader, start=1):
                 yield reader.line_num, row
-                if progress is not None and number % BLOCK == 0:
+                if progress is not None and number % BLOCK_ROWS == 0:
                     progress(stream.tell(), stream.tell() / len(text))
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None

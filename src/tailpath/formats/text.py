@@ -23,7 +23,7 @@ from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at
 #: them a second time.
-BLOCK = 500
+BLOCK_ROWS = 500
 _BYTES = 100_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
@@ -70,7 +70,7 @@ class TextFile:
         What it remembers of a block it must not remember of one that it refuses.
         """
         rows = iter(rows)
-        while block := [(self.line, row) for row in islice(rows, BLOCK)]:
+        while block := [(self.line, row) for row in islice(rows, BLOCK_ROWS)]:
             try:
                 found = parse([row for _, row in block])
             except FormatError:
