@@ -48,6 +48,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
+from tailpath.pictures.style import Axes
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
 
@@ -477,7 +478,7 @@ class CostDistribution(Record):
             state["policy"], state["deviation"] = None, self.std
         return state
 
-    def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
+    def plot(self, alpha: float | None = None, ax: Axes | None = None) -> Axes:
         """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.
 
         Parameters
