@@ -1,10 +1,10 @@
 """Kernels are compiled once, kept on disk, and work where nothing can be kept or compiled."""
 
 import ast
+import functools
 import os
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -76,7 +76,10 @@ def run(folder, program=ONE, package="", limit=None, **settings):
     paths = os.pathsep.join([str(package), *sys.path])
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": paths, **settings}
     how = {"capture_output": True, "text": True, "timeout": 300, "check": False}
-    before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
+    before = None
+    if limit:
+        resource = pytest.importorskip("resource", reason="files are limited on Unix only")
+        before = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
     return subprocess.run(
         [sys.executable, "-c", program], env=environment, preexec_fn=before, **how
     )
