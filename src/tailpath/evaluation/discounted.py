@@ -64,7 +64,11 @@ def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
     """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each
     discounted twice.
     """
-    surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+    squared_difference = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
     return float(
-        np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start])
+        np.sqrt(
+            np.append(_discounted_total(chain, squared_difference, gamma**2).value, 0.0)[
+                chain.start
+            ]
+        )
     )

@@ -369,7 +369,7 @@ class CostDistribution(Record):
         return float(self.costs[-1]) if self.costs.size else -math.inf
 
     @property
-    def _only_missed_left(self) -> bool:
+    def _tail_never_arrives(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
@@ -416,7 +416,7 @@ class CostDistribution(Record):
         array([0. , 0.9, 1. ])
         """
         points = np.asarray(x, dtype=np.float64)
-        known = self.tail_mass == 0 or self._only_missed_left
+        known = self.tail_mass == 0 or self._tail_never_arrives
         if not known and np.any(points > self._last_cost):
             raise self._beyond_head()
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))

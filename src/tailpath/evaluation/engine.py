@@ -228,7 +228,7 @@ def truncation_bound(truncated: OpenMass, upper: FloatArray | float) -> float:
 
 class Moments(NamedTuple):
     """What is known of the whole: the mean as (value, low, high), the standard deviation or None
-    where nobody asked for it, the probability of never arriving with proved bounds, and a place
+    where nobody asked for it, the probability of never arriving with proved bounds, and a state
     where that happens.
     """
 

@@ -258,11 +258,11 @@ class LatticeSearch:
     def _truncated(self, last: int, unit: Fraction) -> OpenMass:
         if self.state["truncated"] == 0:
             return NOTHING_OPEN
-        few, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
-        node, level = self.lattice.node[few], self.found.truncated_bucket[few]
+        nodes, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
+        node, level = self.lattice.node[nodes], self.found.truncated_bucket[nodes]
         if heuristic.size:
             level = level - heuristic[node].astype(np.int64)
-        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[few])
+        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[nodes])
 
     def _relative_error(self, cycle_error: float) -> float:
         statistics = self.statistics
