@@ -42,7 +42,7 @@ from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
 ClosedForm = Callable[[Number], float]
-Row = tuple[Name, Name, Name, Number, Number]
+ProblemRow = tuple[Name, Name, Name, Number, Number]
 #: Pairs of a probability and an expected number of steps.
 Continuations = Iterable[tuple[Fraction, Fraction]]
 
@@ -178,7 +178,7 @@ def counter_example() -> Problem:
         "a2": [(700, Fraction(1))],
         "a3": [(800, half), (300, half)],
     }
-    rows: list[Row] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
+    rows: list[ProblemRow] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
     rows += [
         ("s1", action, "end", chance, cost)
         for action, ends in actions.items()
@@ -200,7 +200,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     middle, with 1/2 each.
     """
     n, half = check_integer(n, "n", 1), Fraction(1, 2)
-    rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
+    rows: list[ProblemRow] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
             state = n + side * outwards
@@ -257,7 +257,7 @@ def _about(builder: Callable[..., Problem]) -> str:
 
 def _counted(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     cost: Fraction,
@@ -306,7 +306,7 @@ def _counted(
 
 def _discrete(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     policies: list[dict[Fraction, Fraction]],
@@ -331,7 +331,7 @@ def _discrete(
     )
 
 
-def _single(rows: Sequence[Row], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
+def _single(rows: Sequence[ProblemRow], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
     """A model with one action per state, and its only policy."""
     return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
         {state: action for state, action, *_ in rows}

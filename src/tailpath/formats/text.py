@@ -28,7 +28,7 @@ _BYTES = 100_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
-Row = TypeVar("Row")
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -63,7 +63,7 @@ class TextFile:
         return bool(text)
 
     def blocks(
-        self, rows: Iterable[Row], parse: Callable[[list[Row]], Result]
+        self, rows: Iterable[Item], parse: Callable[[list[Item]], Result]
     ) -> Iterator[tuple[list[int], Result]]:
         """What `parse` makes of rows, many at a time, and their lines.
 
