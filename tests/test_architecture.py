@@ -325,5 +325,16 @@ def test_no_statement_assigns_three_things(path):
     assert crowded(path.read_text(encoding="utf-8")) == []
 
 
+def test_no_line_is_long():
+    """Ruff lets those pass that end in an instruction to a checker, or have no space."""
+    long = [
+        (str(path.relative_to(PACKAGE)), number)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > 100
+    ]
+    assert long == []
+
+
 def test_a_crowded_statement_would_be_found():
     assert crowded("a, b = 1, 2\na, b, c = 1, 2, 3\na, b, c = found()") == [2]

@@ -1,10 +1,10 @@
 """Kernels are compiled once, kept on disk, and work where nothing can be kept or compiled."""
 
 import ast
+import functools
 import os
 import pathlib
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -78,7 +78,10 @@ def run(folder, program=ONE, package="", limit=None, **settings):
     if limit:  # Python would leave a part of its own byte code beside the source, and read that
         environment["PYTHONDONTWRITEBYTECODE"] = "1"
     how = {"capture_output": True, "text": True, "timeout": 300, "check": False}
-    before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
+    before = None
+    if limit:
+        resource = pytest.importorskip("resource", reason="files are limited on Unix only")
+        before = functools.partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit))
     return subprocess.run(
         [sys.executable, "-c", program], env=environment, preexec_fn=before, **how
     )

@@ -34,6 +34,7 @@ from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import found_once
 
 #: The bounds of V may become this much wider, relatively, where a budget that is surely exceeded is
 #: taken off; roundings on the way there.
@@ -296,9 +297,7 @@ class Robust:
         )
 
 
-def robust(model: IntervalSSP, nature: int, penalty: int = 0, **options: Any) -> Robust:
-    """`Robust`, found once for each nature and penalty."""
-    return model.found_once(
-        ("robust", nature, penalty, *options.items()),
-        lambda: Robust(model, nature, penalty, **options),
-    )
+@found_once
+def robust(model: IntervalSSP, /, nature: int, penalty: int = 0, **options: Any) -> Robust:
+    """`Robust`, once for each nature and penalty."""
+    return Robust(model, nature, penalty, **options)

@@ -42,7 +42,7 @@ from tailpath.texts import number
     multiple=True,
     metavar="NAME",
     shell_complete=complete_method,
-    help="Also this planner: quantile is CVaRVIQ (repeatable).",
+    help="Also this planner (repeatable).",
 )
 @flags(
     Flag(

@@ -88,7 +88,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         "variant",
         str,
         "",
-        "Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+        "Variant of a published planner: published or, where it has one, printed.",
         "NAME",
     ),
     Flag("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),

@@ -51,11 +51,9 @@ from tailpath.dp.sweeps import (
     without_self_loops,
 )
 from tailpath.errors import ModelError
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.jit import frozen
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 SLOW = "value iteration settles too slowly on this model in parts; give the whole model"
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.job import Checkpoints, Job
 from tailpath.distributed.layout import PartLayout, cut, shares
@@ -20,9 +19,8 @@ from tailpath.distributed.ranks import joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
 from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, fill, move_window, sweep
 from tailpath.dp.layout import WINDOW, Layout
-from tailpath.graph import FloatArray
+from tailpath.graph import Array, FloatArray
 
-Array = NDArray[Any]
 #: Levels between two looks at the memory of all ranks.
 LOOK = 64
 

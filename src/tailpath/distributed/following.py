@@ -26,24 +26,27 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import anywhere, largest
 from tailpath.distributed.search import PartGraph, graph_of, require_arrival
 from tailpath.errors import OptionError, PolicyError
-from tailpath.graph import members_of, offsets_from_lengths, owners
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    members_of,
+    offsets_from_lengths,
+    owners,
+)
 from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
 from tailpath.kernels.steps import Steps, step_choices
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.options import takes_alpha
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 NEVER_ARRIVES = "the policy never arrives, and in parts that must not happen; gather it"
-Array = NDArray[Any]
-IntArray = NDArray[np.int64]
 #: A sum of what is open is taken anew when so much of it is left.
 LEFT = 0.25
 

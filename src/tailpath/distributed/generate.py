@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part, even_bounds
 from tailpath.domains.grids import ACTIONS, Moves, outcomes_between
@@ -20,10 +19,9 @@ from tailpath.domains.gridworld import gridworld_moves as gridworld_moves
 from tailpath.domains.river import RIVER_COST
 from tailpath.domains.river import river_moves as river_moves
 from tailpath.errors import OptionError
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import Array, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
 
-Array = NDArray[Any]
 #: States whose random numbers are drawn at a time.
 DRAWN = 4096
 

@@ -32,13 +32,11 @@ from tailpath.dp.joint import NO_JOINT, Joint
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import Choices
 from tailpath.errors import ModelError
-from tailpath.graph import IntArray, grouped, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, grouped, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 
-Array = NDArray[Any]
 #: Where steps cost several units, so many levels go with one exchange, at most.
 MAX_TOGETHER = 16
-FloatArray = NDArray[np.float64]
 #: Nodes whose outcomes are looked at together.
 SOME = 2**16
 

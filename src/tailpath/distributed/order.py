@@ -20,19 +20,16 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import Halo, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.bounds import Bounds, OneProcess
 from tailpath.dp.sweeps import incoming_edges
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.graph import raise_turns, strong_components
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import STRICT
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 #: Nodes whose edges are looked at together.
 SOME = 2**18
 #: Into so many bands of so many states of a rank the states of a sweep are cut, at most and at

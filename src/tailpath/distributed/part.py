@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import joined
 from tailpath.errors import FormatError, ModelError, OptionError
-from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.model.checks import LARGEST_COST, checked_probabilities
 from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 
-Array = NDArray[Any]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 ARRAYS = {
     "bounds": np.int64,
     "state_choices": np.int64,

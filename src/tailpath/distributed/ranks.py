@@ -15,11 +15,10 @@ from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.graph import Array
 
-Array = NDArray[Any]
 Result = TypeVar("Result")
 MISSING = "one model over several ranks needs mpi4py and an MPI: pip install 'tailpath[mpi]'"
 #: What a program ends with where one rank has failed.

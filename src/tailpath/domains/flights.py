@@ -47,7 +47,7 @@ START = "New York"
 BAD = ", bad day"
 
 #: State, action, next state, count, cost.
-Row = tuple[str, str, str, int, int]
+FlightRow = tuple[str, str, str, int, int]
 
 
 class _Service(NamedTuple):
@@ -123,10 +123,12 @@ def flights(
     return SSP.from_outcomes(shares, START, [destination], notes=notes)
 
 
-def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
+def _rows(services: Services, ready: int, destination: str) -> Iterator[FlightRow]:
     """What was counted, for each choice."""
 
-    def bookings(state: str, now: int, airport: str, after: int, bad: str = "") -> Iterator[Row]:
+    def bookings(
+        state: str, now: int, airport: str, after: int, bad: str = ""
+    ) -> Iterator[FlightRow]:
         for place, hour in services:
             known = not bad or any(services[place, hour].bad.values())
             if place == airport and hour > after and known:
@@ -160,7 +162,7 @@ def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
 
 def _flown(
     booked: str, flight: str, counted: Mapping[Any, int], service: _Service, destination: str
-) -> Iterator[Row]:
+) -> Iterator[FlightRow]:
     """What came of a booking."""
     yield booked, "fly", f"{flight} is late", counted["late"], service.leaves + PATIENCE
     yield booked, "fly", f"{flight} is cancelled", counted["cancelled"], service.leaves

@@ -41,10 +41,10 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
-Answer = Callable[[Number], float]
-Row = tuple[Name, Name, Name, Number, Number]
+ClosedForm = Callable[[Number], float]
+ProblemRow = tuple[Name, Name, Name, Number, Number]
 #: Pairs of a probability and an expected number of steps.
-Open = Iterable[tuple[Fraction, Fraction]]
+Continuations = Iterable[tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Problem:
     ssp: SSP
     policy: MarkovPolicy | None
     mean: float
-    var: Answer | None = None
-    cvar: Answer | None = None
+    var: ClosedForm | None = None
+    cvar: ClosedForm | None = None
 
 
 def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
@@ -82,7 +82,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         for j in range(min(r, n + 1)):
             yield math.comb(n, j) * p**j * (1 - p) ** (n - j), (r - j) / p
 
@@ -140,7 +140,7 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
         odds = lose / win
         return (x - target * (1 - odds**x) / (1 - odds**target)) / (lose - win)
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         return ((inside(n, x), plays_left(x)) for x in range(1, target))
 
     return _counted("gamblers-ruin", rows, fortune, [0, target], Fraction(1), going_on)
@@ -157,7 +157,7 @@ def coupon_collector(n: int = 8) -> Problem:
         for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
     ]
 
-    def going_on(t: int) -> Open:
+    def going_on(t: int) -> Continuations:
         for j in range(1, n + 1):
             yield (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t, Fraction(n, j)
 
@@ -178,7 +178,7 @@ def counter_example() -> Problem:
         "a2": [(700, Fraction(1))],
         "a3": [(800, half), (300, half)],
     }
-    rows: list[Row] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
+    rows: list[ProblemRow] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
     rows += [
         ("s1", action, "end", chance, cost)
         for action, ends in actions.items()
@@ -200,7 +200,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     middle, with 1/2 each.
     """
     n, half = check_integer(n, "n", 1), Fraction(1, 2)
-    rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
+    rows: list[ProblemRow] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
             state = n + side * outwards
@@ -257,11 +257,11 @@ def _about(builder: Callable[..., Problem]) -> str:
 
 def _counted(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     cost: Fraction,
-    going_on: Callable[[int], Open],
+    going_on: Callable[[int], Continuations],
 ) -> Problem:
     """A problem whose cost is `cost` times a number of steps N. `going_on(n)` are the ways in which
     a run has not ended after n steps: the probability of each, and the steps still expected.
@@ -306,7 +306,7 @@ def _counted(
 
 def _discrete(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     policies: list[dict[Fraction, Fraction]],
@@ -331,7 +331,7 @@ def _discrete(
     )
 
 
-def _single(rows: Sequence[Row], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
+def _single(rows: Sequence[ProblemRow], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
     """A model with one action per state, and its only policy."""
     return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
         {state: action for state, action, *_ in rows}

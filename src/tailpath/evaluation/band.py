@@ -36,6 +36,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, vectorised
 from tailpath.pictures.distributions import plot_band
+from tailpath.pictures.style import Axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy
@@ -361,7 +362,7 @@ class CostBand(Record):
 
     # ------------------------------------------------------------------ how it shows itself
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distribution function as a band, with the least and the most CVaR at `alpha`.
 
         Parameters

@@ -47,9 +47,9 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
     return summarise(request, found, total.each(lambda v: weight * v[node]), moments, stop_reason)
 
 
-def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:
-    """The expected discounted sum of a price per transition."""
-    rate = chain.sums(chain.probability * price)
+def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
+    """The expected discounted sum of a cost per transition."""
+    rate = chain.sums(chain.probability * step_cost)
     # One more transition for each node, which ends the run.
     end = chain.row_start[1:]
     target, probability = (
@@ -64,7 +64,11 @@ def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
     """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each
     discounted twice.
     """
-    surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+    squared_difference = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
     return float(
-        np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start])
+        np.sqrt(
+            np.append(_discounted_total(chain, squared_difference, gamma**2).value, 0.0)[
+                chain.start
+            ]
+        )
     )

@@ -34,7 +34,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -42,17 +41,16 @@ from tailpath.evaluation.expected_loss import (
     loss_bounds_by_lines,
     loss_of_head_and_tail,
 )
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
+from tailpath.pictures.style import Axes
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
-
-FloatArray = NDArray[np.float64]
-
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
@@ -371,7 +369,7 @@ class CostDistribution(Record):
         return float(self.costs[-1]) if self.costs.size else -math.inf
 
     @property
-    def _only_missed_left(self) -> bool:
+    def _tail_never_arrives(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
@@ -418,7 +416,7 @@ class CostDistribution(Record):
         array([0. , 0.9, 1. ])
         """
         points = np.asarray(x, dtype=np.float64)
-        known = self.tail_mass == 0 or self._only_missed_left
+        known = self.tail_mass == 0 or self._tail_never_arrives
         if not known and np.any(points > self._last_cost):
             raise self._beyond_head()
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
@@ -480,7 +478,7 @@ class CostDistribution(Record):
             state["policy"], state["deviation"] = None, self.std
         return state
 
-    def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
+    def plot(self, alpha: float | None = None, ax: Axes | None = None) -> Axes:
         """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.
 
         Parameters

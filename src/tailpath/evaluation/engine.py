@@ -217,18 +217,18 @@ def nothing_found() -> SearchResult:
     return SearchResult(nothing, nothing, NOTHING_OPEN, NOTHING_OPEN, 1.0, 0.0, 0.0, 0.0, 0)
 
 
-def truncation_bound(truncated: OpenMass, price: FloatArray | float) -> float:
-    """The sum of mass times price of what was truncated, rounded up; prices are never negative."""
+def truncation_bound(truncated: OpenMass, upper: FloatArray | float) -> float:
+    """The sum of mass times `upper` of what was truncated, rounded up; that is never negative."""
     if truncated.mass.size == 0:
         return 0.0
-    # Prices may be as large, and masses as small, as doubles are: bring both to the middle.
-    scaled = float(np.sum(truncated.mass * np.ldexp(price, -80))) * (1 + 1e-12)
+    # It may be as large, and masses as small, as doubles are: bring both to the middle.
+    scaled = float(np.sum(truncated.mass * np.ldexp(upper, -80))) * (1 + 1e-12)
     return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
 
 
 class Moments(NamedTuple):
     """What is known of the whole: the mean as (value, low, high), the standard deviation or None
-    where nobody asked for it, the probability of never arriving with proved bounds, and a place
+    where nobody asked for it, the probability of never arriving with proved bounds, and a state
     where that happens.
     """
 

@@ -12,8 +12,8 @@ the sample. Its influence function is (z - w)+ / alpha, up to a constant, so for
 estimate is normal around the truth with variance Var((z - w)+) / (n alpha^2). The right skew of a
 tail makes the plain normal interval miss above more often than it should; Hall's cubic
 transformation takes the skew out of the studentised estimate and is inverted here in closed form.
-With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval is [lower end
-of VaR, infinity], which is sound, since CVaR >= VaR.
+With fewer than `MIN_TAIL_RUNS` runs in the tail no such theory holds, and the interval is [lower
+end of VaR, infinity], which is sound, since CVaR >= VaR.
 
 No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
 
@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
-from tailpath.evaluation.distribution import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.options import check_alpha, takes_alpha
 
 #: Fewer runs than this in the tail say nothing about its mean.
-LEAST_TAIL = 30
+MIN_TAIL_RUNS = 30
 
 Interval = tuple[float, float]
 
@@ -165,7 +165,7 @@ def _tail(
     excess, around = _mean(np.maximum(sample - var, 0.0), confidence)
     cvar_interval = (
         (var + around[0] / alpha, var + around[1] / alpha)
-        if n * alpha >= LEAST_TAIL
+        if n * alpha >= MIN_TAIL_RUNS
         else (var_interval[0], math.inf)
     )
     return var, var_interval, var + excess / alpha, cvar_interval

@@ -28,7 +28,7 @@ def is_linear_beyond(costs: CostDistribution, loss: Any) -> bool:
     """Whether mass and excess of the tail say all: the head reaches to where the loss is linear, or
     nothing is left that may arrive.
     """
-    return costs.tail_mass == 0 or costs._only_missed_left or loss.last <= costs._last_cost
+    return costs.tail_mass == 0 or costs._tail_never_arrives or loss.last <= costs._last_cost
 
 
 def loss_of_head_and_tail(costs: CostDistribution, loss: Any) -> tuple[float, float, float]:
@@ -38,7 +38,7 @@ def loss_of_head_and_tail(costs: CostDistribution, loss: Any) -> tuple[float, fl
     last, mass = costs._last_cost, costs.tail_mass
     head, error_bound = _head_loss(costs, loss)
     value, slope = loss.at_infinity, 0.0  # of h, just after the head
-    if not costs._only_missed_left and mass > 0:
+    if not costs._tail_never_arrives and mass > 0:
         value, slope = loss.after[-1] + loss.slope * (last - loss.last), loss.slope
         error_bound += mass * slope * ((costs.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
     tail = mass * value if mass > 0 else 0.0

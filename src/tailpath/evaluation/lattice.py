@@ -54,7 +54,7 @@ HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
 MAX_LISTS = 1 << 14
-NO_STEPS, NO_HEURISTIC = (
+NO_ROW_STEPS, NO_HEURISTIC = (
     RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
     np.empty(0),
 )
@@ -72,7 +72,7 @@ class Lattice(NamedTuple):
     node: NDArray[np.int64]  # (n + 1,)
     start: int
     depth: int
-    steps: RowSteps = NO_STEPS
+    steps: RowSteps = NO_ROW_STEPS
     budget: int = -1
     dead_end_row: bool = False
 
@@ -258,11 +258,11 @@ class LatticeSearch:
     def _truncated(self, last: int, unit: Fraction) -> OpenMass:
         if self.state["truncated"] == 0:
             return NOTHING_OPEN
-        few, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
-        node, level = self.lattice.node[few], self.found.truncated_bucket[few]
+        nodes, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
+        node, level = self.lattice.node[nodes], self.found.truncated_bucket[nodes]
         if heuristic.size:
             level = level - heuristic[node].astype(np.int64)
-        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[few])
+        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[nodes])
 
     def _relative_error(self, cycle_error: float) -> float:
         statistics = self.statistics

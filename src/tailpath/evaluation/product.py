@@ -1,5 +1,5 @@
-"""Model x policy where probabilities are intervals: a chain whose arrows have intervals, that is, a
-model with one choice in every node.
+"""Model x policy where probabilities are intervals: a chain whose transitions have intervals,
+that is, a model with one choice in every node.
 
 A node at which the policy draws its action leads, at no cost, to one node for each action, where
 nature decides.
@@ -34,7 +34,7 @@ def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArr
     source = np.append(number[group], owner[drawn])
     target = np.append(np.where(chain.target < chain.n, chain.target, nodes), number[drawn])
     outcome = np.append(chain.outcome, np.full(int(drawn.sum()), -1))
-    chance = np.append(ssp.outcome_probability[chain.outcome], weight[drawn])
+    probability = np.append(ssp.outcome_probability[chain.outcome], weight[drawn])
     cost = np.append(chain.cost, np.zeros(int(drawn.sum())))
     order = np.argsort(source, kind="stable")
     low, high = (np.append(end[chain.outcome], weight[drawn]) for end in (model.low, model.high))
@@ -42,7 +42,7 @@ def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArr
         state_choices=np.append(np.arange(nodes + 1), nodes),
         choice_outcomes=np.append(0, np.cumsum(np.bincount(source, minlength=nodes))),
         outcome_target=target[order],
-        outcome_probability=chance[order],
+        outcome_probability=probability[order],
         outcome_cost=cost[order],
         choice_action=np.zeros(nodes, dtype=np.int32),
         is_goal=np.append(np.zeros(nodes, dtype=np.bool_), True),

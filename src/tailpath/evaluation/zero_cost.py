@@ -64,11 +64,11 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
         pieces.append((rows, leaving, probability))
         error = max(error, part_error)
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
-    price: NDArray[Any] = chain.cost if chain.level is None else chain.level
-    source, target, probability, price = merge_equal_outcomes(
-        source, chain.target[edge], probability, price[edge]
+    paid: NDArray[Any] = chain.cost if chain.level is None else chain.level
+    source, target, probability, paid = merge_equal_outcomes(
+        source, chain.target[edge], probability, paid[edge]
     )
-    cost, level = (price, None) if chain.level is None else (price * float(chain.unit or 1), price)
+    cost, level = (paid, None) if chain.level is None else (paid * float(chain.unit or 1), paid)
     row_start = offsets_of(source, chain.n)
     return (
         replace(

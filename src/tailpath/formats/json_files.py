@@ -67,7 +67,7 @@ from tailpath.options import Progress
 FORMAT = "tailpath model"
 VERSION = 1
 #: From this many bytes on somebody should say that there are other formats.
-LARGE = 20_000_000
+LARGE_JSON = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
 _MEMBERS = (
@@ -92,7 +92,7 @@ _KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 def read(path: str, reading: Reading) -> Any:
     """Read a model from our JSON."""
     data = text_bytes(path, read_bytes(path))
-    if len(data) >= LARGE:
+    if len(data) >= LARGE_JSON:
         what = f"{len(data) / 1e6:.0f} MB of JSON take a while to read"
         message = f"{path}: {what}; .npz and .umb are made for size"
         warnings.warn(message, TailpathWarning, stacklevel=2)

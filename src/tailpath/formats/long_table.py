@@ -48,7 +48,7 @@ from tailpath.graph import Array, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS, Ends, ends_of_rows
+from tailpath.model.tables import GAINS, StartAndGoals, start_and_goals
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
@@ -101,12 +101,14 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         return rows.model(fields, confidence)
 
 
-def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading) -> Ends:
+def _ends(
+    table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading
+) -> StartAndGoals:
     """Where runs begin and end, with all that was assumed."""
     goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
     given = [_number_of(name, states, table.path) for name in goals] or None
     start = None if reading.start is None else _number_of(reading.start, states, table.path)
-    return ends_of_rows(
+    return start_and_goals(
         *(rows.state, rows.target, rows.cost != 0, states, start, given, table.marks),
         possible=rows.probabilities[-1] > 0,
     )

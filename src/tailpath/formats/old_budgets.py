@@ -24,7 +24,7 @@ from tailpath.policies.checks import MAX_LEVELS, rising_steps
 
 #: `source(name, dtype, axes)` gives an array of the file.
 Source = Callable[[str, Any, int], Array]
-Changes = tuple[Array, Array, Array]
+ChangeColumns = tuple[Array, Array, Array]
 TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 #: The arrays of each kind besides `risk_neutral` and `level`.
 ARRAYS = {
@@ -36,7 +36,7 @@ ARRAYS = {
 
 def old_changes(
     header: Mapping[str, Any], source: Source, model: SSP, risk_neutral: Array
-) -> Changes:
+) -> ChangeColumns:
     """The changes of an old file, made for a model with these states and choices."""
     if header.get("table_type") not in TABLE_TYPES:
         raise PolicyError(f"table_type must be one of {', '.join(TABLE_TYPES)}")
@@ -48,7 +48,7 @@ def old_changes(
     return _windows(header, source, model, row, risk_neutral)
 
 
-def _pairs(header: Mapping[str, Any], source: Source, model: SSP, row: Array) -> Changes:
+def _pairs(header: Mapping[str, Any], source: Source, model: SSP, row: Array) -> ChangeColumns:
     table = source("table", header["table_type"], 1)
     first, left = source("first", np.int64, 1), source("left", np.int64, 1)
     if left.shape != table.shape:
@@ -67,7 +67,7 @@ def _windows(
     model: SSP,
     row: Array,
     risk_neutral: Array,
-) -> Changes:
+) -> ChangeColumns:
     table = source("table", header["table_type"], 2)
     _check_rows(row, len(table))
     shift = np.zeros(len(table), dtype=np.int64)

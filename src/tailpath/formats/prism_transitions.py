@@ -18,7 +18,7 @@ from tailpath.formats.text import TextFile, after
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
 
 #: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of actions (n,).
-Columns = tuple[Array, Array, Array]
+TransitionColumns = tuple[Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
@@ -58,7 +58,7 @@ class ExplicitFile(TextFile):
         widths = (width + 1, width + 2) if with_actions else (width + 1,)
         by_choice = self._has_choices(may_be_empty=width > 1 and not with_actions)
 
-        def parse(rows: list[list[str]]) -> Columns:
+        def parse(rows: list[list[str]]) -> TransitionColumns:
             for row in rows:
                 if len(row) not in widths:
                     text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
@@ -72,7 +72,7 @@ class ExplicitFile(TextFile):
             return np.stack(integers), ends.T, np.array(action, dtype=np.int64)
 
         at_line: list[int] = []
-        parts: list[Columns] = []
+        parts: list[TransitionColumns] = []
         rows = (
             self._rows_of_choices(width, with_actions) if by_choice else map(str.split, self.rows())
         )
@@ -87,7 +87,7 @@ class ExplicitFile(TextFile):
         def entered(texts: list[str]) -> Array:
             return np.array([actions.setdefault(text, len(actions)) for text in texts])
 
-        parts: list[Columns] = []
+        parts: list[TransitionColumns] = []
         for piece in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
             integers = np.empty((width, piece.n_lines), dtype=np.int32)
             values = np.empty(piece.n_lines)
@@ -165,7 +165,7 @@ class ExplicitFile(TextFile):
 
 
 def _concatenated(
-    lines: Sequence[int], parts: Sequence[Columns], actions: Mapping[str, int], width: int
+    lines: Sequence[int], parts: Sequence[TransitionColumns], actions: Mapping[str, int], width: int
 ) -> ExplicitRows:
     none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
     columns = zip(*(parts or [none]))

@@ -39,7 +39,7 @@ NOOP, DONE = "noop", "done"
 
 State = tuple[Any, ...]
 #: State, action, next state, probability, reward.
-Row = tuple[State, str, State, Any, Any]
+GroundRow = tuple[State, str, State, Any, Any]
 
 
 def read(source: str, reading: Reading) -> SSP:
@@ -199,7 +199,7 @@ class _CachedTerm:
         return law[0][0]
 
 
-def _explored(problem: _Problem, location: str) -> tuple[list[Row], set[State]]:
+def _explored(problem: _Problem, location: str) -> tuple[list[GroundRow], set[State]]:
     """The outcomes of all states that can be reached, and the states in which runs have ended."""
     names, first = tuple(problem.start), tuple(problem.start.values())
     actions = {name: dict.fromkeys(each, True) for name, each in problem.actions.items()}
@@ -210,7 +210,7 @@ def _explored(problem: _Problem, location: str) -> tuple[list[Row], set[State]]:
     )
     reward, primed = _CachedTerm(problem.reward), [f"{name}'" for name in names]
     found, waiting = {first}, [first]
-    rows: list[Row] = []
+    rows: list[GroundRow] = []
     ended: set[State] = set()
     for state in waiting:
         fluents = {**dict(zip(names, state)), **none}
@@ -279,7 +279,7 @@ def _name(names: Sequence[str], state: State) -> str:
 
 
 def _model(
-    problem: _Problem, rows: list[Row], ended: set[State], horizon: int | None, location: str
+    problem: _Problem, rows: list[GroundRow], ended: set[State], horizon: int | None, location: str
 ) -> SSP:
     first, names = tuple(problem.start.values()), tuple(problem.start)
     done = ended | _settled(rows)
@@ -323,7 +323,7 @@ def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, loc
     return f"{costs}: the total reward is {float(total):g} minus the cost"
 
 
-def _settled(rows: list[Row]) -> set[State]:
+def _settled(rows: list[GroundRow]) -> set[State]:
     """The states from which no reward but 0 can ever follow."""
     into: dict[State, set[State]] = {}
     for state, _, target, _, _ in rows:

@@ -23,13 +23,13 @@ from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at
 #: them a second time.
-BLOCK = 500
+BLOCK_ROWS = 500
 _BYTES = 100_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
-Row = TypeVar("Row")
-Found = TypeVar("Found")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class TextFile:
@@ -63,14 +63,14 @@ class TextFile:
         return bool(text)
 
     def blocks(
-        self, rows: Iterable[Row], parse: Callable[[list[Row]], Found]
-    ) -> Iterator[tuple[list[int], Found]]:
+        self, rows: Iterable[Item], parse: Callable[[list[Item]], Result]
+    ) -> Iterator[tuple[list[int], Result]]:
         """What `parse` makes of rows, many at a time, and their lines.
 
         What it remembers of a block it must not remember of one that it refuses.
         """
         rows = iter(rows)
-        while block := [(self.line, row) for row in islice(rows, BLOCK)]:
+        while block := [(self.line, row) for row in islice(rows, BLOCK_ROWS)]:
             try:
                 found = parse([row for _, row in block])
             except FormatError:

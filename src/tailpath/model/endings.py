@@ -31,7 +31,7 @@ from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
 from tailpath.texts import count
 
-Model = TypeVar("Model", SSP, IntervalSSP)
+EitherModel = TypeVar("EitherModel", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
 #: what it may take in all.
 PAIR_BYTES, OUTCOME_BYTES = 100, 130
@@ -39,7 +39,7 @@ MAX_BYTES = 2**32
 
 
 @takes_model
-def give_up(ssp: Model, cost: Any) -> Model:
+def give_up(ssp: EitherModel, cost: Any) -> EitherModel:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
     Then every goal is sure. The choice leads to a goal of its own, `gave up`.
@@ -108,8 +108,13 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
 
 @takes_model
 def within(
-    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int | None = None
-) -> Model:
+    ssp: EitherModel,
+    steps: int,
+    otherwise: Any = None,
+    *,
+    gamma: Any = 1,
+    max_pairs: int | None = None,
+) -> EitherModel:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
     A run that has not arrived after so many steps is `out of time`. Policies for the model itself
@@ -195,7 +200,7 @@ def _limited(
     return made, np.append(ssp.by_state.edges(pairs), ssp.n_outcomes)
 
 
-def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
+def _with_intervals(model: EitherModel, made: SSP, outcome: IntArray) -> EitherModel:
     """What was made of a model, with its intervals if it has some: `outcome` is the outcome behind
     each, or the number of all of them where it is certain.
     """

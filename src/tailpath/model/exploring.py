@@ -21,16 +21,16 @@ from tailpath.texts import named_parts
 #: States between two calls of `progress`.
 PAUSE = 5_000
 
-Actions = Callable[[Any], Iterable[Name]]
-Outcomes = Callable[[Any, Any], Iterable[tuple[Any, Name, Any]]]
+ActionsOf = Callable[[Any], Iterable[Name]]
+OutcomesOf = Callable[[Any, Any], Iterable[tuple[Any, Name, Any]]]
 
 
 class Functions(NamedTuple):
     """A model as Python functions have it."""
 
     start: Name
-    actions: Actions
-    outcomes: Outcomes
+    actions: ActionsOf
+    outcomes: OutcomesOf
     is_goal: Callable[[Any], bool]
 
     @classmethod

@@ -84,8 +84,9 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
             f" {known}"
         )
     _refuse_misspelled(cells, states)
-    size = 1 + max(cell[0] for cell in cells.values()), 1 + max(cell[1] for cell in cells.values())
-    return Geometry(*size, *(tuple(cell[k] for cell in found) for k in range(3)))  # type: ignore[arg-type]
+    rows = 1 + max(row for row, _, _ in cells.values())
+    columns = 1 + max(column for _, column, _ in cells.values())
+    return Geometry(rows, columns, *zip(*found))
 
 
 def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> None:

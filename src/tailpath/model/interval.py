@@ -13,11 +13,11 @@ costs, with probabilities from inside the intervals.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_amount, check_integer
 from tailpath.texts import count
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -277,29 +275,6 @@ class IntervalSSP(IntervalBuilder):
         if not name.startswith("_") and (hasattr(SSP, name) or name in SSP.__dataclass_fields__):
             self._refuse()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def found_once(self, name: Hashable, find: Callable[[], Found]) -> Found:
-        """What was found out about this model before under a name, or is found now.
-
-        It is not pickled.
-
-        Parameters
-        ----------
-        name : hashable
-            What it is stored under.
-        find : callable
-            `find()` finds it out.
-
-        Returns
-        -------
-        object
-            What `find` returned, now or before.
-        """
-        known: dict[Hashable, Any] = vars(self).setdefault("_found", {})
-        if name not in known:
-            known[name] = find()
-        found: Found = known[name]
-        return found
 
     # ------------------------------------------------------------------ how it shows itself
 

@@ -25,7 +25,7 @@ from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount
 
-Row = tuple[Name, Name, Name, Any, Any]
+GivenRow = tuple[Name, Name, Name, Any, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +41,7 @@ class IntervalBuilder(Record):
     @classmethod
     def from_outcomes(
         cls,
-        outcomes: Iterable[Row],
+        outcomes: Iterable[GivenRow],
         start: Name,
         goals: Iterable[Name],
         *,

@@ -30,11 +30,11 @@ from tailpath.model.cost_units import as_fraction
 Fields = dict[str, Any]
 Counts = tuple[FloatArray, FloatArray, FloatArray]
 #: State, action, next state and cost, and the numbers that stand for the probability.
-Row = tuple[Name, Name, Name, Any, tuple[float, ...]]
+IntervalRow = tuple[Name, Name, Name, Any, tuple[float, ...]]
 
 
 def fields_of_rows(
-    rows: Iterable[Row], start: Name, goals: Iterable[Name], width: int
+    rows: Iterable[IntervalRow], start: Name, goals: Iterable[Name], width: int
 ) -> tuple[Fields, FloatArray]:
     """The fields of an `SSP` but for the probabilities, and the `width` numbers that stand for
     each of these, (width, n_outcomes).
@@ -53,11 +53,11 @@ def fields_of_rows(
     return fields, fields["outcome_probability"].T
 
 
-def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
+def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[IntervalRow]:
     """Rows `(state, action, next_state, (low, high), cost)` as they are needed here, without those
     that cannot happen.
     """
-    rows: list[Row] = []
+    rows: list[IntervalRow] = []
     least: dict[tuple[Name, Name], list[float]] = {}
     known = set(goals)
     for state, action, next_state, probability, cost in checked_rows(outcomes, "(low, high)"):

@@ -25,8 +25,8 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array
 
 Noun = TypeVar("Noun")
-Found = TypeVar("Found")
-Asked = ParamSpec("Asked")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 #: Arrays by `id` that nobody can write into.
 _LOCKED: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
@@ -139,14 +139,14 @@ class _Findings:
 
 
 def found_once(
-    find: Callable[Concatenate[Noun, Asked], Found],
-) -> Callable[Concatenate[Noun, Asked], Found]:
+    find: Callable[Concatenate[Noun, Arguments], Result],
+) -> Callable[Concatenate[Noun, Arguments], Result]:
     """Have a function find out what it says of a model or of another record once for each of its
     other arguments, whichever thread asks first, and store it there. It is not pickled.
     """
 
     @functools.wraps(find)
-    def known(noun: Noun, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
+    def known(noun: Noun, /, *asked: Arguments.args, **named: Arguments.kwargs) -> Result:
         findings: _Findings | None = vars(noun).get("_findings")
         if findings is None:
             findings = vars(noun).setdefault("_findings", _Findings())
@@ -155,7 +155,7 @@ def found_once(
             with findings.lock:
                 if key not in findings.known:
                     findings.known[key] = find(noun, *asked, **named)
-        found: Found = findings.known[key]
+        found: Result = findings.known[key]
         return found
 
     return known

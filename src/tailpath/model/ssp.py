@@ -19,7 +19,7 @@ float is read as the shortest decimal that prints it. All checks happen once, wh
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +32,7 @@ from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
+from tailpath.model.builders import Name as Name
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
@@ -41,8 +42,6 @@ from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
-
-Name = Hashable
 
 
 def _names(given: Any, what: str) -> Sequence[Name]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from tailpath.model.builders import ModelArrays, Name, arrays_from_outcomes
-from tailpath.model.exploring import Actions, Functions, Outcomes, explore
+from tailpath.model.exploring import ActionsOf, Functions, OutcomesOf, explore
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record
 from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_of_table
@@ -79,8 +79,8 @@ class SSPBuilder(Record):
     def from_functions(
         cls,
         start: Any,
-        actions: Actions | None = None,
-        outcomes: Outcomes | None = None,
+        actions: ActionsOf | None = None,
+        outcomes: OutcomesOf | None = None,
         is_goal: Callable[[Any], bool] | None = None,
         *,
         limit: int = 10**6,

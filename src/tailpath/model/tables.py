@@ -82,7 +82,7 @@ def _until_goals(
     wanted = None if given is None else [number[goal] for goal in given]
     # A start that is no state is refused with the rows.
     begin = None if start is None else number.get(start, 0)
-    ends = ends_of_rows(state, target, paid, states, begin, wanted, columns)
+    ends = start_and_goals(state, target, paid, states, begin, wanted, columns)
     goals = list(compress(states, ends.is_goal)) if given is None else given
     start = states[ends.start] if start is None else start
     return OutcomeRows(list(compress(rows, ends.mask)), start, goals, ends.notes)
@@ -218,7 +218,7 @@ def _values(frame: Any, name: Any) -> list[Any]:
 # ---------------------------------------------------------------------- where runs begin and end
 
 
-class Ends(NamedTuple):
+class StartAndGoals(NamedTuple):
     """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
     a `mask`, the states that these name, and what was assumed.
     """
@@ -230,7 +230,7 @@ class Ends(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ends_of_rows(
+def start_and_goals(
     state: Array,
     target: Array,
     paid: BoolArray,
@@ -239,7 +239,7 @@ def ends_of_rows(
     goals: Sequence[int] | None,
     columns: Mapping[str, Sequence[Any]],
     possible: Any = True,
-) -> Ends:
+) -> StartAndGoals:
     """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
     mark it, else as the rows say.
 
@@ -279,7 +279,7 @@ def ends_of_rows(
             f" {_are(n_rows)} left out{behind}"
         )
     named[start] = True
-    return Ends(is_goal, start, mask, named, tuple(notes))
+    return StartAndGoals(is_goal, start, mask, named, tuple(notes))
 
 
 def _goals_assumed(

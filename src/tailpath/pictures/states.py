@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, own_axes, without_mathematics
+from tailpath.pictures.style import COLOURS, Axes, own_axes, without_mathematics
 from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
@@ -109,11 +109,11 @@ def plot_states(
     choices: NDArray[Any] | None = None,
     strength: NDArray[Any] | None = None,
     heat: NDArray[Any] | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "",
     heat_label: str = "",
     states: Sequence[int] | None = None,
-) -> Any:
+) -> Axes:
     """Draw the states; returns the Axes."""
     strength = np.ones(ssp.n_states) if strength is None else strength
     if ssp.geometry is not None:
@@ -136,10 +136,10 @@ def plot_states(
 def plot_run(
     ssp: Any,
     visited: Sequence[int],
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "",
     states: Sequence[int] | None = None,
-) -> Any:
+) -> Axes:
     """Draw a run through these states, in order, on the map or the graph; returns the Axes. Steps
     to states that are not drawn are left out.
     """
@@ -159,7 +159,7 @@ def plot_run(
         _arrow(ax, *ends, bend, shrink, zorder=5, mutation_scale=11, **look)
     for state, mark in ((visited[0], "o"), (visited[-1], "s")):
         if state in drawn:
-            edge = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}
+            edge: dict[str, Any] = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}
             ax.plot(x[state], y[state], mark, color=COLOURS[1], **edge)
     return ax
 

@@ -24,7 +24,7 @@ from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.policies.words import budgets_in_words, memory_in_words
 
 #: Pairs of state and memory beyond which a policy of functions is not listed.
-MAX_PAIRS = 200_000
+MAX_TABLE_PAIRS = 200_000
 
 
 class Row(NamedTuple):
@@ -53,7 +53,7 @@ def decision_table(
     `mean` and `cvar`, the CVaR at `alpha`, are of the cost from there to the goal.
     """
     alpha = check_invertible_alpha(alpha)
-    chain = unroll(ssp, policy, max_nodes=MAX_PAIRS)
+    chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
     memory = [None] * chain.n if chain.memory is None else list(chain.memory)
     group, words = _groups(ssp, policy, chain, memory)
     if chain.n == 0:

@@ -185,7 +185,8 @@ class Measure:
         return cls(*(parse_number_or_percent(word) for word in words))
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{getattr(self, field.name):.12g}" for field in fields(self))  # type: ignore[arg-type]
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        inside = ", ".join(f"{getattr(self, name):.12g}" for name in names)
         return f"{self.word}({inside})" if inside else self.word
 
 

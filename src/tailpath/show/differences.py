@@ -28,7 +28,7 @@ from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_PAIRS, action_of
+from tailpath.policies.table import MAX_TABLE_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
@@ -138,7 +138,7 @@ class _Side:
     def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
         self.ssp, self.policy = ssp, as_policy(ssp, policy, alpha=alpha)
         self.alpha = alpha
-        self.chain = unroll(ssp, self.policy, max_nodes=MAX_PAIRS)
+        self.chain = unroll(ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
         self.known: dict[int, dict[int, float]] = {}
         self.costs = evaluate(ssp, self.policy, alpha)
 

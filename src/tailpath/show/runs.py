@@ -26,7 +26,7 @@ from tailpath.options import check_integer, check_invertible_alpha, takes_alpha,
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_PAIRS
+from tailpath.policies.table import MAX_TABLE_PAIRS
 from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
@@ -151,7 +151,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     policy = as_policy(ssp, policy, alpha=alpha)
     costs = evaluate(ssp, policy, alpha)
     var = costs.var(alpha)
-    chain = unroll(ssp, policy, max_nodes=MAX_PAIRS).reduced
+    chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS).reduced
     threshold = None
     if math.isfinite(var) and chain.unit:
         threshold = round(shifted(var, -ssp.shift) / float(chain.unit))

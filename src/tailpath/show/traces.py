@@ -15,6 +15,7 @@ from tailpath.model.records import Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
+from tailpath.pictures.style import Axes
 from tailpath.policies.drawing import shown_states
 from tailpath.show.blame import Blame
 from tailpath.texts import Content, Table, count, name, number
@@ -51,7 +52,7 @@ class Trace(Shown, Series[Step]):
     cost: float
     probability: float
 
-    def plot(self, ssp: SSP, ax: Any = None) -> Any:
+    def plot(self, ssp: SSP, ax: Axes | None = None) -> Axes:
         """Draw the run on the map of the model, or on a graph.
 
         Parameters
@@ -153,7 +154,7 @@ class WorstRuns(Shown, Series[Trace]):
     typical: Trace | None = None
     asked: int = 0
 
-    def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
+    def plot(self, ssp: SSP, column: str = "setback", ax: Axes | None = None) -> Axes:
         """Draw the blame on the map of the model, or on a graph.
 
         Parameters

@@ -16,14 +16,13 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names
+from tailpath.model.ssp import FloatArray as FloatArray
 from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
 from tailpath.study.store import AtomPoint, Run
 
-FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
 #: Of several ways to compute the same task the one that leaves the least to estimates.
 PREFERRED = ("", "greedy", "sampled", "lp")

@@ -26,7 +26,7 @@ from tailpath.study.work import WorkItem, perform
 #: tasks run one at a time.
 FRUITLESS = 2
 
-Open = Callable[[], AbstractContextManager[Executor]]
+OpenExecutor = Callable[[], AbstractContextManager[Executor]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Summary:
     """What happened: tasks computed now, found in the store, and failed; stored runs of other
     programs or models, which were left alone.
     """
@@ -72,8 +72,11 @@ def prepare(design: Design, tasks: Sequence[StudyTask]) -> Study:
 
 
 def run_study(
-    store: Store, study: Study, open_executor: Open, progress: Progress = lambda done, share: None
-) -> Outcome:
+    store: Store,
+    study: Study,
+    open_executor: OpenExecutor,
+    progress: Progress = lambda done, share: None,
+) -> Summary:
     """Compute the tasks that the store does not have. `progress(done, share)` tells, after every
     run, how many are and their part of the effort.
     """
@@ -84,7 +87,7 @@ def run_study(
         _Campaign(store, study, edition, missing, progress).run(open_executor) if missing else []
     )
     computed = len(missing) - len(failures)
-    return Outcome(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
+    return Summary(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
 
 
 class _Campaign:
@@ -105,7 +108,7 @@ class _Campaign:
         self.done = 0
         self.failures: list[Failure] = []
 
-    def run(self, open_executor: Open) -> list[Failure]:
+    def run(self, open_executor: OpenExecutor) -> list[Failure]:
         breaks = 0
         while self.left and breaks < FRUITLESS:
             before = len(self.left)

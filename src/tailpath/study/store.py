@@ -33,9 +33,7 @@ from tailpath.errors import OptionError, TailpathError
 from tailpath.formats.files import write_bytes, write_text
 
 FILE_NAME = "runs.sqlite"
-#: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number. With
-#: 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other
-#: factors under that name.
+#: Stored in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
 SCHEMA = 3
 SQL_TYPE = {
     "str": "TEXT NOT NULL",

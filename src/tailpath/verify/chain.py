@@ -22,7 +22,7 @@ from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 
 #: A row: the whole W, and (target, w, cost) for every edge.
-Row = tuple[int, list[tuple[int, int, int]]]
+IntegerRow = tuple[int, list[tuple[int, int, int]]]
 #: By node, what a step leads to, with its probability: nodes, and whatever else.
 Walk = dict[int, dict[Any, Fraction]]
 GOAL = -1
@@ -41,7 +41,7 @@ class ExactRows:
     `unit`.
     """
 
-    choice: list[Row]
+    choice: list[IntegerRow]
     unit: Fraction
 
 
@@ -68,7 +68,7 @@ def rows_of(ssp: SSP) -> ExactRows:
     return ExactRows([integer_row(edges[first:end]) for first, end in rows], unit)
 
 
-def integer_row(edges: Sequence[tuple[int, Fraction, int]]) -> Row:
+def integer_row(edges: Sequence[tuple[int, Fraction, int]]) -> IntegerRow:
     """Edges (target, weight, cost) with weights in integers, and the sum of these."""
     scale = math.lcm(*(weight.denominator for _, weight, _ in edges))
     row = [(target, int(weight * scale), cost) for target, weight, cost in edges]
@@ -85,7 +85,7 @@ def same_but_costs(one: Any, other: Any) -> bool:
 class ExactChain:
     """The reachable pairs; node 0 is the start unless that is a goal (`start` is GOAL then)."""
 
-    rows: list[Row]
+    rows: list[IntegerRow]
     start: int
     unit: Fraction
 
@@ -100,7 +100,7 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MAX_PAIRS) -> ExactChain:
         return ExactChain([], GOAL, model.unit)
     pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
     queue = list(pairs)
-    rows: list[Row] = []
+    rows: list[IntegerRow] = []
     for state, memory in queue:  # grows while it is read
         name = ssp.states[state]
         decision = policy.action(name, memory)
@@ -150,7 +150,7 @@ def leading_to(ends: Iterable[int], moves: Iterable[tuple[int, int]]) -> set[int
     return found
 
 
-def moves_of(rows: list[Row]) -> Iterator[tuple[int, int]]:
+def moves_of(rows: list[IntegerRow]) -> Iterator[tuple[int, int]]:
     """From each node to each that an edge leads to."""
     return ((node, to) for node, (_, edges) in enumerate(rows) for to, _, _ in edges)
 
@@ -228,7 +228,7 @@ def zero_cost_cycles_removed(chain: ExactChain) -> tuple[ExactChain, list[int]]:
     return ExactChain(rows, chain.start, chain.unit), label
 
 
-def _followed(rows: list[Row], group: list[int]) -> list[Row]:
+def _followed(rows: list[IntegerRow], group: list[int]) -> list[IntegerRow]:
     """The rows of a component replaced by where a walker leaves it.
 
     A walk holds members of the component by number, and edges out of it as (target, cost).

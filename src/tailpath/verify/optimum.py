@@ -18,7 +18,7 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import (
     GOAL,
-    Row,
+    IntegerRow,
     decimal,
     exact_costs,
     leading_to,
@@ -204,7 +204,7 @@ def risk_neutral_bounds(
             )
     position = {s: i for i, s in enumerate(states)}
 
-    def row(choice: int) -> Row | None:
+    def row(choice: int) -> IntegerRow | None:
         denominator, edges = model.choice[choice]
         if any(not goal[to] and to not in position for to, _, _ in edges):
             return None
@@ -241,7 +241,7 @@ def risk_neutral_bounds(
     return least, most, model.unit
 
 
-def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
+def _surely_arriving(ssp: Any, rows: list[IntegerRow]) -> set[int]:
     """The states that are no goals and from which some policy surely arrives: what is left when
     whoever cannot arrive inside is taken away.
     """
@@ -259,11 +259,11 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
         remaining = reached - {GOAL}
 
 
-def _backup(row: Row, value: list[Any]) -> Fraction:
+def _backup(row: IntegerRow, value: list[Any]) -> Fraction:
     return rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
 
 
-def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
+def _optimum(rows: list[IntegerRow], options: list[list[IntegerRow]]) -> list[Fraction]:
     """Policy iteration in rationals: the last value is the optimum."""
     rows = list(rows)
     while True:
@@ -277,7 +277,9 @@ def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
             return value
 
 
-def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]] | None:
+def _lowered(
+    rows: list[IntegerRow], options: list[list[IntegerRow]]
+) -> list[tuple[int, int]] | None:
     """Policy iteration in enclosures; the last value, a little lowered, must lie below its own
     backup. None where that cannot be shown.
     """
@@ -300,7 +302,7 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
     return [(low, high) for low, (_, high) in zip(least, bounds)]
 
 
-def _ahead(row: Row, value: list[int]) -> int:
+def _ahead(row: IntegerRow, value: list[int]) -> int:
     """r + P v in units of 2^-BITS, rounded down."""
     denominator, edges = row
     return (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.verify.chain import GOAL, Row, Walk, eliminate_exactly, leading_to, moves_of
+from tailpath.verify.chain import GOAL, IntegerRow, Walk, eliminate_exactly, leading_to, moves_of
 
 BITS = 400
 ONE = 1 << BITS
@@ -23,12 +23,12 @@ LARGEST_EXACT = 120
 SHARE = 500
 
 
-def rate(row: Row) -> Fraction:
+def rate(row: IntegerRow) -> Fraction:
     """The expected cost of a step."""
     return Fraction(sum(w * cost for _, w, cost in row[1]), row[0])
 
 
-def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
+def enclosed_totals(rows: list[IntegerRow], rates: list[Fraction]) -> list[tuple[int, int]]:
     """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows
     must lead to the goal surely.
     """
@@ -63,7 +63,7 @@ def _floor(value: Fraction) -> int:
     return (value.numerator << BITS) // value.denominator
 
 
-def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[int]] | None:
+def _guessed(rows: list[IntegerRow], rates: list[Fraction]) -> tuple[list[int], list[int]] | None:
     from scipy.sparse import csc_array, eye_array
     from scipy.sparse.linalg import splu
 
@@ -103,14 +103,14 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
     return value, [_floor(Fraction(1.01 * t)) for t in steps.tolist()]
 
 
-def _ahead(row: Row, value: list[int]) -> int:
+def _ahead(row: IntegerRow, value: list[int]) -> int:
     """P v at one node, rounded down."""
     denominator, edges = row
     return sum(w * value[to] for to, w, _ in edges if to != GOAL) // denominator
 
 
 def _proved(
-    rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]
+    rows: list[IntegerRow], rates: list[Fraction], value: list[int], steps: list[int]
 ) -> list[tuple[int, int]] | None:
     """Bounds v - e t and v + e t with the least e that the exact inequalities allow, or None."""
     share = 0
@@ -125,7 +125,7 @@ def _proved(
     return [(max(v - d, 0), v + d) for v, d in zip(value, up)]
 
 
-def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
+def solved(rows: list[IntegerRow], rates: list[Fraction]) -> list[Fraction]:
     """Elimination in rationals; the rate is what every step comes to besides."""
     walk: Walk = {}
     for node, (denominator, edges) in enumerate(rows):

@@ -18,7 +18,7 @@ from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
-from tailpath.methods.comparison import given_row
+from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import no_prediction
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
@@ -48,9 +48,6 @@ POINTS, WEIGHTS = 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 MAX_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
 LEAST_SHOWN = 1e-3
-
-#: Called with what is being worked on, in words.
-Update = Callable[[str], None]
 
 
 def silent(text: str) -> None:

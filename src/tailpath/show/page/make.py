@@ -15,12 +15,13 @@ from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.formats.files import refuse_unwritable, write_text
+from tailpath.methods.comparison import Update
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alphas, check_named, takes_alpha, takes_model
 from tailpath.show.page.band import band_page
-from tailpath.show.page.data import ALPHAS, Asked, Update, page_data, silent
+from tailpath.show.page.data import ALPHAS, Asked, page_data, silent
 from tailpath.texts import name as name_in_words
 
 HERE = files("tailpath.show.page")

@@ -14,14 +14,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
+from tailpath.graph import IntArray
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import FloatArray
 from tailpath.solvers.expectation import ExpectedSolution
-
-IntArray = NDArray[np.int64]
 
 
 class ErrorBound(NamedTuple):

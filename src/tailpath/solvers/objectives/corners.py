@@ -18,6 +18,7 @@ from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.pictures.distributions import plot_frontier
+from tailpath.pictures.style import Axes
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late
@@ -216,7 +217,7 @@ class Frontier(Shown, Series[Corner]):
         wanted = np.searchsorted(arc_length, np.linspace(0.0, arc_length[-1], max(count, 2))[1:-1])
         return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the frontier as a picture to choose from.
 
         Parameters

@@ -40,11 +40,11 @@ class Envelope(NamedTuple):
     def at(self, chords: Chords, risk: FloatArray) -> FloatArray:
         """The mean at some risks; at a step that behind it."""
         position = np.searchsorted(self.start, risk, side="right") - 1
-        return heights(chords, self.lowest[np.maximum(position, 0)], risk)
+        return means_at(chords, self.lowest[np.maximum(position, 0)], risk)
 
     def before(self, chords: Chords) -> FloatArray:
         """The mean just before each start but the first."""
-        return heights(chords, self.lowest[:-1], self.start[1:])
+        return means_at(chords, self.lowest[:-1], self.start[1:])
 
     def with_more(self, chords: Chords, more: IntArray) -> Envelope:
         """The envelope of these chords and some more."""
@@ -56,7 +56,7 @@ class Envelope(NamedTuple):
         return _as_envelope(_lower(chords, np.concatenate(pieces, axis=1), self.end), self.end)
 
 
-def heights(chords: Chords, which: IntArray, risk: FloatArray) -> FloatArray:
+def means_at(chords: Chords, which: IntArray, risk: FloatArray) -> FloatArray:
     """The mean of chords at risks within them; infinite for chord -1."""
     x0, m0, x1, m1 = (chords[row][which] for row in (X0, M0, X1, M1))
     share = np.clip((risk - x0) / (x1 - x0), 0.0, 1.0)
@@ -107,7 +107,7 @@ def _lower(chords: Chords, pieces: FloatArray, end: float) -> FloatArray:
     pair, start, one, two = _distinct(np.stack([pieces[GROUP] // 2, pieces[START], one, two]))
     stop = np.where(np.append(pair[1:] == pair[:-1], False), np.append(start[1:], end), end)
     a, b = (
-        np.stack([heights(chords, which, start), heights(chords, which, stop)])
+        np.stack([means_at(chords, which, start), means_at(chords, which, stop)])
         for which in (one.astype(np.int64), two.astype(np.int64))
     )
     first = np.where((b[0] < a[0]) | ((b[0] == a[0]) & (b[1] <= a[1])), two, one)

@@ -43,7 +43,7 @@ from tailpath.solvers.objectives.dead_ends import with_penalty
 
 #: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,
 #: twice.
-LEVEL_BYTES = 44
+LOSS_LEVEL_BYTES = 44
 
 
 class Priced(NamedTuple):
@@ -72,7 +72,7 @@ class Losses:
         self.ssp, self.unit = ssp, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
-        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
+        if LOSS_LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
             raise LimitExceededError(
                 f"{self.horizon} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB; a coarser"
                 " grid (--delta, delta=) would help",

@@ -192,8 +192,8 @@ class _Search:
         gap = np.full(len(x0), -np.inf)
         inside = np.flatnonzero(begin <= end)
         for at in (np.clip(meet, begin, end)[inside], begin[inside], end[inside]):
-            height = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
-            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, height, tolerance))
+            mean = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
+            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, mean, tolerance))
         # Just before a step the envelope is higher than at it.
         start, before = self.envelope.start[1:] / (1 + SAME), self.envelope.before(self.chords)
         inside = inside[gap[inside] <= 0]
@@ -210,9 +210,9 @@ class _Search:
         return gap
 
     def _beyond(
-        self, which: IntArray, at: FloatArray, height: FloatArray, tolerance: float
+        self, which: IntArray, at: FloatArray, mean: FloatArray, tolerance: float
     ) -> FloatArray:
-        """How far the lines below some open chords lie below a height at some risks; 0 within the
+        """How far the lines below some open chords lie below a mean at some risks; 0 within the
         tolerance.
         """
         x0, m0, steep, x1, m1, flat = (
@@ -220,8 +220,8 @@ class _Search:
         )
         with np.errstate(invalid="ignore", over="ignore"):
             left = np.where(np.isinf(steep), -np.inf, m0 - steep * (at - x0))
-        apart = height - np.maximum(left, m1 + flat * (x1 - at))
-        return np.where(apart > tolerance * height, apart, 0.0)
+        apart = mean - np.maximum(left, m1 + flat * (x1 - at))
+        return np.where(apart > tolerance * mean, apart, 0.0)
 
     def wanted(self, gap: FloatArray) -> FloatArray:
         """The prices to ask for next: the slopes of the open chords with the widest gaps.

@@ -37,8 +37,8 @@ from tailpath.solvers.related.levels import rising_core_of
 WINDOW = 0.25
 #: Chances p that differ by no more than this are equal but for rounding.
 SAME_CHANCE = 1e-15
-Corner = tuple[float, float]
-Corners = list[Corner]
+Vertex = tuple[float, float]
+Vertices = list[Vertex]
 
 
 def solve_by_pareto_sets(
@@ -50,7 +50,7 @@ def solve_by_pareto_sets(
     expected = solve_expected(ssp)
     start = int(core.node_of[ssp.start_index])
     value = np.append(core.to_nodes(expected.value), 0.0) / unit
-    sets: list[list[Corners]] = []
+    sets: list[list[Vertices]] = []
     picked: list[IntArray] = []
     best, at = float(value[start]) / alpha, 0
     while len(sets) <= best:
@@ -70,17 +70,17 @@ def solve_by_pareto_sets(
 
 
 def _layer(
-    core: Core, value: FloatArray, sets: list[list[Corners]]
-) -> tuple[list[Corners], IntArray]:
+    core: Core, value: FloatArray, sets: list[list[Vertices]]
+) -> tuple[list[Vertices], IntArray]:
     """The sets of all nodes with one unit left more than in all sets so far, behind them that of
     the goal; and the choice that is best for e - b p.
     """
     b, rows = len(sets), core.transitions
     level = core.level
-    corners: list[Corners] = []
+    corners: list[Vertices] = []
     choices = np.zeros(core.n, dtype=np.int64)
     for node in range(core.n):
-        everything: Corners = []
+        everything: Vertices = []
         least = np.inf
         for choice in members(core.state_choices, node):
             parts = []
@@ -98,7 +98,7 @@ def _layer(
     return [*corners, [(0.0, 0.0)]], choices
 
 
-def _sum(parts: list[Corners]) -> Corners:
+def _sum(parts: list[Vertices]) -> Vertices:
     """The Minkowski sum of lower hulls: all their edges in order of slope, from the sum of their
     first corners on.
     """
@@ -111,9 +111,9 @@ def _sum(parts: list[Corners]) -> Corners:
     return found
 
 
-def _hull(points: Corners) -> Corners:
+def _hull(points: Vertices) -> Vertices:
     """The lower hull, from the least p on; of equal p the least e."""
-    hull: Corners = []
+    hull: Vertices = []
     for point in sorted(points):
         while hull and point[0] - hull[-1][0] <= SAME_CHANCE and point[1] < hull[-1][1]:
             hull.pop()  # equal but for rounding, and the one before only came first
@@ -125,7 +125,7 @@ def _hull(points: Corners) -> Corners:
     return hull
 
 
-def _within(hull: Corners, low: float, high: float) -> Corners:
+def _within(hull: Vertices, low: float, high: float) -> Vertices:
     """The corners that are best for e - x p with some x in [low, high]."""
     slopes = [-np.inf, *((f - e) / (q - p) for (p, e), (q, f) in pairwise(hull)), np.inf]
     return [
@@ -135,5 +135,5 @@ def _within(hull: Corners, low: float, high: float) -> Corners:
     ]
 
 
-def _turns_down(a: Corner, b: Corner, c: Corner) -> bool:
+def _turns_down(a: Vertex, b: Vertex, c: Vertex) -> bool:
     return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])

@@ -86,7 +86,7 @@ class RobustSolution(Record):
 
     @cached_property
     def _problem(self) -> Robust:
-        return robust(self.model, nature_called(self.nature), max_bytes=self.max_bytes)
+        return robust(self.model, nature_called(self.nature), 0, max_bytes=self.max_bytes)
 
     @cached_property
     def _budgets(self) -> RealBudgets:
