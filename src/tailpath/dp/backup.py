@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import SERVED, SURPLUS, SURPLUS_FINE, UNIT
 
-Array = NDArray[Any]
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
 CERTAIN, ADVERSARIAL = 0, 1

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import FADED, NOTHING, THRICE, UNIT
 
-FloatArray = NDArray[np.float64]
 #: A proved relative error above this makes a solver look for a better method.
 WIDE = 1e-11
 #: Integers that stand for shares of the largest number sum up to no more than this.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import add_row_values, extreme_value, row_value, served_value
 from tailpath.dp.budget_model import (
@@ -26,10 +25,8 @@ from tailpath.dp.budget_model import (
     Work,
 )
 from tailpath.dp.joint import joint_backup, joint_optimum, joint_values
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import TINY
-
-Array = NDArray[Any]
 
 
 @kernel(inline=True)

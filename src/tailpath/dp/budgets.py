@@ -48,7 +48,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_backups import (
@@ -74,9 +73,8 @@ from tailpath.dp.budget_model import (
 )
 from tailpath.dp.layout import Layout
 from tailpath.graph import FloatArray
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 
-Array = NDArray[Any]
 #: About so many values are computed before the caller is told.
 AT_A_TIME = 2**23
 #: What it takes to bracket the value of a budget.

@@ -22,19 +22,18 @@ decimals as written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import NOTHING_MORE, Decisions, first_least, surpluses
-from tailpath.dp.bounds import ONE_PROCESS, Bounds, FloatArray, OneProcess
+from tailpath.dp.bounds import ONE_PROCESS, Bounds, OneProcess
 from tailpath.dp.sweeps import Sweeps
-from tailpath.graph import members_of
-from tailpath.kernels.jit import frozen, kernel
+from tailpath.graph import FloatArray, members_of
+from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import FEW, FLUTTER, NOTHING, UNIT, VANISHED
 
-Array = NDArray[Any]
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
 #: and the mean weight at most; and where values are 0, as a share of the mean weight.
 LITTLE, LEAST = 0.05, 1e-250

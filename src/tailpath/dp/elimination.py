@@ -18,12 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import FADED, FIXED, ROW, UNIT
-
-Array = NDArray[Any]
 
 
 @kernel

@@ -26,7 +26,6 @@ from tailpath.dp.backup import Decisions
 from tailpath.dp.bounds import (
     WIDE,
     Bounds,
-    FloatArray,
     bounds_within,
     narrower,
     unproved,
@@ -37,7 +36,7 @@ from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
-from tailpath.graph import Transitions, owners
+from tailpath.graph import FloatArray, Transitions, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import CLOSE, FLUTTER, SAME_VALUE, SETTLED
 
@@ -57,7 +56,6 @@ FEW_NODES = 100
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
-Array = NDArray[Any]
 Total = tuple[Bounds, Certificate | None]
 
 

@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import NOTHING
 
-Array = NDArray[Any]
 #: Two moves have the same direction if the square of their cosine exceeds this.
 SAME_DIRECTION = 0.9
 #: By how much a value may fall, and rise, at most: as a share of it.

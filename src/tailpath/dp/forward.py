@@ -20,12 +20,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, RingRows, U
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 class RowSteps(NamedTuple):

@@ -32,10 +32,10 @@ from tailpath.dp.backup import (
     improve_shares,
     row_means,
 )
-from tailpath.dp.bounds import Bounds, FloatArray, unproved
+from tailpath.dp.bounds import Bounds, unproved
 from tailpath.dp.optimum import Optimum, least_total, policy_chain
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
-from tailpath.graph import owners
+from tailpath.graph import FloatArray, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
 from tailpath.model.cost_units import as_fraction

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,8 @@ from tailpath.dp.budget_model import (
 from tailpath.dp.joint import Joint
 from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_of, owners
-from tailpath.kernels.jit import frozen
+from tailpath.kernels.jit import Array, frozen
 
-Array = NDArray[Any]
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
 #: At least so many levels are put down before those that later ones need are moved.

@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import Spread
 from tailpath.dp.budget_model import Nodes
@@ -15,10 +14,9 @@ from tailpath.dp.games import Game
 from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
 from tailpath.dp.layout import Layout
 from tailpath.errors import ModelError
-from tailpath.graph import FloatArray, IntArray, Transitions, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
 
-Array = NDArray[Any]
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
 LARGEST_JOINT = 2_000

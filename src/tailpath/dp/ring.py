@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.graph import offsets_from_lengths
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.shortest_paths import LARGEST
 
-Array = NDArray[Any]
 #: log2 of the cells that share a mark of being in use.
 BLOCK = 6
 U = np.uint64

@@ -29,14 +29,12 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
-from tailpath.graph import grouped, owners
+from tailpath.graph import FloatArray, grouped, owners
 from tailpath.kernels.graph import strong_components
-from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 #: How often a round evaluates its choices, how often once it extrapolates, and the rounds before
 #: that.
 EVALUATIONS, SLOW_EVALUATIONS = 4, 8

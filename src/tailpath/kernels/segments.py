@@ -20,12 +20,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.kernels.bundles import Bundles
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 
-Array = NDArray[Any]
 #: Columns of `AtomWork.history`: when a node last moved noticeably, how far it has moved in all;
 LAST_MOVE, TOTAL_MOVE = range(2)
 #: the same as they were before the sweep;
