@@ -274,10 +274,11 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     return ssp
 
 
-def _bundled(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
-    """A format of this folder: the module that reads it, and the one that writes it, if any."""
-    reader, writer = (f"{__package__}.{name}" for name in (f"{module}:read", f"{writes}:write"))
-    return Format(title, reader, writer if writes else "", suffixes, **more)
+def _bundled(title: str, module: str, *suffixes: str, writes: bool = False, **more: Any) -> Format:
+    """A format that a module of this folder reads, and perhaps writes."""
+    address = f"{__package__}.{module}"
+    writer = f"{address}:write" if writes else ""
+    return Format(title, f"{address}:read", writer, suffixes, **more)
 
 
 #: What formats with rewards take, those with labels and reward structures, and tables.
@@ -285,24 +286,15 @@ REWARDS = ("step_cost", "cost_of", "negate_reward", "rewards")
 LABELLED = ("goal", "cost", "start", *REWARDS)
 TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence")
 _PROGRAM = (*LABELLED, "constants")
-_BOTH: dict[str, Any] = {"reports": True, "intervals": True}
+_ALL: dict[str, Any] = {"writes": True, "intervals": True}
+_TEXT: dict[str, Any] = {**_ALL, "reports": True}
 FORMATS = (
-    _bundled("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
-    _bundled("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
-    _bundled(
-        *("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz"),
-        writes="drn",
-        options=LABELLED,
-        **_BOTH,
-    ),
-    _bundled(
-        *("PRISM explicit", "prism_explicit", ".tra", ".tra.gz"),
-        writes="prism_writing",
-        options=LABELLED,
-        **_BOTH,
-    ),
-    _bundled("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
-    _bundled("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
+    _bundled("tailpath JSON", "json_files", ".json", **_TEXT),
+    _bundled("tailpath npz", "npz_files", ".npz", **_ALL),
+    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", options=LABELLED, **_TEXT),
+    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", options=LABELLED, **_TEXT),
+    _bundled("UMB", "umb", ".umb", options=LABELLED, **_ALL),
+    _bundled("long table", "long_table", ".csv", options=TABLE, **_TEXT),
     _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
     _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
     _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
