@@ -35,8 +35,8 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome
+from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.registry import Reading
 from tailpath.graph import FloatArray
 from tailpath.model.builders import Numbering

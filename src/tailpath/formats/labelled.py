@@ -20,17 +20,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import (
+from tailpath.formats.files import shorten
+from tailpath.formats.outcomes import (
     CostRule,
+    OutcomeColumns,
     exact_sum,
     loop_cost,
     refuse_improbable,
     refuse_infinite,
 )
-from tailpath.formats.extras import MARK, Extras, written_actions
-from tailpath.formats.files import shorten
 from tailpath.formats.registry import Reading
-from tailpath.formats.rows import OutcomeColumns
+from tailpath.formats.writing import MARK, Extras, written_actions
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name

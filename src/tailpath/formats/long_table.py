@@ -30,10 +30,9 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
+from tailpath.formats.outcomes import CostRule, OutcomeColumns, refuse_improbable, refuse_infinite
 from tailpath.formats.registry import Reading
-from tailpath.formats.rows import OutcomeColumns
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
     Block,

@@ -3,8 +3,7 @@
 A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the
 sizes of the model the policy was made for and a SHA-256 hash of its arrays, so that a table of
 choice numbers never meets a model whose choices are numbered otherwise. Beside the numbers stand
-the names they are for, by which a table can be carried over to another model
-(`policy_transfer.py`).
+the names they are for, by which a table can be carried over to another model.
 
 - `markov`: `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]`
 - `atom`: `start_atom`, `states`, `actions`; `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`,
@@ -17,8 +16,8 @@ the names they are for, by which a table can be carried over to another model
 - `mixed`: `weights`, and `members`: the headers of the policies mixed; those of member i, named
   `i_first` and so on
 
-The older kinds `budget`, `budget windows` and `budget pairs` are still read (`old_budgets.py`), and
-no longer written.
+The older kinds `budget`, `budget windows` and `budget pairs` are still read (`policy_transfer.py`),
+and no longer written.
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists
 in the member `arrays`. A policy of names (`markov`, `memory`) has no model of its own: on reading,

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
@@ -40,10 +39,12 @@ from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     BLOCK,
     Texts,
+    action_words,
     all_integers,
     blocks,
     choice_costs,
     encoded,
+    extras_line,
     formatted,
     joined_columns,
     put_before,

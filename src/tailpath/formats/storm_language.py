@@ -23,9 +23,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
 from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, Lazy, to_ssp
+from tailpath.formats.outcomes import CostRule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 

@@ -15,8 +15,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import LONGEST, parse_number, shorten
+from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress

@@ -26,11 +26,17 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import packed_tar, tar_members, unpacked
-from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import load_json, read_bytes, shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.registry import Reading
-from tailpath.formats.writing import choice_costs, probability_columns
+from tailpath.formats.writing import (
+    MARK,
+    Extras,
+    action_words,
+    choice_costs,
+    extras_line,
+    probability_columns,
+)
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
