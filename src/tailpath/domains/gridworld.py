@@ -11,7 +11,6 @@ by this project.
 
 from __future__ import annotations
 
-import pathlib
 import re
 from typing import Any
 
@@ -32,18 +31,43 @@ from tailpath.graph import Array
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
 
-MAPS = pathlib.Path(__file__).parent / "maps"
 KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}
-
-
-def bundled_maps() -> tuple[str, ...]:
-    """The names of the maps that come with the package, smallest first."""
-    return tuple(
-        sorted(
-            (path.stem for path in MAPS.glob("*.txt")),
-            key=lambda name: [int(side) for side in name.split("x")],
-        )
-    )
+#: The maps that come with the package, smallest first.
+MAPS = {
+    "5x5": """
+.....
+.....
+...#.
+.....
+G.#.S
+""",
+    "8x9": """
+.........
+.........
+.........
+.....#...
+....#....
+....##...
+..#...#..
+G.......S
+""",
+    "14x16": """
+................
+................
+................
+................
+.........#......
+................
+....#........#..
+....#.....#.....
+..........#..#..
+.....#...#.#....
+.....#...#......
+................
+.........#......
+G...#....##....S
+""",
+}
 
 
 def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
@@ -130,11 +154,11 @@ def _number(value: Any, what: str) -> Any:
 
 def _bundled(name: str) -> str:
     name = re.sub(r"\s", "", name)
-    if name not in bundled_maps():
+    if name not in MAPS:
         raise OptionError(
-            f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}"
+            f"there is no bundled map {name!r}; the bundled maps are {', '.join(MAPS)}"
         )
-    return (MAPS / f"{name}.txt").read_text(encoding="utf-8")
+    return MAPS[name]
 
 
 def _rows(text: str) -> list[str]:
@@ -176,5 +200,5 @@ DOMAIN = Domain(
     _named,
     "neither a bundled map such as 14x16 nor a file with a map",
     from_text=gridworld,
-    problems=bundled_maps(),
+    problems=tuple(MAPS),
 )

@@ -1,24 +1,10 @@
 """Gymnasium: `gym:ENV_ID`, any object with a table `.P`, or such a table itself.
 
 `P[state][action]` lists outcomes `(probability, next state, reward, terminated)`;
-`initial_state_distrib` gives the start. What is assumed is noted, and can be said otherwise:
-
-- *Goals.* Where outcomes with `terminated` carry different rewards, those with the best one arrive,
-  and the others are dead ends: a hole in the ice is an end, but no goal. `goal="all"` makes every
-  end a goal, `goal="1"` those with this reward. Ends keep the names of their states
-  (`gym_ends.py`); the rows of terminal states are not absorbing in all environments, and are never
-  used.
-- *Costs.* Cost is minus the reward, whatever its sign: Gymnasium maximises. Where all rewards on
-  the way are 0 and all arrivals carry the same, which is no cost, rewards say nothing about effort,
-  and every step costs 1; `step_cost` and `cost_of` say otherwise.
-- *Start.* Several start states become a fresh state, `start`, whose only choice, `draw`, draws one
-  at no cost; `start` names one instead.
-- States that cannot be reached are left out.
-- *Map.* An environment is a grid, for pictures, where its states are counted by cells, row by row:
-  it has a map `desc` with a letter for every state (FrozenLake), a `shape` (CliffWalking), or
-  `nrow` and `ncol`. Maps of other things (Taxi, whose states are more than places) are left alone.
-- Time limits are wrappers around an environment and not in `P`: total costs are untruncated.
-  `tailpath.within` honours a limit.
+`initial_state_distrib` gives the start. What is assumed is noted, and can be said otherwise;
+`docs/formats.md` says it: which ends are goals, what rewards cost, where runs begin. The rows of
+terminal states are not absorbing in all environments, and are never used; states that cannot be
+reached are left out.
 """
 
 from __future__ import annotations
@@ -30,15 +16,14 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.gym_ends import Endings, Outcome
 from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable, refuse_infinite
 from tailpath.formats.registry import Reading
-from tailpath.graph import FloatArray
+from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.builders import Numbering
 from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import SSP, Name
@@ -322,15 +307,11 @@ def _name(name: Any) -> Name:
 
 #: What letters of a map mean; any other letter is a kind of its own.
 _LETTERS = {
-    "S": "floor",
-    "F": "floor",
-    ".": "floor",
-    " ": "floor",
+    **dict.fromkeys("SF. ", "floor"),
+    **dict.fromkeys("W#", "obstacle"),
     "H": "hole",
     "L": "lava",
     "C": "cliff",
-    "W": "obstacle",
-    "#": "obstacle",
     "G": "goal",
 }
 
@@ -366,3 +347,86 @@ def _letters(desc: Any) -> Any:
     if array.ndim == 1 and array.dtype.kind == "U" and len(set(map(len, array.tolist()))) == 1:
         array = np.array([list(line) for line in array.tolist()])
     return array if array.ndim == 2 and array.dtype.kind == "U" else None
+
+
+# ---------------------------------------------------------------------- the ends
+
+
+#: State, action, next state, probability, reward, and whether the episode ends.
+Outcome = tuple[Name, Name, Name, float, float, bool]
+
+
+class Endings(NamedTuple):
+    """Which outcomes arrive and which are lost; the others go on.
+
+    An end keeps the state of the environment as its name, so that what an environment hands out at
+    the end of an episode is a state of the model. Only where a run may also be in that state and go
+    on, or where both arrivals and losses end in it, is the end another state.
+    """
+
+    arrives: BoolArray
+    lost: BoolArray
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: list[Outcome], goal: str | None, location: str) -> Endings:
+        """Ends told apart by their reward: `goal` is `best`, `all` or a reward."""
+        ends = np.array([row[5] for row in rows], dtype=np.bool_)
+        if not ends.any():
+            raise FormatError(
+                f"{location}: no outcome that can be reached is marked as terminated, so there is"
+                " no goal"
+            )
+        rewards = np.array([row[4] for row in rows], dtype=np.float64)
+        final = np.unique(rewards[ends])
+        if goal == "all":
+            wanted = final
+        elif goal is None or goal == "best":
+            wanted = final[-1:]
+        else:
+            wanted = np.array([_reward(part, final, location) for part in goal.split(",")])
+        arrives = ends & np.isin(rewards, wanted)
+        lost = ends & ~arrives
+        if not lost.any():
+            return cls(arrives, lost, ())
+        others = ", ".join(f"{value:g}" for value in final if value not in wanted)
+        best = ", ".join(f"{value:g}" for value in wanted)
+        note = (
+            f"a run that ends with a reward of {best} has arrived, one that ends with {others} is"
+            " lost (goal='all', --goal all: every end counts)"
+        )
+        return cls(arrives, lost, (note,))
+
+    def targets(self, rows: list[Outcome]) -> tuple[list[Name], dict[Name, None], dict[Name, None]]:
+        """Where each outcome leads by the names of the model, and the names of the goals and of the
+        dead ends.
+        """
+        taken: dict[Name, Any] = dict.fromkeys(row[0] for row in rows)
+        taken.update(
+            dict.fromkeys(row[2] for row, ends in zip(rows, self.arrives | self.lost) if not ends)
+        )
+        called: list[dict[Name, Name]] = []
+        for mask, word in ((self.arrives, "goal"), (self.lost, "dead end")):
+            found: dict[Name, Name] = {}
+            for state in dict.fromkeys(rows[row][2] for row in np.flatnonzero(mask).tolist()):
+                found[state] = fresh_name(f"{state} ({word})", taken) if state in taken else state
+                taken[found[state]] = None
+            called.append(found)
+        kind = np.where(self.arrives, 1, np.where(self.lost, 2, 0)).tolist()
+        names = ({}, *called)
+        targets = [names[k].get(row[2], row[2]) for row, k in zip(rows, kind)]
+        return targets, dict.fromkeys(called[0].values()), dict.fromkeys(called[1].values())
+
+
+def _reward(text: str, final: Array, location: str) -> float:
+    known = ", ".join(f"{value:g}" for value in final)
+    try:
+        reward = float(text)
+    except ValueError:
+        reward = math.nan
+    if reward not in final:
+        raise FormatError(
+            f"{location}: goal must be best, all or the reward of an end, one of {known}, not"
+            f" {text.strip()!r}"
+        )
+    return reward

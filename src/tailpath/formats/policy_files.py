@@ -48,7 +48,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
 from tailpath.graph import Array
-from tailpath.model.fingerprint import PARTS, fingerprint
+from tailpath.model.checks import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha
