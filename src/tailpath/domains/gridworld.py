@@ -1,12 +1,7 @@
 """Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray.
 
-A move N, S, E or W succeeds with probability `success` (0.95); each other direction has a third of
-the rest; a step off the grid stays. Every step costs 1. An obstacle is an ordinary cell where every
-action costs `obstacle_cost` (100) and ends at the goal.
-
-The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and `14x16` (rows x
-columns) have the paper's sizes, start (bottom right) and goal (bottom left), and obstacles chosen
-by this project.
+The paper does not publish its obstacle cells. The bundled maps have the paper's sizes (rows x
+columns), start (bottom right) and goal (bottom left), and obstacles chosen by this project.
 """
 
 from __future__ import annotations

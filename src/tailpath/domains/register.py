@@ -1,8 +1,7 @@
 """The register of domains: who builds the model of `scheme:text`.
 
 A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs
-as `registers.py` says, by `register(Domain(...))` or by an entry point of the group
-`tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
+as `registers.py` says.
 """
 
 from __future__ import annotations

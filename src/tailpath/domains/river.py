@@ -1,14 +1,8 @@
-"""River: cross by the long safe bridge, or swim and risk the waterfall.
+"""River: cross by the long safe bridge, or swim and risk the waterfall. `docs/model.md` has the
+rules.
 
-The left and right columns are banks, the top row is the bridge, the bottom row between the banks is
-the waterfall, all else is river. The start is on the left bank, one row above the bottom; the goal
-is on the right bank, in the bottom row.
-
-- Banks and bridge: the chosen move happens, at cost 1; a step off the grid stays.
-- River: the chosen move happens with probability 0.8, and independently the current takes one row
-  down with probability 0.2; the two are added (S moves two rows with 0.16) and clipped to the grid.
-  N costs 2, E and W cost 1, S costs 0.5.
-- Waterfall: every action costs 1 and leads back to the start.
+In the river the move and the current are independent and added (S moves two rows with 0.16), then
+clipped to the grid.
 """
 
 from __future__ import annotations

@@ -6,11 +6,9 @@ as its one member.
         action <name> [choice rewards]
           <target> : <probability>
 
-State and choice rewards both count on leaving the state. `init` marks the start; the goal is a
-label of the user's choice. DRN has no rewards on branches. Where the outcomes of a choice differ in
-cost we write one auxiliary state per (target, cost): the outcome enters it at no cost, and its only
-choice pays the cost and goes on to the target. Probabilities stay as they are, the total cost has
-the same distribution, and our own reader takes the auxiliary states out again.
+DRN has no rewards on branches. Where the outcomes of a choice differ in cost we write one auxiliary
+state per (target, cost): the outcome enters it at no cost, and its only choice pays the cost and
+goes on to the target. Our own reader takes the auxiliary states out again.
 """
 
 from __future__ import annotations

@@ -1,24 +1,5 @@
 """Our own `.json`: a model for people to read, write by hand and keep under version control.
-Lossless.
-
-    {
-      "format": "tailpath model", "version": 1,
-      "start": "home", "goals": ["work"],
-      "outcomes": [
-        ["home", "walk", "work", 1.0, 30.0],
-        ["home", "drive", "work", 0.9, 10.0],
-        ["home", "drive", "home", 0.1, 5.0]
-      ]
-    }
-
-A row is state, action, next state, probability, cost; a probability or cost may be written as a
-string `"1/3"`. With `[low, high]` for some probability the model is one with intervals; a third
-number is the frequency counted, and the member `confidence` how sure it is that all intervals hold.
-Optional members: `states` and `actions` fix the order of the names (a number n stands for 0 .. n -
-1; else names count in order of appearance), `cost_unit` is the exact unit `"p/q"`, `geometry`
-places the states on a grid for drawing, `notes` are remarks. `files.py` says which names there are.
-
-For models of a million outcomes there is `.npz`; whoever reads them from JSON is told so.
+Lossless; `docs/formats.md` has its members, and `files.py` says which names there are.
 """
 
 from __future__ import annotations

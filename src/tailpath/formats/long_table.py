@@ -1,22 +1,6 @@
-"""Long tables, `.csv`: one row per outcome, with our own columns or as craam, MDPs.jl and
-RiskMDPs.jl keep their models.
-
-    state,action,next_state,probability,cost
-    idstatefrom,idaction,idstateto,probability,reward
-
-- Instead of the probability, `low` and `high` are the ends of an interval, and `count` says how
-  often an outcome was seen. With a `confidence` given, a table without any of these is a log: every
-  row is a step that was seen.
-- The columns may stand in any order and have other names: `model/columns.py` lists the names, and
-  says what a missing column means.
-- Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
-- The goals are those given, or those that a column `goal` marks; otherwise a state that no row
-  leaves is a goal, and where there is none, states that lead only to themselves at no cost.
-- The start is the one given, or the one that a column `start` marks; otherwise the state of the
-  first row.
-- Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be
-  mistaken for something else, or that is no text, is written as JSON: `"7"` is a text, `[1, 2]` a
-  pair. Numbers may be fractions `p/q`.
+"""Long tables, `.csv` and `.parquet`: one row per outcome, with our own columns or as craam,
+MDPs.jl and RiskMDPs.jl keep their models. `docs/formats.md` says what the columns are, and what is
+assumed where one is missing.
 """
 
 from __future__ import annotations

@@ -1,20 +1,5 @@
 """Our own `.npz`: the arrays of a model as they are, for size and speed. Lossless; a numpy archive
-without pickle.
-
-- `header`: text; JSON: `format`, `version`, `start`, `states`, `actions`, `cost_unit`, `geometry`,
-  `notes`
-- `state_choices`: int64 (n + 1); where the choices of each state begin
-- `choice_outcomes`: int64 (c + 1); where the outcomes of each choice begin
-- `choice_action`: int32 (c); the action of each choice
-- `outcome_target`: int32 (m); where each outcome leads
-- `outcome_probability`, `outcome_cost`: float64 (m); its probability and its cost
-- `outcome_low`, `outcome_high`, `outcome_estimate`: float64 (m); of a model with intervals: these,
-  and the frequency counted, if it was
-- `is_goal`: bool (n); the goals
-- `geometry_row`, `geometry_column`, `geometry_kind`: int32 (n); optional: the cell of each state,
-  and the number of its kind in `geometry.kinds`
-
-Text is stored as its UTF-8 bytes. `start` is an index; names are as `files.py` says.
+without pickle, whose members `docs/formats.md` lists. Names are as `files.py` says.
 """
 
 from __future__ import annotations

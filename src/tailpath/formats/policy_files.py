@@ -1,27 +1,14 @@
 """Policies on disk, as `.json` for people or `.npz` for size. Versioned, lossless, no pickle.
 
-A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the
-sizes of the model the policy was made for and a SHA-256 hash of its arrays, so that a table of
-choice numbers never meets a model whose choices are numbered otherwise. Beside the numbers stand
-the names they are for, by which a table can be carried over to another model.
-
-- `markov`: `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]`
-- `atom`: `start_atom`, `states`, `actions`; `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`,
-  `choice_action`; the model's outcomes
-- `atom grids`: as `atom`; `own` and `of_state` as well
-- `budget steps`: `budget`, `unit`, `states`, `actions`; `first`, `from_budget`, `choice`,
-  `risk_neutral`, `level`; the names' arrays as `atom`
-- `memory`: `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows
-  `[memory, state, action, cost, next state, memory]`
-- `mixed`: `weights`, and `members`: the headers of the policies mixed; those of member i, named
-  `i_first` and so on
-
-The older kinds `budget`, `budget windows` and `budget pairs` are still read (`policy_transfer.py`),
-and no longer written.
+A file has a header and arrays, which `docs/formats.md` lists by kind. In the header are the sizes
+of the model the policy was made for and a hash of its arrays, so that a table of choice numbers
+never meets a model whose choices are numbered otherwise. Beside the numbers stand the names they
+are for, by which a table can be carried over to another model (`policy_transfer.py`). A policy of
+names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the
+model.
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists
-in the member `arrays`. A policy of names (`markov`, `memory`) has no model of its own: on reading,
-its names must be names of the model.
+in the member `arrays`.
 """
 
 from __future__ import annotations

@@ -11,16 +11,12 @@ outcome. With it
 - a risk factor belongs to the outcome of the same choice that leads to the same state at the
   nearest cost; where there is none, y stays.
 
-States that the policy does not know have no decision; `evaluate` says so if they are reached.
-
 Before decisions were steps, files had the choice for each budget of a state, as its position among
 the choices there. They are read as changes `(state, from_budget, choice)`:
 
 - `budget`: `table[row[s], b]`, for every budget b from 1 on
-- `budget windows`: the same for a budget of `sure[row[s]]` + b; outside the choice is the
-  risk-neutral one
-- `budget pairs`: the budgets `left[first[row[s]] : first[row[s] + 1]]` of a state, each up to the
-  next
+- `budget windows`: the same for a budget of `sure[row[s]]` + b; outside, the risk-neutral choice
+- `budget pairs`: the budgets `left[first[row[s]] : first[row[s] + 1]]`, each up to the next
 """
 
 from __future__ import annotations

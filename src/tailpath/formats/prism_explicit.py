@@ -7,13 +7,10 @@ beside it.
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
-PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm
-writes `mdp` or `dtmc` for the header and lists labels between `#DECLARATION` and `#END`, then "s l
-l". Every file may be packed with gzip, as `NAME.tra.gz`. The probability x may be an interval
-`[low,high]`, as PRISM writes those of interval models. Lines that start with `#` and blank lines
-may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
-`NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a
-`.trew` whose rewards differ within a choice, which PRISM does not, and refuse to write one.
+PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]". Storm writes `mdp` or `dtmc` for
+the header and lists labels between `#DECLARATION` and `#END`, then "s l l". The probability x may
+be an interval `[low,high]`. Lines that start with `#` and blank lines may stand anywhere; a comment
+`# Reward structure "name"` names one. `docs/formats.md` says the rest.
 """
 
 from __future__ import annotations

@@ -1,18 +1,9 @@
 """RDDL, the language of the planning competitions: `rddl:DOMAIN/INSTANCE`, or files of one's own.
+`docs/rddl.md` says what becomes of what.
 
-`rddl:Navigation_MDP_ippc2011/1` is a problem of the package rddlrepository, and
-`rddl:domain.rddl,instance.rddl` are files; pyRDDLGym parses them. All states that can be reached
-are enumerated, with probabilities in rationals (`rddl_terms.py`). What is assumed is noted:
-
-- *States* are named by the fluents that are true, and the values of others.
-- *Actions* are all sets of at most `max-nondef-actions` that the preconditions allow; the empty
-  one is `noop`.
-- *The end.* States from which no reward but 0 can ever follow are one goal, `done`, and so is
-  where a termination holds. The horizon of the instance is honoured as by `tailpath.within`:
-  `constants={"horizon": 20}` is another one, `{"horizon": "none"}` leaves it out.
-- *Costs* are minus the rewards. A bonus that every arrival at `done` carries is taken out, and who
-  does not arrive in time pays it. Where rewards are positive besides, costs are what is missing to
-  the largest reward, in every step up to the horizon.
+pyRDDLGym parses the files, of which rddlrepository has many; neither is let write beside its own
+files, or greet. All states that can be reached are enumerated, with probabilities in rationals
+(`rddl_terms.py`).
 """
 
 from __future__ import annotations

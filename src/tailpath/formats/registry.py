@@ -1,23 +1,16 @@
 """The one table of formats, by suffix and by scheme, and the options of `read`, declared once.
 
-Each field of `Reading` is an option: its metadata are the flag of the command line with the word
-for its value, and its line of help. A row of the table names the options that its format takes, and
-the command line builds its flags from the same fields.
+Each field of `Reading` is an option, with its flag of the command line. A row of the table names
+the options that its format takes; any other is refused here, with the name of the format.
 
-A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or
-`read(source)` where it has none; a writer is a function `write(ssp, path)`. They are named as
-`module:function` and imported when they are used, so that a model in one format never pays for the
-libraries of another. Any option that a row does not list is refused here, with the name of the
-format.
-
-A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered
-under the scheme.
+Readers and writers are named as `module:function` and imported when they are used, so that a model
+in one format never pays for the libraries of another. A domain is a format of its own:
+`scheme:text` is read by what `tailpath.domains` has registered under the scheme.
 
 Others add theirs as `registers.py` says, by `register(Format(...))` or by an entry point of the
-group `tailpath.readers`. The entry point `abc = "package.module:thing"` serves both `model.abc` and
-`abc:anything` (the reader is then given the part after the colon). The thing is a `Format`, which
-may have a writer, or only a function that reads: it takes its options as keyword arguments, exactly
-those that its signature names. Our own table wins where both have the name.
+group `tailpath.readers`: a `Format`, or only a function that reads, which takes its options as
+keyword arguments, exactly those that its signature names. `abc = "package.module:thing"` serves
+both `model.abc` and `abc:anything`. Our own table wins where both have the name.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@ through the optional package `stormpy`.
 
 Storm explores the states, in a process of its own with limits of time, memory and states
 (`storm_worker.py`); what it built comes over as UMB, without loss, and is read like any other UMB
-file. A state is named after the values of its variables. The goal and the start may be conditions
-on the variables. Rewards on single destinations (JANI can have them) are refused: Storm can only
-replace them by their average over the destinations, which keeps the mean and changes the risk.
+file. `docs/formats.md` says what is refused, and why.
 """
 
 from __future__ import annotations

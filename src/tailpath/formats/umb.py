@@ -3,16 +3,13 @@ packed with gzip or xz.
 
 `index.json` describes the model; the arrays are members of their own, little-endian:
 
-    state-to-choices.bin, choice-to-branches.bin    where the choices of a state and the branches of
-                                                    a choice begin, uint64
-    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval of
-    them: its low end, then its high end
+    state-to-choices.bin, choice-to-branches.bin    where those of each begin, uint64
+    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval
     state-is-initial.bin, annotations/aps/<id>/states/values.bin    bitsets, the lowest bit first
     annotations/rewards/<id>/<states|choices|branches>/values.bin   double or rational
     actions/choices/{values.bin, string-mapping.bin, strings.bin}   names of choices
 
-A mapping that is absent is one to one. It is the only standard format that carries costs per
-outcome without loss.
+A mapping that is absent is one to one.
 """
 
 from __future__ import annotations

@@ -1,13 +1,6 @@
-"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of
-time.
-
-    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run
-                                       (known as the finite-penalty model)
-    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in
-                                       time pays a price, or has not arrived
-
-The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers
-(`solvers/arrival.py`).
+"""Models whose goal is sure, made from models in which it is not: by giving up at a price (known
+as the finite-penalty model), or by an end of time. The third way, `given_arrival`, needs the
+largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
 """
 
 from __future__ import annotations

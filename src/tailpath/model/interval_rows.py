@@ -1,9 +1,5 @@
 """From rows with intervals or counts to the fields of a model, and probabilities from inside the
 intervals.
-
-Intervals from what was counted are those of Clopper and Pearson. Each is taken at such a level that
-the errors of all together are no more probable than is allowed (union bound). What is alone in its
-choice is certain, and of a choice that was never tried nothing is known.
 """
 
 from __future__ import annotations

@@ -1,19 +1,8 @@
 """The stochastic shortest path problem: who can go where, with which probability, at which cost.
 
-A model is three levels of arrays, state -> choice -> outcome:
-
-    the choices of state s    are  state_choices[s] .. state_choices[s + 1]
-    the outcomes of choice k  are  choice_outcomes[k] .. choice_outcomes[k + 1]
-    outcome o leads to outcome_target[o] with outcome_probability[o] and costs outcome_cost[o]
-
-The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different
-costs stay two outcomes: merging them would keep the mean and change the risk. Goal states are
-absorbing and free and have no choices.
-
-Costs are minimised, and may have any sign as long as no cycle costs less than nothing
-(`potential.py`). `cost_unit` is the largest rational u such that every cost is a whole number of u;
-with it accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A
-float is read as the shortest decimal that prints it. All checks happen once, when it is built
+A model is three levels of arrays, state -> choice -> outcome. The cost sits on the *outcome*. Goal
+states are absorbing and free and have no choices. Costs are minimised, and may have any sign as
+long as no cycle costs less than nothing (`potential.py`). All checks happen once, when it is built
 (`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
