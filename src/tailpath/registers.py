@@ -53,7 +53,6 @@ class Register(Generic[Thing]):
         return list(dict.fromkeys([*self.addresses, *installed(self.group), *self.added]))
 
     def find(self, name: str) -> Thing | None:
-        """The thing of a name, or None."""
         if name in self.added:
             return self.added[name]
         address = self.addresses.get(name) or installed(self.group).get(name)
@@ -66,7 +65,6 @@ class Register(Generic[Thing]):
 
 
 def instance_of(kind: type[Thing]) -> Callable[[Any], Thing | None]:
-    """The check that a thing is of a kind."""
     return lambda thing: thing if isinstance(thing, kind) else None
 
 
@@ -79,7 +77,6 @@ def installed(group: str) -> dict[str, str]:
 
 
 def loaded(address: str, noun: str, group: str) -> Any:
-    """What stands at "module:attribute"."""
     module, _, attribute = address.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

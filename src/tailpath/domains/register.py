@@ -114,5 +114,4 @@ def schemes() -> list[str]:
 
 
 def find_domain(scheme: str) -> Domain | None:
-    """The domain of `scheme:...`, or None."""
     return REGISTER.find(scheme)

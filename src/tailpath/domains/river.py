@@ -72,7 +72,6 @@ def river(*, rows: int, columns: int) -> SSP:
 
 
 def kinds(rows: int, columns: int, cells: Array) -> Array:
-    """What each of some cells is."""
     row, column = np.divmod(cells, columns)
     kind = np.full(len(cells), "river", dtype=object)
     kind[row == rows - 1] = "waterfall"

@@ -320,7 +320,6 @@ def _discrete(
 
 
 def _single(rows: Sequence[Row], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
-    """A model with one action per state, and its only policy."""
     return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
         {state: action for state, action, *_ in rows}
     )

@@ -54,7 +54,6 @@ class TailPrograms:
         self._shares: FloatArray = np.empty((0, 0))
 
     def load(self, slope: FloatArray, mass: FloatArray) -> None:
-        """Take up the segments of a choice, for the solves to come."""
         self._slope, self._mass = slope, mass
 
     def solve(self, y: float) -> float:

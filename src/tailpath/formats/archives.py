@@ -48,7 +48,6 @@ _BROKEN = (
 
 
 def unpacked_limit(compressed: int) -> int:
-    """How many bytes a compressed file of this size may unfold to."""
     return SMALL + MAX_EXPANSION * compressed
 
 
@@ -122,7 +121,6 @@ class Archive:
         return converted_array(self._read(name, location), dtype, axes, location)
 
     def text(self, name: str) -> str:
-        """A member that holds UTF-8 bytes."""
         try:
             return self.array(name, np.uint8).tobytes().decode("utf-8")
         except UnicodeDecodeError:
@@ -186,7 +184,6 @@ _BROKEN_TAR = (
 
 
 def is_tar(data: bytes) -> bool:
-    """Whether these bytes begin like a POSIX tar file."""
     return data[257:262] == b"ustar"
 
 
@@ -216,7 +213,6 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
 
 
 def packed_tar(members: Mapping[str, bytes], kind: str) -> bytes:
-    """A tar file with these members, packed with gzip (`gz`) or xz."""
     if kind == "gz":
         return gzip.compress(write_tar(members), compresslevel=6, mtime=0)
     import lzma

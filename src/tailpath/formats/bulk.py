@@ -81,7 +81,6 @@ class Lines:
         return at
 
     def count(self, byte: int) -> Array:
-        """How often each line has a byte."""
         return np.add.reduceat(self.text == byte, self.begin[:-1], dtype=np.int32)
 
     def chosen(self, which: BoolArray) -> Any:
@@ -157,7 +156,6 @@ def numbers(array: Any, dtype: Any) -> Array:
 
 
 def read_parquet(path: str) -> Any:
-    """The table of a file, as pyarrow has it."""
     try:
         pyarrow, reader = arrow(), arrow(".parquet")
     except ImportError:

@@ -59,7 +59,6 @@ _FIRST_PROBABILITY = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a DRN file."""
     return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading)
 
 
@@ -254,7 +253,6 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
-    """The text, some states at a time."""
     ssp = underlying_ssp(model)
     target, choice_cost, auxiliary = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(auxiliary)

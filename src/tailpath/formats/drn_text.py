@@ -61,7 +61,6 @@ class Header:
         self._read(file.lines())
 
     def _read(self, lines: Iterator[str]) -> None:
-        """Read up to `@model`."""
         for text in lines:
             if text == "@placeholders":
                 text = self._read_placeholders(lines)
@@ -117,11 +116,9 @@ class Header:
 
     @property
     def intervals(self) -> bool:
-        """Whether probabilities are intervals."""
         return self.sections.get("@value_type", ("", 0))[0].endswith("-interval")
 
     def labels(self, text: str) -> Iterator[str]:
-        """The labels that stand after a state."""
         position = 0
         while position < len(text):
             label = _LABEL.match(text, position)
@@ -174,7 +171,6 @@ class _ParsedOnce(Generic[T]):
         self.values: list[T] = []
 
     def of(self, words: Categorical) -> Array:
-        """The numbers of a column, (n,)."""
         return words.map(lambda texts: np.array(list(map(self._number, texts)), np.int32))
 
     def _number(self, text: str) -> int:
@@ -243,7 +239,6 @@ class Body:
         return ParsedBody(columns, low, self.states.values, self.actions.values)
 
     def read(self) -> ParsedBody:
-        """All lines, a few at a time."""
         parts = (part for _, part in self.file.blocks(self.file.rows(), self._block))
         return self._joined([self._block([]), *parts])
 

@@ -58,7 +58,6 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """The text of a file."""
     return text_bytes(path, read_bytes(path)).decode()
 
 
@@ -215,7 +214,6 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text as UTF-8, whole or not at all."""
     write_bytes(os.fsdecode(path), text.encode())
 
 
@@ -262,7 +260,6 @@ def _refuse(path: str, error: Exception) -> NoReturn:
 
 
 def decode_name(value: Any, location: str) -> Name:
-    """The name that a piece of JSON stands for."""
     if isinstance(value, list):
         return (
             tuple(value)
@@ -331,7 +328,6 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
 
 
 def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) -> None:
-    """Refuse the first member of a file that none of this kind has."""
     for member in members:
         if member not in known:
             raise FormatError(
@@ -340,7 +336,6 @@ def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) 
 
 
 def decode_confidence(value: Any, location: str) -> float | None:
-    """How sure all intervals are to hold."""
     if value is not None and not (isinstance(value, float) and 0 < value < 1):
         raise FormatError(f"{location} must be a number in (0, 1)")
     return value
@@ -394,7 +389,6 @@ def decode_geometry(value: Any, n_states: int, location: str) -> Geometry | None
 
 
 def decode_notes(value: Any, location: str) -> tuple[str, ...]:
-    """The notes, a list of strings."""
     if not isinstance(value, list) or any(type(note) is not str for note in value):
         raise FormatError(f"{location} must be a list of strings")
     return tuple(value)

@@ -167,7 +167,6 @@ def _literal(value: Any) -> Any:
 
 
 def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
-    """The start states of an environment with their probabilities."""
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
         states = list(dict(_items(table)))

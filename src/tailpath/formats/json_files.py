@@ -71,7 +71,6 @@ _KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a model from our JSON."""
     data = text_bytes(path, read_bytes(path))
     if len(data) >= LARGE:
         what = f"{len(data) / 1e6:.0f} MB of JSON take a while to read"
@@ -152,7 +151,6 @@ class _Document:
         return SSP(**fields)
 
     def _columns(self, size: int, progress: Progress | None) -> list[Array]:
-        """The columns of all rows, as `_KINDS` says."""
         rows = self.document["outcomes"]
         blocks: list[list[Array]] = [[np.zeros(0, kind)] for kind in _KINDS]
         for first in range(0, len(rows), _BLOCK):
@@ -237,13 +235,11 @@ def _float(value: Any, what: str, location: str) -> float:
 
 
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
-    """Write a model as our JSON, one outcome per line."""
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
     write_bytes(path, _pieces(ssp, progress))
 
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
-    """The text, some states at a time."""
     ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,

@@ -255,7 +255,6 @@ def _costs(
     choice_state: Array,
     branch_choice: Array,
 ) -> FloatArray:
-    """The cost of every branch."""
     if cost is None and rule.ignores_rewards:
         return rule.apply(np.zeros(len(branch_choice)))
     if cost is None and not model.rewards:

@@ -42,7 +42,6 @@ CONFIDENCE = 0.95
 
 
 def read(path: str, reading: Reading) -> SSP | IntervalSSP:
-    """Read a long table."""
     table = LongTable(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
@@ -85,7 +84,6 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
 
 
 def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading) -> Ends:
-    """Where runs begin and end, with all that was assumed."""
     goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
     given = [_number_of(name, states, table.path) for name in goals] or None
     start = None if reading.start is None else _number_of(reading.start, states, table.path)
@@ -98,7 +96,6 @@ def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], readin
 def _check_probabilities(
     table: LongTable, probabilities: Sequence[Array], path: str, describe_row: Callable[[int], str]
 ) -> None:
-    """Refuse the first row whose probability, interval or count is none."""
     if table.is_log and table.probability_names not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"

@@ -49,7 +49,6 @@ _CELLS = ("geometry_row", "geometry_column", "geometry_kind")
 
 
 def read(path: str) -> Any:
-    """Read a model from our npz."""
     archive = Archive(path)
     header = load_json(archive.text("header"), f"{path}: member header")
     check_header(header, path, FORMAT, VERSION)
@@ -107,7 +106,6 @@ def _cells(archive: Archive, value: Any) -> Any:
 
 
 def write(model: SSP | IntervalSSP, path: str) -> None:
-    """Write a model as our npz."""
     ssp = underlying_ssp(model)
     header = {"format": FORMAT, "version": VERSION, "start": ssp.start_index, **encode_members(ssp)}
     header["notes"], geometry = list(ssp.notes), header.pop("geometry")

@@ -40,7 +40,6 @@ class OutcomeColumns(NamedTuple):
     probabilities: tuple[Array, ...]
 
     def only(self, mask: BoolArray) -> OutcomeColumns:
-        """Some of the rows."""
         return OutcomeColumns(
             self.state[mask],
             self.action[mask],
@@ -50,7 +49,6 @@ class OutcomeColumns(NamedTuple):
         )
 
     def numbered(self, number: Array) -> OutcomeColumns:
-        """With other numbers for the states."""
         return self._replace(state=number[self.state], target=number[self.target])
 
     def extended(
@@ -103,7 +101,6 @@ class CostRule:
 
     @classmethod
     def from_options(cls, sign: int, reading: Reading) -> CostRule:
-        """Check the options; their refusals name the option."""
         finite = partial(check_amount, finite=True, signed=True)
         step = None if reading.step_cost is None else finite(reading.step_cost, "step_cost")
         pairs = {
@@ -118,7 +115,6 @@ class CostRule:
         return self.step_cost is not None and not self.cost_of
 
     def apply(self, rewards: FloatArray) -> FloatArray:
-        """The costs."""
         costs = (
             np.full(len(rewards), self.step_cost)
             if self.step_cost is not None

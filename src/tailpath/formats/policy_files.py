@@ -179,7 +179,6 @@ def _parts(path: str) -> tuple[PolicyReader, set[str]]:
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
-    """A policy that comes with a domain, for a model of it."""
     if name not in domain.policies:
         known = ", ".join(f"{domain.scheme}:{known}" for known in domain.policies)
         raise OptionError(f"{domain.scheme}:{name}: no such policy; there is {known or 'none'}")

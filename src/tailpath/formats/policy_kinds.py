@@ -224,7 +224,6 @@ class PolicyReader:
             raise self._error(str(error)) from None
 
     def array_names(self) -> set[str]:
-        """The arrays that a file with this header may have."""
         if self.header["kind"] == "mixed":
             members = enumerate(self._members())
             return {f"{i}_{name}" for i, member in members for name in member.array_names()}
@@ -277,7 +276,6 @@ class PolicyReader:
         return policy.by_deadline() if deadline else policy
 
     def _made_for(self) -> SSP:
-        """The model that the file was made for, by its names and choices."""
         header = self.header
         if "states" not in header or "actions" not in header:
             raise PolicyError(

@@ -74,7 +74,6 @@ def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
 
 
 def has_state(ssp: SSP, name: Name) -> bool:
-    """Whether a model has a state of this name."""
     if isinstance(ssp.states, range):
         return isinstance(name, int) and 0 <= name < ssp.n_states
     return name in ssp._state_index
@@ -97,7 +96,6 @@ class _Moved:
         self.decides = (self.state >= 0) & ~ssp.is_goal[self.state]
 
     def taken(self, choice: Array) -> IntArray:
-        """The choices there of some here, all of which must be there."""
         found = self.choice[choice]
         for at in first_of(found < 0):
             old, taken = self.old, int(choice[at])
@@ -109,7 +107,6 @@ class _Moved:
 
 
 def budgets_on(ssp: SSP, policy: BudgetPolicy, location: str) -> BudgetPolicy:
-    """A `BudgetPolicy` in the numbers of another model."""
     if policy.unit is None:
         raise PolicyError(
             f"{location}: the budget has no unit, so that the policy fits no model but its own"

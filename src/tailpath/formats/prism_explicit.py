@@ -57,7 +57,6 @@ _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read the files of a model from the path of its `.tra`."""
     return to_ssp(_labelled(path, reading), reading)
 
 
@@ -132,7 +131,6 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
-    """The name behind each number that the header declares."""
     names: dict[str, str] = {}
     seen: set[str] = set()
     position = 0
@@ -342,7 +340,6 @@ def _heads(ssp: SSP, choice: Array) -> Texts:
 
 
 def _state_lines(names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
-    """The lines of `.sta`, some at a time."""
     yield encoded(f"({','.join(f'x{index}' for index in range(len(names[0])))})\n")
     for first in range(0, len(names), BLOCK):
         some = enumerate(names[first : first + BLOCK], start=first)

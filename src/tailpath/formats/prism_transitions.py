@@ -194,7 +194,6 @@ class TransitionFile:
         self.extras = file.extras()
 
     def _refuse(self, rows: BoolArray, message: Callable[[int], str]) -> None:
-        """Refuse the first of these rows."""
         for row in first_of(rows):
             raise self.file.error(message(row), self.line[row])
 

@@ -41,7 +41,6 @@ Row = tuple[State, str, State, Any, Any]
 
 
 def read(source: str, reading: Reading) -> SSP:
-    """Read a problem of the repository, or a domain and an instance from files."""
     location = f"rddl:{source}"
     problem = _Problem.of(parsed(*files_of(source, location), location), location)
     rows, ended = _explored(problem, location)
@@ -322,7 +321,6 @@ def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, loc
 
 
 def _settled(rows: list[Row]) -> set[State]:
-    """The states from which no reward but 0 can ever follow."""
     into: dict[State, set[State]] = {}
     for state, _, target, _, _ in rows:
         into.setdefault(target, set()).add(state)

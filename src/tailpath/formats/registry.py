@@ -114,7 +114,6 @@ class Reading:
                 )
 
     def table_columns(self) -> dict[str, Any]:
-        """The columns of a table that the user names."""
         return {**({} if self.cost is None else {"cost": self.cost}), **self.columns}
 
     def given(self) -> dict[str, Any]:
@@ -297,13 +296,11 @@ FORMATS = (
 
 
 def written_suffixes() -> list[str]:
-    """The suffixes that `write` takes."""
     every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
     return [suffix for entry in every if entry.writer for suffix in entry.suffixes]
 
 
 def by_scheme(scheme: str) -> Format | None:
-    """The format of `scheme:...`, or None."""
     for entry in FORMATS:
         if entry.scheme and entry.scheme == scheme:
             return entry

@@ -102,7 +102,6 @@ def main() -> None:
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
-    """Parse, explore and export the model."""
     limit_memory(request["bytes"])
     developer.set_log_level(developer.LogLevel.OFF)
     program = parse_program(request["path"], request["folder"])

@@ -53,7 +53,6 @@ class CellNames:
         self.names = NameIndex("names")
 
     def of(self, words: Categorical) -> Array:
-        """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
         new = list(dict.fromkeys(cell for cell in cells if cell not in known))
@@ -130,7 +129,6 @@ class LongTable:
         return found
 
     def _concatenated(self, blocks: Iterable[Columns]) -> Columns:
-        """The columns of all blocks together."""
         columns = tuple(np.concatenate(column) for column in zip(*blocks))
         if not columns:
             raise FormatError(f"{self.path}: the table has no rows")
@@ -274,7 +272,6 @@ class LongTable:
 
 
 def decode(cell: str, location: str) -> Name:
-    """The name that a cell stands for."""
     if not cell:
         raise FormatError(f"{location}: a name is empty")
     if _INTEGER.fullmatch(cell):
@@ -291,7 +288,6 @@ def decode(cell: str, location: str) -> Name:
 
 
 def encode(name: Name) -> str:
-    """The cell that stands for a name."""
     plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
     if plain and plain == plain.strip() and plain.isprintable():
         back = decode(plain, "")
@@ -301,5 +297,4 @@ def encode(name: Name) -> str:
 
 
 def encode_all(names: Sequence[Name]) -> list[str]:
-    """The cells of many names."""
     return json_texts(names) if all_integers(names) else [encode(name) for name in names]

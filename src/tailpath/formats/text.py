@@ -93,7 +93,6 @@ class TextFile:
         return Extras()
 
     def number(self, text: str) -> float:
-        """A finite decimal or fraction."""
         return parse_number(text.strip(), f"{self.path}:{self.line}")
 
     def interval(self, text: str) -> tuple[float, float]:
@@ -110,7 +109,6 @@ class TextFile:
         return int(digits)
 
     def numbers(self, texts: Sequence[str]) -> FloatArray:
-        """A column of decimals or fractions, (n,)."""
         # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
         # `float` to accept.
         if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
@@ -125,7 +123,6 @@ class TextFile:
         return np.array([self.number(text) for text in texts], dtype=np.float64)
 
     def integers(self, texts: Sequence[str]) -> IntArray:
-        """A column of integers, (n,)."""
         joined = "".join(texts)
         if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:
             return np.fromiter(map(int, texts), np.int64, len(texts))
@@ -140,7 +137,6 @@ class Categorical(NamedTuple):
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> Categorical:
-        """The column of some texts."""
         known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
         return cls(np.fromiter(map(known.__getitem__, texts), np.int32, len(texts)), list(known))
 
@@ -163,7 +159,6 @@ def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
 
 
 def after(data: bytes, n_lines: int) -> int:
-    """Where the line after so many begins."""
     at = 0
     for _ in range(n_lines):
         at = data.find(b"\n", at) + 1 or len(data)

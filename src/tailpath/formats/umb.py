@@ -44,7 +44,6 @@ LowAndHigh = tuple[FloatArray | None, FloatArray]
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a UMB file."""
     return to_ssp(UmbReader(path, read_bytes(path)).model(), reading)
 
 

@@ -51,23 +51,18 @@ class Block:
         return array[self.outcomes.start : self.outcomes.stop]
 
     def of_choices(self, array: Array) -> Array:
-        """The same of an array over choices."""
         return array[self.choices.start : self.choices.stop]
 
     def sources(self, table: Texts) -> Texts:
-        """The states that outcomes leave, by a table of them."""
         return np.asarray(table[self.ssp.choice_state[self.choice]])
 
     def targets(self, table: Texts) -> Texts:
-        """The states that they lead to."""
         return np.asarray(table[self.of_outcomes(self.ssp.outcome_target)])
 
     def actions(self, to_text: Callable[[int], str]) -> Texts:
-        """The actions that they are outcomes of."""
         return formatted(self.ssp.choice_action[self.choice], to_text)
 
     def costs(self, to_text: Callable[[float], str]) -> Texts:
-        """What they cost."""
         return formatted(self.of_outcomes(self.ssp.outcome_cost), to_text)
 
     def probabilities(
@@ -137,7 +132,6 @@ def formatted(values: Array, to_text: Callable[[Any], str]) -> Texts:
 
 
 def joined_columns(*columns: Texts) -> bytes:
-    """Columns of the same length side by side, row by row."""
     parts = [""] * (len(columns) * len(columns[0]))
     for position, column in enumerate(columns):
         parts[position :: len(columns)] = column.tolist()
@@ -185,7 +179,6 @@ def all_integers(names: Sequence[Name]) -> bool:
 
 
 def json_texts(names: Sequence[Name]) -> list[str]:
-    """Every name as JSON."""
     if all_integers(names):
         return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
     return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
@@ -211,7 +204,6 @@ def encode_members(ssp: SSP) -> dict[str, Any]:
 
 
 def encode_unit(unit: Fraction | None) -> str | None:
-    """The exact cost unit as `p/q`."""
     return None if unit is None else f"{unit.numerator}/{unit.denominator}"
 
 
@@ -246,7 +238,6 @@ class Extras:
 
     @classmethod
     def parse(cls, text: str, location: str) -> Extras:
-        """Read the line after its mark."""
         members = load_json(text, location)
         if not isinstance(members, dict) or not set(members) <= set(_MEMBERS):
             raise FormatError(
@@ -268,13 +259,11 @@ class Extras:
         return self.members.get(member) is not None
 
     def state_names(self, n_states: int) -> Sequence[Name]:
-        """The states' names, or their numbers."""
         if not self.has("states"):
             return range(n_states)
         return decode_names(self.members["states"], f"{self.location}: states", n_states)
 
     def action_names(self) -> Sequence[Name] | None:
-        """The actions' names, in index order."""
         if not self.has("actions"):
             return None
         return decode_names(self.members["actions"], f"{self.location}: actions")

@@ -62,7 +62,6 @@ def _check_lengths(ssp: SSP) -> None:
 
 
 def _check_names(ssp: SSP) -> None:
-    """Names, the start, the goals and the geometry."""
     n = ssp.n_states
     for names, what in ((ssp.states, "states"), (ssp.actions, "actions")):
         if not isinstance(names, range) and len(set(names)) < len(names):

@@ -115,7 +115,6 @@ def _how(column: str, unused: Sequence[Any]) -> str:
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
-    """The name of a column that the user chose, if both are there."""
     if column not in WORDS:
         raise OptionError(
             f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
@@ -127,12 +126,10 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
 
 
 def plain_name(name: Any) -> str:
-    """A name as the words for columns are written."""
     return str(name).strip().lower().replace(" ", "_")
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names for a message."""
     return ", ".join(map(str, names))
 
 

@@ -131,7 +131,6 @@ def _parsed(text: str) -> Any:
 
 
 def _counted(samples: Iterable[Any]) -> dict[Any, int]:
-    """The different samples and how often each is there."""
     values = samples.tolist() if hasattr(samples, "tolist") else list(samples)
     counts: dict[Any, int] = {}
     for value in values if isinstance(values, list) else [values]:

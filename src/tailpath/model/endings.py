@@ -200,7 +200,6 @@ def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
 
 
 def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> Iterator[str]:
-    """What a limit of steps changes."""
     if factor != 1:
         yield f"the costs of step t are multiplied by {float(factor):g}^t"
     what = "never arrives" if end_cost is None else f"pays {float(end_cost):g}"
@@ -296,7 +295,6 @@ def _unit(
 
 
 def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -> FloatArray:
-    """Costs times the factor to the power of their step, each rounded once."""
     found, position = np.unique(costs, return_inverse=True)
     exact = [exact_cost(cost, ssp) for cost in found.tolist()]
     steps = range(int(step.max(initial=0)) + 1)
@@ -342,7 +340,6 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
 
 
 def _more_positions(geometry: Geometry | None) -> Geometry | None:
-    """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
     cells = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
@@ -350,7 +347,6 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
 
 
 def fresh_name(name: str, taken: Container[Name]) -> str:
-    """The name, with as many primes as it takes to be new."""
     while name in taken:
         name += "'"
     return name

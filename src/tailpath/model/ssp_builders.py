@@ -21,7 +21,6 @@ class SSPBuilder(Record):
 
     @classmethod
     def _of(cls, arrays: ModelArrays, **more: Any) -> Self:
-        """From the fields that a builder has determined."""
         make: Callable[..., Self] = cls
         return make(**arrays._asdict(), **more)
 
@@ -373,6 +372,5 @@ def _beyond(found: list[Any], limit: int, state: Name) -> str:
 
 
 def _parts(state: Any) -> dict[str, Any]:
-    """The parts of a state by name, or by position."""
     positions = enumerate(state) if isinstance(state, tuple) else ()
     return named_parts(state) or {f"part {position}": part for position, part in positions}
