@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
 from tailpath.formats.drn_text import (
     ACTION,
@@ -36,7 +36,7 @@ from tailpath.formats.drn_text import (
 from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.registry import Reading
-from tailpath.formats.text import after, lines_of
+from tailpath.formats.text_files import after, lines_of
 from tailpath.formats.writing import (
     MARK,
     action_words,
@@ -75,7 +75,7 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
     begin = after(data, file.line)
     first = _FIRST_PROBABILITY.search(data, begin)
     header.default_value_type(intervals=first is not None and first[1] == b"[")
-    found = bulk.attempt(data, lambda: _model(header, Body(header).read_bulk(begin)))
+    found = text_files.attempt(data, lambda: _model(header, Body(header).read_bulk(begin)))
     return found or _model(header, Body(header).read())
 
 
@@ -97,7 +97,7 @@ def _model(header: Header, body: ParsedBody) -> LabelledMDP:
     choices_before = np.cumsum(starts_choice, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     if header.is_dtmc and (np.diff(state_choices) > 1).any():
-        raise bulk.IrregularError  # line by line it was refused before
+        raise text_files.IrregularError  # line by line it was refused before
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     choice_code = np.full(n_choices, -1, dtype=np.int32)

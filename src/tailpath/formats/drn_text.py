@@ -2,8 +2,8 @@
 actions and transitions.
 
 Transitions are most of the text. What stands after the number of a state, and the lines of actions,
-are mostly the same few: each is parsed once. Large files are read by `bulk.py`, all else in small
-blocks of lines; both fill the same columns.
+are mostly the same few: each is parsed once. Large files are read by way of pyarrow, all else in
+small blocks of lines; both fill the same columns.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.formats.files import shorten
-from tailpath.formats.text import Categorical, TextFile
+from tailpath.formats.text_files import Categorical, TextFile
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray
 
@@ -290,10 +290,10 @@ class Body:
 
     def read_bulk(self, at: int) -> ParsedBody:
         """Plain lines from a position on, many at a time."""
-        extract = bulk.arrow(".compute").extract_regex
+        extract = text_files.arrow(".compute").extract_regex
         n_states = 0
         parts = []
-        for lines in bulk.pieces(self.file.data, at, self.file.progress):
+        for lines in text_files.pieces(self.file.data, at, self.file.progress):
             first = lines.first()
             byte = lines.text[first]
             is_state, is_action = byte == ord("s"), byte == ord("a")
@@ -302,23 +302,23 @@ class Body:
             after_it = lines.text[np.minimum(first + 1, len(lines.text) - 1)]
             is_comment = (byte == ord("/")) & (after_it == ord("/"))
             if not (is_content | is_comment | (byte == ord("\n"))).all():
-                raise bulk.IrregularError
+                raise text_files.IrregularError
             state = extract(lines.chosen(is_state), _PLAIN_STATE)
-            number = bulk.numbers(state.field("number").cast("int64"), np.int64)
+            number = text_files.numbers(state.field("number").cast("int64"), np.int64)
             if state.null_count or not np.array_equal(number, n_states + np.arange(len(state))):
-                raise bulk.IrregularError
+                raise text_files.IrregularError
             n_states += len(state)
             kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
             target, probability = lines.columns(is_transition, ":", ("integer", "word"))
             parts.append(
                 BodyColumns(
                     kinds[is_content],
-                    self.states.of(bulk.categorical(state.field("rest"))),
-                    self.actions.of(bulk.categorical(lines.chosen(is_action))),
+                    self.states.of(text_files.categorical(state.field("rest"))),
+                    self.actions.of(text_files.categorical(lines.chosen(is_action))),
                     target,
                     probability.map(self._probabilities),
                 )
             )
         if not parts or parts[0].kinds[:1] != STATE:
-            raise bulk.IrregularError
+            raise text_files.IrregularError
         return self._joined(parts)
