@@ -51,8 +51,7 @@ class SSPBuilder(Record):
             The states where runs end. A goal needs no rows; if it has any they must lead to itself
             at no cost.
         geometry : mapping or pair of int, optional
-            Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third
-            entry for the kind of the cell, or `(rows, columns)` where states are numbers of cells.
+            Where the states lie on a grid, for pictures, as `SSP` takes it.
         notes : tuple of str
             What was assumed or changed.
 
