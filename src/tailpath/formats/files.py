@@ -230,11 +230,11 @@ def refuse_unwritable(path: str) -> None:
     """Find out before the work is done what would prevent a file from being written after it."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
-        raise FormatError(f"{path}: this is a folder, not a file")
+        _refuse(path, IsADirectoryError())
     if not os.path.isdir(folder):
-        raise FormatError(f"{path}: no such file or folder")
+        _refuse(path, FileNotFoundError())
     if not _is_stream(path) and not os.access(folder, os.W_OK | os.X_OK):
-        raise FormatError(f"{path}: Permission denied")
+        _refuse(path, PermissionError("Permission denied"))
 
 
 def _permissions(path: str) -> int:
@@ -261,11 +261,7 @@ def _refuse(path: str, error: Exception) -> NoReturn:
 
 def decode_name(value: Any, location: str) -> Name:
     if isinstance(value, list):
-        return (
-            tuple(value)
-            if _NESTED.isdisjoint(map(type, value))
-            else tuple(decode_name(part, location) for part in value)
-        )
+        return tuple(decode_name(part, location) for part in value)
     if isinstance(value, dict):
         raise FormatError(f"{location}: {shorten(repr(value))} is not a name")
     name: Name = value

@@ -300,12 +300,8 @@ def _named_choices(
     position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[mask]
     key = state.astype(np.int64) * (len(model.actions) + 1) + action
     order = np.argsort(key, kind="stable")
-    first = np.ones(len(key), dtype=np.bool_)
-    first[1:] = np.diff(key[order]) != 0
-    count = np.empty(len(key), dtype=np.int64)
-    count[order] = np.arange(len(key)) - np.maximum.accumulate(
-        np.where(first, np.arange(len(key)), 0)
-    )
+    ranked, count = key[order], np.empty(len(key), dtype=np.int64)
+    count[order] = np.arange(len(key)) - np.searchsorted(ranked, ranked)
     count = np.where(action < 0, position, count)
     width = int(count.max(initial=0)) + 1
     kinds, number = np.unique((action + 1) * width + count, return_inverse=True)
@@ -322,10 +318,8 @@ def _named_choices(
         while name in names:
             name = f"{name}'"
         names[name] = None
-    listed = tuple(names)
-    return range(len(listed)) if listed == tuple(range(len(listed))) else listed, number.astype(
-        np.int32
-    )
+    listed, plain = tuple(names), range(len(names))
+    return plain if listed == tuple(plain) else listed, number.astype(np.int32)
 
 
 def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: Array) -> Array:

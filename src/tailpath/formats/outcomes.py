@@ -161,15 +161,14 @@ def loop_cost(costs: FloatArray) -> float:
     return float(paid.min()) if paid.size else 1.0
 
 
-def exact_sum(*parts: FloatArray | None) -> FloatArray:
+def exact_sum(total: FloatArray, *parts: FloatArray | None) -> FloatArray:
     """Add decimals as decimals: 0.1 + 0.2 is 0.3, or the costs would lose their unit."""
-    present = [part for part in parts if part is not None and part.any()]
-    if not present:
-        return next(np.zeros(len(part)) for part in parts if part is not None)
-    if len(present) == 1:
-        return present[0]
-    total = present[0]
-    for part in present[1:]:
+    for part in parts:
+        if part is None or not part.any():
+            continue
+        if not total.any():
+            total = part
+            continue
         left, at_left = np.unique(total, return_inverse=True)
         right, at_right = np.unique(part, return_inverse=True)
         pairs, position = np.unique(at_left * len(right) + at_right, return_inverse=True)

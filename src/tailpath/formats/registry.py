@@ -282,7 +282,7 @@ _ALL: dict[str, Any] = {"writes": True, "intervals": True}
 _TEXT: dict[str, Any] = {**_ALL, "reports": True}
 FORMATS = (
     _bundled("tailpath JSON", "json_files", ".json", **_TEXT),
-    _bundled("tailpath npz", "npz_files", ".npz", **_ALL),
+    _bundled("tailpath npz", "archives", ".npz", **_ALL),
     _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", options=LABELLED, **_TEXT),
     _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", options=LABELLED, **_TEXT),
     _bundled("UMB", "umb", ".umb", options=LABELLED, **_ALL),

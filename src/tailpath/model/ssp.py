@@ -32,6 +32,16 @@ from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
 
 Name = Hashable
+#: The arrays of a model, each with its type.
+ARRAYS: dict[str, Any] = {
+    "state_choices": np.int64,
+    "choice_outcomes": np.int64,
+    "outcome_target": np.int32,
+    "outcome_probability": np.float64,
+    "outcome_cost": np.float64,
+    "choice_action": np.int32,
+    "is_goal": np.bool_,
+}
 
 
 def _names(given: Any, what: str) -> Sequence[Name]:
@@ -145,17 +155,7 @@ class SSP(SSPBuilder):
     paid: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        dtypes: dict[str, Any] = {
-            "state_choices": np.int64,
-            "choice_outcomes": np.int64,
-            "outcome_target": np.int32,
-            "outcome_probability": np.float64,
-            "outcome_cost": np.float64,
-            "choice_action": np.int32,
-            "is_goal": np.bool_,
-        }
-        if self.paid is not None:
-            dtypes["paid"] = np.float64
+        dtypes = ARRAYS if self.paid is None else {**ARRAYS, "paid": np.float64}
         arrays = {name: own_array(getattr(self, name), name, dtypes[name]) for name in dtypes}
         names = {name: _names(getattr(self, name), name) for name in ("states", "actions")}
         vars(self).update(arrays | names)
