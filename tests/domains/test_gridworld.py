@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.domains.gridworld import MAPS
+from tailpath.domains.paper import MAPS
 from tailpath.errors import FormatError, OptionError
 from tests.domains.slow_grids import in_floats, outcomes_of, slow_gridworld
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import tailpath as tp
-from tailpath.domains.gridworld import MAPS
+from tailpath.domains.paper import MAPS
 from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.registry import FORMATS, REGISTER, by_suffix, options
 from tests.formats.models import by_choice, differences, outcomes, samples

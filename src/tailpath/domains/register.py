@@ -1,6 +1,6 @@
 """The register of domains: who builds the model of `scheme:text`.
 
-A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs
+A domain of this folder is a `Domain` and a line in the table below. Others add theirs
 as `registers.py` says.
 """
 
@@ -17,8 +17,8 @@ from tailpath.registers import Register, instance_of
 
 #: Each scheme with the address of its domain.
 ADDRESSES = {
-    "gridworld": "tailpath.domains.gridworld:DOMAIN",
-    "river": "tailpath.domains.river:DOMAIN",
+    "gridworld": "tailpath.domains.paper:GRIDWORLD",
+    "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
     "upgrade": "tailpath.domains.upgrade:DOMAIN",
     "sepsis": "tailpath.domains.sepsis:DOMAIN",

@@ -17,6 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -174,8 +175,10 @@ def _parts(path: str) -> tuple[PolicyReader, set[str]]:
         return PolicyReader(header, archive.array, path), archive.names() - {"header"}
     header = load_json(read_text(path), path)
     check_header(header, path, FORMAT, VERSION)
-    listed = _ListedArrays(path, header.get("arrays", {}))
-    return PolicyReader(header, listed.array, path), set(listed.members)
+    arrays = header.get("arrays", {})
+    if not isinstance(arrays, dict):
+        raise FormatError(f"{path}: arrays must be an object")
+    return PolicyReader(header, partial(_listed, arrays, path), path), set(arrays)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
@@ -215,27 +218,20 @@ def _differences(found: Any, ssp: SSP, path_name: str) -> list[str]:
     ]
 
 
-class _ListedArrays:
-    """The arrays of a JSON file, with the same interface and the same strictness as an archive."""
-
-    def __init__(self, path: str, members: Any) -> None:
-        if not isinstance(members, dict):
-            raise FormatError(f"{path}: arrays must be an object")
-        self.path, self.members = path, members
-
-    def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
-        location = f"{self.path}: arrays.{name}"
-        if not isinstance(self.members.get(name), list):
-            raise FormatError(f"{location} is missing or no list")
-        try:
-            found = np.array(self.members[name])
-        except (ValueError, OverflowError):
-            raise FormatError(f"{location} is ragged") from None
-        if found.size == 0:
-            return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
-        if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
-            found = found.astype(np.float64)
-        return converted_array(found, dtype, axes, location)
+def _listed(members: Mapping[str, Any], path: str, name: str, dtype: Any, axes: int) -> Array:
+    """An array of a JSON file, with the same strictness as that of an archive."""
+    location = f"{path}: arrays.{name}"
+    if not isinstance(members.get(name), list):
+        raise FormatError(f"{location} is missing or no list")
+    try:
+        found = np.array(members[name])
+    except (ValueError, OverflowError):
+        raise FormatError(f"{location} is ragged") from None
+    if found.size == 0:
+        return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
+    if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
+        found = found.astype(np.float64)
+    return converted_array(found, dtype, axes, location)
 
 
 def _suffix(path: str) -> str:
@@ -250,15 +246,9 @@ def _lines(header: Mapping[str, Any]) -> str:
 
     def member(value: Any) -> str:
         if isinstance(value, list) and value and isinstance(value[0], list):
-            return (
-                "[\n    "
-                + ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value)
-                + "\n  ]"
-            )
-        return json.dumps(value, ensure_ascii=False)
+            return "[\n    " + ",\n    ".join(map(plain, value)) + "\n  ]"
+        return plain(value)
 
-    return (
-        "{\n  "
-        + ",\n  ".join(f"{json.dumps(key)}: {member(value)}" for key, value in header.items())
-        + "\n}"
-    )
+    plain = partial(json.dumps, ensure_ascii=False)
+    members = [f"{plain(key)}: {member(value)}" for key, value in header.items()]
+    return "{\n  " + ",\n  ".join(members) + "\n}"
