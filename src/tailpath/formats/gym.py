@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable, refuse_infinite
+from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable
 from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.builders import Numbering
+from tailpath.model.builders import Numbering, describe_outcome
 from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS
@@ -66,13 +66,14 @@ def read(source: Any, reading: Reading) -> SSP:
         inner, len(table), dict.fromkeys(dead_ends, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [
-        (*row[:2], target, row[3], cost) for row, target, cost in zip(rows, targets, costs.tolist())
+        (row.state, row.action, target, row.probability, cost)
+        for row, target, cost in zip(rows, targets, costs.tolist())
     ]
     waiting = loop_cost(costs)
     outcomes.extend((dead, "stay", dead, 1.0, waiting) for dead in dead_ends)
     start = next(iter(starts))
     if len(starts) > 1:
-        start = fresh_name("start", dict.fromkeys(row[0] for row in rows) | goals | dead_ends)
+        start = fresh_name("start", {row.state for row in rows} | goals.keys() | dead_ends.keys())
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
     return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
 
@@ -103,18 +104,11 @@ def _outside(environment: Any) -> Iterator[str]:
             "the passenger's change of mind (fickle_passenger) happens outside the table: it is"
             " left out"
         )
-    for wrapper in _wrappers(environment):
-        yield f"what the wrapper {wrapper} does happens outside the table: it is left out"
-
-
-def _wrappers(environment: Any) -> Iterator[str]:
-    """The wrappers around an environment, but for those that Gymnasium puts around every one and
-    that of the time limit.
-    """
     while hasattr(environment, "unwrapped") and environment is not environment.unwrapped:
         kind = type(environment).__name__
+        # Gymnasium puts these around every environment.
         if kind not in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker"):
-            yield kind
+            yield f"what the wrapper {kind} does happens outside the table: it is left out"
         environment = environment.env
 
 
@@ -187,15 +181,14 @@ def _costs(
     rows: list[Outcome], endings: Endings, rule: CostRule, location: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """The costs of all rows, and what was assumed about them."""
-    rewards = np.array([row[4] for row in rows], dtype=np.float64)
+    rewards = np.array([row.reward for row in rows], dtype=np.float64)
 
-    def name(row: int) -> str:
-        return (
-            f"state {rows[row][0]!r}, action {rows[row][1]!r} -> {rows[row][2]!r} with reward"
-            f" {rewards[row]:g}"
-        )
+    def name(number: int) -> str:
+        row = rows[number]
+        outcome = describe_outcome(row.state, row.action, row.target)
+        return f"{outcome} with reward {row.reward:g}"
 
-    refuse_improbable(np.array([row[3] for row in rows]), location, name)
+    refuse_improbable(np.array([row.probability for row in rows]), location, name)
     on_the_way = ~(endings.arrives | endings.lost)
     arrival = rewards[endings.arrives]
     if (
@@ -214,7 +207,6 @@ def _costs(
     costs = rule.apply(rewards)
     # What a lost run has won does not make up for it.
     costs = np.where(endings.lost, np.maximum(costs, 0.0), costs)
-    refuse_infinite(costs, location, name)
     return costs, ((GAINS,) if rule.sign < 0 and rule.step_cost is None else ())
 
 
@@ -253,9 +245,9 @@ def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Ou
             for outcome in _row(state, action, row, location)
         ]
         for outcome in found[state]:
-            if outcome[3] != 0 and not outcome[5] and outcome[2] not in seen:
-                seen.add(outcome[2])
-                waiting.append(outcome[2])
+            if outcome.probability != 0 and not outcome.ends and outcome.target not in seen:
+                seen.add(outcome.target)
+                waiting.append(outcome.target)
     for state in rows:
         yield from found.get(state, ())
 
@@ -273,14 +265,8 @@ def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome
             raise FormatError(
                 f"{position}: expected (probability, next state, reward, terminated), not {entry!r}"
             )
-        yield (
-            _name(state),
-            _name(action),
-            _name(entry[1]),
-            float(entry[0]),
-            float(entry[2]),
-            bool(entry[3]),
-        )
+        probability, target, reward, ends = entry
+        yield Outcome(state, action, _name(target), float(probability), float(reward), bool(ends))
 
 
 def _is_number(value: Any) -> bool:
@@ -351,8 +337,15 @@ def _letters(desc: Any) -> Any:
 # ---------------------------------------------------------------------- the ends
 
 
-#: State, action, next state, probability, reward, and whether the episode ends.
-Outcome = tuple[Name, Name, Name, float, float, bool]
+class Outcome(NamedTuple):
+    """A row of the table."""
+
+    state: Name
+    action: Name
+    target: Name
+    probability: float
+    reward: float
+    ends: bool
 
 
 class Endings(NamedTuple):
@@ -370,13 +363,13 @@ class Endings(NamedTuple):
     @classmethod
     def of(cls, rows: list[Outcome], goal: str | None, location: str) -> Endings:
         """Ends told apart by their reward: `goal` is `best`, `all` or a reward."""
-        ends = np.array([row[5] for row in rows], dtype=np.bool_)
+        ends = np.array([row.ends for row in rows], dtype=np.bool_)
         if not ends.any():
             raise FormatError(
                 f"{location}: no outcome that can be reached is marked as terminated, so there is"
                 " no goal"
             )
-        rewards = np.array([row[4] for row in rows], dtype=np.float64)
+        rewards = np.array([row.reward for row in rows], dtype=np.float64)
         final = np.unique(rewards[ends])
         if goal == "all":
             wanted = final
@@ -400,20 +393,18 @@ class Endings(NamedTuple):
         """Where each outcome leads by the names of the model, and the names of the goals and of the
         dead ends.
         """
-        taken: dict[Name, Any] = dict.fromkeys(row[0] for row in rows)
-        taken.update(
-            dict.fromkeys(row[2] for row, ends in zip(rows, self.arrives | self.lost) if not ends)
-        )
+        taken: dict[Name, Any] = dict.fromkeys(row.state for row in rows)
+        taken |= dict.fromkeys(row.target for row in rows if not row.ends)
         called: list[dict[Name, Name]] = []
         for mask, word in ((self.arrives, "goal"), (self.lost, "dead end")):
             found: dict[Name, Name] = {}
-            for state in dict.fromkeys(rows[row][2] for row in np.flatnonzero(mask).tolist()):
+            for state in dict.fromkeys(rows[row].target for row in np.flatnonzero(mask).tolist()):
                 found[state] = fresh_name(f"{state} ({word})", taken) if state in taken else state
                 taken[found[state]] = None
             called.append(found)
         kind = np.where(self.arrives, 1, np.where(self.lost, 2, 0)).tolist()
         names = ({}, *called)
-        targets = [names[k].get(row[2], row[2]) for row, k in zip(rows, kind)]
+        targets = [names[k].get(row.target, row.target) for row, k in zip(rows, kind)]
         return targets, dict.fromkeys(called[0].values()), dict.fromkeys(called[1].values())
 
 

@@ -27,7 +27,6 @@ from tailpath.formats.outcomes import (
     exact_sum,
     loop_cost,
     refuse_improbable,
-    refuse_infinite,
 )
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import MARK, Extras, written_actions
@@ -169,8 +168,8 @@ def _without_goal_rows(
 
     refuse_improbable(model.probability, model.path, named)
     used &= model.probability != 0
-    if not np.isfinite(costs).all():  # of a million states, another copy only for the message
-        refuse_infinite(np.where(used, costs, 0.0), model.path, named)
+    for branch in first_of(used & ~np.isfinite(costs)):  # such as a sum beyond the floats
+        raise FormatError(f"{model.path}: {named(branch)} costs {costs[branch]:g}")
     mask = ~is_goal[choice_state]
     for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
         raise FormatError(f"{model.path}: {choice_named(choice)} has no outcomes")

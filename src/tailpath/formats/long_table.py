@@ -15,7 +15,7 @@ import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.files import write_bytes
-from tailpath.formats.outcomes import CostRule, OutcomeColumns, refuse_improbable, refuse_infinite
+from tailpath.formats.outcomes import CostRule, OutcomeColumns, refuse_improbable
 from tailpath.formats.registry import Reading
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
@@ -62,7 +62,6 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     _check_probabilities(table, probabilities, path, describe_row)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
-    refuse_infinite(np.where(mask, costs, 0.0), path, describe_row)
     if not mask.all():
         rows = rows.only(mask)
     if not named.all():

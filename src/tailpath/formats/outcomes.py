@@ -135,12 +135,6 @@ class CostRule:
         return costs
 
 
-def refuse_infinite(costs: FloatArray, location: str, name_outcome: Callable[[int], str]) -> None:
-    """Refuse the first cost that is not a number, such as a sum beyond the floats."""
-    for outcome in first_of(~np.isfinite(costs)):
-        raise FormatError(f"{location}: {name_outcome(outcome)} costs {costs[outcome]:g}")
-
-
 def refuse_improbable(
     probability: FloatArray, location: str, name_outcome: Callable[[int], str]
 ) -> None:
