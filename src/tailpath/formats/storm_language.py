@@ -22,7 +22,7 @@ from typing import Any
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import read_bytes, read_text, shorten
-from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, Lazy, to_ssp
+from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, to_ssp
 from tailpath.formats.outcomes import CostRule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
@@ -98,19 +98,9 @@ def _built(
         for text, label in answer["labels"].items()
         if text not in model.labels and label in model.labels
     }
-    # The labels that the conditions got are Storm's words, not the model's.
-    shown = Lazy(
-        [label for label in model.labels if label not in known.values()] + list(known.values()),
-        model.labels.__getitem__,
-    )
-    return (
-        replace(
-            model,
-            labels=shown,
-            states=tuple(names) if len(set(names)) == len(names) == model.n_states else None,
-        ),
-        known,
-    )
+    if len(set(names)) == len(names) == model.n_states:
+        model = replace(model, states=tuple(names))
+    return model, known
 
 
 def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str, Any]:
