@@ -31,7 +31,7 @@ from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
 
-def _option(default: Any, flag: str, word: str, text: str) -> Any:
+def _option(default: Any, word: str, text: str, flag: str = "") -> Any:
     metadata = {
         "kind": float if word in ("C", "P") else str if word else bool,
         "default": None,
@@ -40,11 +40,8 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
         "flag": flag,
         "several": default in (dict, ()),
     }
-    return (
-        field(default_factory=dict, metadata=metadata)
-        if default is dict
-        else field(default=default, metadata=metadata)
-    )
+    made = {"default_factory": dict} if default is dict else {"default": default}
+    return field(**made, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -56,46 +53,35 @@ class Reading:
 
     goal: str | None = _option(
         None,
-        "--goal",
         "LABEL",
         "Label or condition of the goals (PRISM, JANI); in Gymnasium best, all or a final reward.",
     )
     cost: str | None = _option(
-        None, "--cost", "NAME", "Reward structure, or column of a table, that holds the costs."
+        None, "NAME", "Reward structure, or column of a table, that holds the costs."
     )
-    step_cost: float | None = _option(
-        None, "--step-cost", "C", "Every outcome costs C, whatever its reward."
-    )
+    step_cost: float | None = _option(None, "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(
-        dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable)."
+        dict, "R=C", "An outcome with reward R costs C (repeatable)."
     )
     negate_reward: bool = _option(
-        False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards."
+        False, "", "Take the opposite of the format's own sign of rewards."
     )
     rewards: bool = _option(
-        False,
-        "--rewards",
-        "",
-        "The numbers are gains, whatever the format calls them: costs are minus these.",
+        False, "", "The numbers are gains, whatever the format calls them: costs are minus these."
     )
     constants: Mapping[str, Any] = _option(
-        dict, "--const", "N=V", "Value V of the constant N (repeatable)."
+        dict, "N=V", "Value V of the constant N (repeatable).", "--const"
     )
     start: str | int | tuple[Any, ...] | None = _option(
-        None, "--start", "STATE", "State, label or condition where runs begin."
+        None, "STATE", "State, label or condition where runs begin."
     )
-    goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
-    one_based: bool = _option(
-        False, "--one-based", "", "States and actions of a table are counted from 1."
-    )
+    goals: Iterable[Any] = _option((), "STATES", "Goal states of a table (repeatable).")
+    one_based: bool = _option(False, "", "States and actions of a table are counted from 1.")
     columns: Mapping[str, Any] = _option(
-        dict, "--column", "N=V", "Column N of a table is called V, as cost=minutes (repeatable)."
+        dict, "N=V", "Column N of a table is called V, as cost=minutes (repeatable).", "--column"
     )
     confidence: float | None = _option(
-        None,
-        "--confidence",
-        "P",
-        "Of a table of counts, or a log of steps: how surely all intervals hold.",
+        None, "P", "Of a table of counts, or a log of steps: how surely all intervals hold."
     )
     progress: Progress | None = None
 

@@ -102,7 +102,7 @@ def _between(offsets: Array, part: range) -> range:
     return range(int(offsets[part.start]), int(offsets[part.stop]))
 
 
-def blocks(model: SSP | IntervalSSP, progress: Progress | None = None) -> Iterator[Block]:
+def blocks(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[Block]:
     """The states of a model, some at a time. Progress is told in outcomes."""
     ssp, first = underlying_ssp(model), 0
     first_outcome = ssp.choice_outcomes[ssp.state_choices]
