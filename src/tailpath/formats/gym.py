@@ -178,7 +178,7 @@ def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
 
 
 def _costs(
-    rows: list[Outcome], endings: Endings, rule: CostRule, location: str
+    rows: list[TableOutcome], endings: Endings, rule: CostRule, location: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """The costs of all rows, and what was assumed about them."""
     rewards = np.array([row.reward for row in rows], dtype=np.float64)
@@ -230,11 +230,11 @@ def _in_order(
     return SSP(**fields._asdict(), **more)
 
 
-def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Outcome]:
+def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[TableOutcome]:
     """The rows of every state that can be entered without having terminated, state by state."""
     rows = dict(_items(table))
     seen, waiting = set(starts), list(starts)
-    found: dict[Name, list[Outcome]] = {}
+    found: dict[Name, list[TableOutcome]] = {}
     while waiting:
         state = waiting.pop()
         if state not in rows:
@@ -252,7 +252,7 @@ def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Ou
         yield from found.get(state, ())
 
 
-def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome]:
+def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[TableOutcome]:
     position = f"{location}: state {state!r}, action {action!r}"
     try:
         entries = [tuple(entry) for entry in row]
@@ -266,7 +266,9 @@ def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome
                 f"{position}: expected (probability, next state, reward, terminated), not {entry!r}"
             )
         probability, target, reward, ends = entry
-        yield Outcome(state, action, _name(target), float(probability), float(reward), bool(ends))
+        yield TableOutcome(
+            state, action, _name(target), float(probability), float(reward), bool(ends)
+        )
 
 
 def _is_number(value: Any) -> bool:
@@ -337,7 +339,7 @@ def _letters(desc: Any) -> Any:
 # ---------------------------------------------------------------------- the ends
 
 
-class Outcome(NamedTuple):
+class TableOutcome(NamedTuple):
     """A row of the table."""
 
     state: Name
@@ -361,7 +363,7 @@ class Endings(NamedTuple):
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, rows: list[Outcome], goal: str | None, location: str) -> Endings:
+    def of(cls, rows: list[TableOutcome], goal: str | None, location: str) -> Endings:
         """Ends told apart by their reward: `goal` is `best`, `all` or a reward."""
         ends = np.array([row.ends for row in rows], dtype=np.bool_)
         if not ends.any():
@@ -389,7 +391,9 @@ class Endings(NamedTuple):
         )
         return cls(arrives, lost, (note,))
 
-    def targets(self, rows: list[Outcome]) -> tuple[list[Name], dict[Name, None], dict[Name, None]]:
+    def targets(
+        self, rows: list[TableOutcome]
+    ) -> tuple[list[Name], dict[Name, None], dict[Name, None]]:
         """Where each outcome leads by the names of the model, and the names of the goals and of the
         dead ends.
         """
