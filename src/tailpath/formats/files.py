@@ -181,10 +181,8 @@ def located(error: Exception, path: str) -> str:
 
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
-    or not at all.
-
-    A file that is replaced keeps its permissions; the name of a link stands for the file that it
-    leads to. Devices and pipes are written to.
+    or not at all, with the permissions of the one that it replaces. Devices and pipes are written
+    to.
     """
     part, pieces = "", [data] if isinstance(data, bytes) else data
     try:

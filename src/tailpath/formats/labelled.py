@@ -1,14 +1,11 @@
 """A labelled MDP, as PRISM and Storm have it: choices by state, branches by choice, labels and
-reward structures; and the stochastic shortest path problem that is made of it.
+reward structures; and the stochastic shortest path problem that is made of it, by the rules of
+`docs/formats.md`.
 
 What is a branch here, as in UMB, is a transition in the files of DRN and PRISM, and becomes an
-outcome of the problem.
-
-The goal is a label, the cost a reward structure; rewards of states, choices and branches all count
-on leaving the state. Goals become absorbing and free whatever the file says of them. A state
-without transitions is a dead end: it gets a loop, as PRISM and Storm give it one, at the smallest
-positive cost of the model, so that it does not refine the cost unit; whoever enters it never
-arrives.
+outcome of the problem. Rewards of states, choices and branches all count on leaving the state. The
+loop that a dead end gets has the smallest positive cost of the model, so that it does not refine
+the cost unit.
 """
 
 from __future__ import annotations
