@@ -43,7 +43,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.checks import MAX_LEVELS, rising_steps
+from tailpath.policies.checks import MAX_LEVELS, own_choices, rising_steps
 
 
 def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
@@ -262,9 +262,6 @@ def _check_rows(row: Array, end: int) -> None:
 
 def _own(position: Array, state: Array, model: SSP) -> Array:
     """Positions among the choices of states as choices."""
-    first, end = model.state_choices[state], model.state_choices[state + 1]
-    for at in first_of((position < 0) | (position >= end - first)):
-        raise PolicyError(
-            f"the table has a choice that state {model.states[int(state[at])]!r} does not have"
-        )
-    return np.asarray(first + position)
+    choice = np.asarray(model.state_choices[state] + position)
+    own_choices(choice, model, "the table", state)
+    return choice
