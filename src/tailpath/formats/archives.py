@@ -268,14 +268,12 @@ def read(path: str) -> Any:
     refuse_unknown(sorted(archive.names()), members, f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     n_states, location = len(arrays["is_goal"]), f"{path}: member header: "
-    if type(header.get("start")) is not int or not 0 <= header["start"] < n_states:
-        raise FormatError(f"{location}start must be the index of a state, 0..{n_states - 1}")
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
     header["geometry"] = _cells(archive, header.get("geometry"))
     ssp = SSP(
         **arrays,
-        start_index=header["start"],
+        start_index=header.get("start"),
         states=decode_names(header.get("states"), f"{location}states", n_states),
         actions=decode_names(header.get("actions"), f"{location}actions"),
         **decode_members(header, n_states, location),

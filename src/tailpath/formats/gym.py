@@ -163,10 +163,7 @@ def _literal(value: Any) -> Any:
 def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
-        states = list(dict(_items(table)))
-        if not states:
-            raise FormatError(f"{location}: the table has no states")
-        return {states[0]: 1.0}
+        return dict.fromkeys([name for name, _ in _items(table)][:1], 1.0)
     weights = np.asarray(distribution, dtype=np.float64)
     if (
         weights.ndim != 1

@@ -58,8 +58,6 @@ def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
     }
     fields: dict[str, Any] = {**one_each, **skeleton}
     try:
-        if not (len(fields["state_choices"]) and len(fields["choice_outcomes"])):
-            raise ModelError("state_choices and choice_outcomes must have at least one entry")
         ssp = SSP.trusted(
             **fields,
             outcome_probability=np.ones(len(fields["outcome_target"])),
