@@ -1,10 +1,9 @@
 """Registers: things by name that others may add to, one file and one line each.
 
-Methods, domains, formats and measures each have one. A register has three sources: a table of
-addresses in this package, `add` in a running program, and entry points
-`name = "package.module:THING"` of one group in installed packages, which are found without being
-asked for. What was added comes first, and our table wins over entry points. A thing is loaded when
-it is first asked for.
+Methods, domains, formats and measures each have one, with three sources: a table of addresses in
+this package, `add` in a running program, and entry points `name = "package.module:THING"` of one
+group in installed packages. What was added comes first, and our table wins over entry points. A
+thing is loaded when it is first asked for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
 """Outcomes by column, as readers of tables and of labelled models collect them, made into a model;
-and their costs, from the numbers that a file calls rewards.
-
-An owner who maximises (Gymnasium, tables with rewards) gives `cost = -reward`; one who counts costs
-(PRISM, Storm) gives `cost = reward`; `rewards` says that the numbers are gains whatever the format,
-and `negate_reward` turns the sign. `step_cost` replaces every reward by one cost; `cost_of` gives
-the cost of single rewards and wins over both. Costs may be negative: gains are.
+and their costs, from the numbers that a file calls rewards. `docs/formats.md` says which sign is
+whose, and which option wins.
 """
 
 from __future__ import annotations
