@@ -128,7 +128,7 @@ def test_a_goal_row_has_a_probability(tmp_path):
 
 def test_an_npz_with_something_else_in_it(tmp_path):
     from tailpath.formats.archives import Archive, write_archive
-    from tailpath.formats.npz_files import ARRAYS
+    from tailpath.model.ssp import ARRAYS
 
     tp.write(by_choice(), tmp_path / "m.npz")
     archive = Archive(str(tmp_path / "m.npz"))

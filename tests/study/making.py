@@ -6,7 +6,7 @@ import os
 import time
 from dataclasses import replace
 
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import restricted, tasks
 from tailpath.study.paper.design import paper

@@ -14,7 +14,7 @@ import pytest
 
 import tailpath
 from tailpath.errors import OptionError
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.study import runner
 from tailpath.study.design import restricted
 from tailpath.study.executors import cluster, processes

@@ -12,7 +12,7 @@ import tailpath
 from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
 from tailpath.cli.objectives import measure
 from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
-from tailpath.model.shown import MAX_ROWS
+from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line

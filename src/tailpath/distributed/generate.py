@@ -15,9 +15,9 @@ import numpy as np
 
 from tailpath.distributed.part import Part, even_bounds
 from tailpath.domains.grids import ACTIONS, Moves, outcomes_between
-from tailpath.domains.gridworld import gridworld_moves as gridworld_moves
-from tailpath.domains.river import RIVER_COST
-from tailpath.domains.river import river_moves as river_moves
+from tailpath.domains.paper import RIVER_COST
+from tailpath.domains.paper import gridworld_moves as gridworld_moves
+from tailpath.domains.paper import river_moves as river_moves
 from tailpath.errors import OptionError
 from tailpath.graph import Array, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit

@@ -1,8 +1,7 @@
 """The register of domains: who builds the model of `scheme:text`.
 
-A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs
-as `registers.py` says, by `register(Domain(...))` or by an entry point of the group
-`tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
+A domain of this folder is a `Domain` and a line in the table below. Others add theirs
+as `registers.py` says.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tailpath.registers import Register, instance_of
 
 #: Each scheme with the address of its domain.
 ADDRESSES = {
-    "gridworld": "tailpath.domains.gridworld:DOMAIN",
-    "river": "tailpath.domains.river:DOMAIN",
+    "gridworld": "tailpath.domains.paper:GRIDWORLD",
+    "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
     "upgrade": "tailpath.domains.upgrade:DOMAIN",
     "sepsis": "tailpath.domains.sepsis:DOMAIN",
@@ -115,5 +114,4 @@ def schemes() -> list[str]:
 
 
 def find_domain(scheme: str) -> Domain | None:
-    """The domain of `scheme:...`, or None."""
     return REGISTER.find(scheme)

@@ -4,22 +4,10 @@ Each answer is computed from a closed form in exact rational arithmetic and roun
 holds to the last digit at any alpha; nothing is subtracted from 1. With the tail `T(x) = P(Z > x)`
 and the excess `E(x) = E[(Z - x)+]` of the total cost Z,
 
-    VaR_alpha = min { x possible : T(x) <= alpha },        CVaR_alpha = VaR_alpha + E(VaR_alpha) /
-                                                           alpha.
+    VaR_alpha = min { x possible : T(x) <= alpha },  CVaR_alpha = VaR_alpha + E(VaR_alpha) / alpha.
 
 A probability given as a float stands for the shortest decimal that prints it (0.1 is 1/10); a float
 alpha stands for its exact binary value.
-
-- `geometric`: try until the first success
-- `negative-binomial`: try until the r-th success
-- `deterministic-chain`: a fixed number of steps: no risk at all
-- `lottery`: one step with two possible costs
-- `gamblers-ruin`: a random walk until it leaves an interval
-- `coupon-collector`: draw until every kind has been seen
-- `counter-example`: where the dual decomposition predicts less than any policy delivers; the
-  answers are those of the optimum
-- `haddad-monmege`: a chain on which naive value iteration stops far too early and a plain sparse
-  solve loses all digits
 """
 
 from __future__ import annotations
@@ -197,7 +185,8 @@ def haddad_monmege(n: int = 20) -> Problem:
     2^(n-1) - 2.
 
     The middle moves to either side; any other state moves one step outwards or falls back to the
-    middle, with 1/2 each.
+    middle, with 1/2 each. Naive value iteration stops far too early, and a plain sparse solve loses
+    all digits.
     """
     n, half = check_integer(n, "n", 1), Fraction(1, 2)
     rows: list[ProblemRow] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
@@ -210,8 +199,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     )
 
 
-#: Each name with its builder; called without arguments, a builder takes the parameters of the table
-#: above.
+#: Each name with its builder.
 PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
     {
         "geometric": geometric,
@@ -332,7 +320,6 @@ def _discrete(
 
 
 def _single(rows: Sequence[ProblemRow], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
-    """A model with one action per state, and its only policy."""
     return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
         {state: action for state, action, *_ in rows}
     )

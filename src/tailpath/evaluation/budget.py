@@ -35,7 +35,7 @@ from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
 from tailpath.graph import members_of, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.fingerprint import same_numbering
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain

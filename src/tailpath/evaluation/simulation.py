@@ -32,8 +32,8 @@ from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.graph import Transitions
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
+from tailpath.model.checks import same_numbering
 from tailpath.model.cost_units import in_costs
-from tailpath.model.fingerprint import same_numbering
 from tailpath.model.potential import shifted_costs
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_integer, processors, takes_model

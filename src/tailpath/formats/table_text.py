@@ -1,5 +1,5 @@
 """The text of a long table: its columns, names and numbers. Small tables are read some rows at a
-time, large ones many (`bulk.py`); either way each different text of a column is parsed once.
+time, large ones many; either way each different text of a column is parsed once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, ModelError
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.formats.files import (
     brief,
     decode_name,
@@ -28,7 +28,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text import BLOCK_ROWS, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.text_files import BLOCK_ROWS, Categorical, TextFile, after, as_they_appear
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
@@ -53,7 +53,6 @@ class CellNames:
         self.names = NameIndex("names")
 
     def of(self, words: Categorical) -> Array:
-        """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
         new = list(dict.fromkeys(cell for cell in cells if cell not in known))
@@ -108,16 +107,16 @@ class LongTable:
         self.source, self.target, self.action, self.amount, *self.probabilities = columns
 
     def _text(self) -> TableColumns:
-        found = bulk.attempt(self.file.data, self._read_bulk)
+        found = text_files.attempt(self.file.data, self._read_bulk)
         return found or self._read(self._rows_of(self.file.data.decode()))
 
     def _parquet(self) -> TableColumns:
-        table = bulk.read_parquet(self.path)
+        table = text_files.read_parquet(self.path)
         self._header(table.column_names)
         positions = sorted(set(self.at.values()) - {self.width})
-        texts = bulk.parquet_texts(self.path, table, positions)
+        texts = text_files.parquet_texts(self.path, table, positions)
         try:
-            batches = (map(bulk.categorical, batch.columns) for batch in texts.to_batches())
+            batches = (map(text_files.categorical, batch.columns) for batch in texts.to_batches())
             found = self._concatenated(
                 self._plain(dict(zip(positions, words))) for words in batches
             )
@@ -130,7 +129,6 @@ class LongTable:
         return found
 
     def _concatenated(self, blocks: Iterable[TableColumns]) -> TableColumns:
-        """The columns of all blocks together."""
         columns = tuple(np.concatenate(column) for column in zip(*blocks))
         if not columns:
             raise FormatError(f"{self.path}: the table has no rows")
@@ -173,7 +171,7 @@ class LongTable:
         positions = sorted(set(self.at.values()))
         kinds = ["word" if position in positions else "" for position in range(self.width)]
         blocks = []
-        for lines in bulk.pieces(data, begin, self.file.progress):
+        for lines in text_files.pieces(data, begin, self.file.progress):
             lines.refuse_quotes()
             words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
             blocks.append(self._plain(dict(zip(positions, words))))
@@ -274,7 +272,6 @@ class LongTable:
 
 
 def decode(cell: str, location: str) -> Name:
-    """The name that a cell stands for."""
     if not cell:
         raise FormatError(f"{location}: a name is empty")
     if _INTEGER.fullmatch(cell):
@@ -291,7 +288,6 @@ def decode(cell: str, location: str) -> Name:
 
 
 def encode(name: Name) -> str:
-    """The cell that stands for a name."""
     plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
     if plain and plain == plain.strip() and plain.isprintable():
         back = decode(plain, "")
@@ -301,5 +297,4 @@ def encode(name: Name) -> str:
 
 
 def encode_all(names: Sequence[Name]) -> list[str]:
-    """The cells of many names."""
     return json_texts(names) if all_integers(names) else [encode(name) for name in names]

@@ -21,7 +21,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import Method, Plan, no_prediction, without_rounding
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.shown import Shown
+from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import (
     Progress,

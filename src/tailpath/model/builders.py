@@ -29,8 +29,6 @@ FEW = 64
 
 
 class ModelArrays(NamedTuple):
-    """The fields of an SSP that builders determine."""
-
     state_choices: Array
     choice_outcomes: Array
     outcome_target: Array
@@ -95,7 +93,6 @@ class Numbering:
         return common_unit(self.costs) if finite and self.costs else None
 
     def arrays(self, start: Name) -> ModelArrays:
-        """The model of all rows."""
         states = self.states
         for goal in self.goals:
             states.setdefault(goal, len(states))
@@ -256,7 +253,6 @@ def _picked(rows: OutcomeArrays, order: Array) -> OutcomeArrays:
 
 
 def goal_names(goals: Iterable[Name]) -> dict[Name, None]:
-    """The goals as an ordered set, or an error."""
     if isinstance(goals, str) or not isinstance(goals, Iterable):
         raise ModelError(f"goals must be a collection of state names; put {goals!r} in a list")
     names = dict.fromkeys(goals)
@@ -288,5 +284,4 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
 
 
 def describe_outcome(state: Name, action: Name, next_state: Name) -> str:
-    """An outcome by its names, for messages."""
     return f"state {state!r}, action {action!r} -> {next_state!r}"

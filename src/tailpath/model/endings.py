@@ -1,13 +1,6 @@
-"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of
-time.
-
-    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run
-                                       (known as the finite-penalty model)
-    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in
-                                       time pays a price, or has not arrived
-
-The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers
-(`solvers/arrival.py`).
+"""Models whose goal is sure, made from models in which it is not: by giving up at a price (known
+as the finite-penalty model), or by an end of time. The third way, `given_arrival`, needs the
+largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
 """
 
 from __future__ import annotations
@@ -212,7 +205,6 @@ def _with_intervals(model: EitherModel, made: SSP, outcome: IntArray) -> EitherM
 
 
 def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> Iterator[str]:
-    """What a limit of steps changes."""
     if factor != 1:
         yield f"the costs of step t are multiplied by {float(factor):g}^t"
     what = "never arrives" if end_cost is None else f"pays {float(end_cost):g}"
@@ -308,7 +300,6 @@ def _unit(
 
 
 def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -> FloatArray:
-    """Costs times the factor to the power of their step, each rounded once."""
     found, position = np.unique(costs, return_inverse=True)
     exact = [exact_cost(cost, ssp) for cost in found.tolist()]
     steps = range(int(step.max(initial=0)) + 1)
@@ -354,7 +345,6 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
 
 
 def _more_positions(geometry: Geometry | None) -> Geometry | None:
-    """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
     cells = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
@@ -362,7 +352,6 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
 
 
 def fresh_name(name: str, taken: Container[Name]) -> str:
-    """The name, with as many primes as it takes to be new."""
     while name in taken:
         name += "'"
     return name

@@ -1,8 +1,5 @@
-"""Where the states of a model lie on a grid, for pictures.
-
-Users give cells by name, since states are numbered as they first appear: `{state: (row, column)}`,
-with a third entry for the kind of the cell, or `(rows, columns)` where states are called by the
-number of their cell, row by row, as those of Gymnasium are.
+"""Where the states of a model lie on a grid, for pictures. Users give cells by name, since states
+are numbered as they first appear.
 """
 
 from __future__ import annotations

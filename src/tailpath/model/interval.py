@@ -1,13 +1,6 @@
 """A model whose probabilities are known to lie in intervals: low <= p <= high for every outcome,
-and nothing else is known.
-
-*Nature* picks, at every visit and knowing all that has happened, any probabilities of the choice
-taken that lie in its intervals and sum to 1 (the model is (s, a)-rectangular). What is solved holds
-against the worst nature (`adversarial`) or with the best (`cooperative`); a fixed truth inside the
-intervals lies between the two, for every policy.
-
-All else is as in an `SSP`, which the model carries along: the same states, choices, outcomes and
-costs, with probabilities from inside the intervals.
+and nothing else is known. All else is as in an `SSP`, which the model carries along, with
+probabilities from inside the intervals.
 """
 
 from __future__ import annotations

@@ -49,21 +49,15 @@ class IntervalBuilder(Record):
     ) -> Self:
         """Build a model from rows `(state, action, next_state, (low, high), cost)`.
 
-        States are numbered as they first appear. Rows that agree in all but the probability are
-        added up; rows that cannot happen are left out.
+        Rows that agree in all but the probability are added up; those that cannot happen are left
+        out.
 
         Parameters
         ----------
         outcomes : iterable of tuple
-            The rows, in any order, as `SSP.from_outcomes` takes them, with a pair `(low, high)` or
-            a number for each probability.
-        start : hashable
-            The state where runs begin.
-        goals : iterable of hashable
-            The states where runs end. A goal needs no rows; if it has any they must lead to itself
-            at no cost.
-        notes : tuple of str
-            What was assumed or changed.
+            The rows, with a pair `(low, high)` or a number for each probability.
+        start, goals, notes
+            As `SSP.from_outcomes` takes them.
 
         Returns
         -------
@@ -73,8 +67,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem, or the intervals of a choice admit no distribution;
-            the text names the state and the action.
+            If the rows do not make a problem, or the intervals of a choice admit no distribution.
 
         Examples
         --------
@@ -179,15 +172,9 @@ class IntervalBuilder(Record):
         ----------
         low, high : array, or sequence of matrices, dense or sparse
             The least and the greatest transition probabilities, each as `SSP.from_arrays` takes
-            `P`: (A, S, S), (S, A, S), A matrices (S, S), or (L, S) with indices.
-        goals : iterable of int
-            The indices of the goals, whose rows must be absorbing and free.
-        start : int
-            The index of the state where runs begin.
-        costs : array, or sequence of matrices, optional
-            Costs, 0 or more, as `SSP.from_arrays` takes them.
-        rewards : array, or sequence of matrices, optional
-            Minus the costs. Give either `costs` or `rewards`.
+            `P`.
+        goals, start, costs, rewards
+            As `SSP.from_arrays` takes them; costs are 0 or more.
         **layout
             `s_indices`, `a_indices` and `layout`, as `SSP.from_arrays` takes them.
 
@@ -200,7 +187,7 @@ class IntervalBuilder(Record):
         ------
         ModelError
             If the shapes do not fit, the numbers do not make a problem, or the intervals of a
-            choice admit no distribution; the text names the state and the action.
+            choice admit no distribution.
         OptionError
             If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
 
@@ -235,12 +222,8 @@ class IntervalBuilder(Record):
         frame : DataFrame, table, or dict of columns
             As `SSP.from_table` takes it, with columns `low` and `high`, or `count`, for the
             probability.
-        start : hashable, optional
-            The state where runs begin; by default that of a column `start`, or of the first row.
-        goals : iterable of hashable, optional
-            The states where runs end; by default those of a column, or the states without rows.
-        columns : mapping, optional
-            What columns are called: `{"cost": "minutes"}`.
+        start, goals, columns : optional
+            As `SSP.from_table` takes them.
         confidence : float
             With what probability all intervals hold at once, where they are counted
             (`from_counts`).
@@ -291,10 +274,8 @@ class IntervalBuilder(Record):
             Rows `(state, action, next_state, count, cost)`, or one row
             `(state, action, cost, next_state)` for each step seen. A table is one that `from_table`
             takes.
-        start : hashable
-            The state where runs begin.
-        goals : iterable of hashable
-            The states where runs end.
+        start, goals
+            As `SSP.from_outcomes` takes them.
         confidence : float
             With what probability all intervals hold at once, in (0, 1).
         notes : tuple of str

@@ -1,19 +1,8 @@
 """The stochastic shortest path problem: who can go where, with which probability, at which cost.
 
-A model is three levels of arrays, state -> choice -> outcome:
-
-    the choices of state s    are  state_choices[s] .. state_choices[s + 1]
-    the outcomes of choice k  are  choice_outcomes[k] .. choice_outcomes[k + 1]
-    outcome o leads to outcome_target[o] with outcome_probability[o] and costs outcome_cost[o]
-
-The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different
-costs stay two outcomes: merging them would keep the mean and change the risk. Goal states are
-absorbing and free and have no choices.
-
-Costs are minimised, and may have any sign as long as no cycle costs less than nothing
-(`potential.py`). `cost_unit` is the largest rational u such that every cost is a whole number of u;
-with it accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A
-float is read as the shortest decimal that prints it. All checks happen once, when it is built
+A model is three levels of arrays, state -> choice -> outcome. The cost sits on the *outcome*. Goal
+states are absorbing and free and have no choices. Costs are minimised, and may have any sign as
+long as no cycle costs less than nothing (`potential.py`). All checks happen once, when it is built
 (`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
@@ -42,6 +31,17 @@ from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
+
+#: The arrays of a model, each with its type.
+ARRAYS: dict[str, Any] = {
+    "state_choices": np.int64,
+    "choice_outcomes": np.int64,
+    "outcome_target": np.int32,
+    "outcome_probability": np.float64,
+    "outcome_cost": np.float64,
+    "choice_action": np.int32,
+    "is_goal": np.bool_,
+}
 
 
 def _names(given: Any, what: str) -> Sequence[Name]:
@@ -155,17 +155,7 @@ class SSP(SSPBuilder):
     paid: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        dtypes: dict[str, Any] = {
-            "state_choices": np.int64,
-            "choice_outcomes": np.int64,
-            "outcome_target": np.int32,
-            "outcome_probability": np.float64,
-            "outcome_cost": np.float64,
-            "choice_action": np.int32,
-            "is_goal": np.bool_,
-        }
-        if self.paid is not None:
-            dtypes["paid"] = np.float64
+        dtypes = ARRAYS if self.paid is None else {**ARRAYS, "paid": np.float64}
         arrays = {name: own_array(getattr(self, name), name, dtypes[name]) for name in dtypes}
         names = {name: _names(getattr(self, name), name) for name in ("states", "actions")}
         vars(self).update(arrays | names)

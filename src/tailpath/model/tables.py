@@ -96,7 +96,6 @@ def _is_zero(cost: Any) -> bool:
 
 
 def _columns_of(frame: Any, called: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The columns that were found, each with an entry for every row."""
     columns = {column: _values(frame, name) for column, name in called.items()}
     n_rows = len(columns["state"])
     if any(len(values) != n_rows for values in columns.values()):
@@ -185,7 +184,6 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
 
 
 def is_graph(source: Any) -> bool:
-    """Whether something is a graph of networkx."""
     return hasattr(source, "edges") and hasattr(source, "is_directed")
 
 
@@ -285,7 +283,6 @@ def start_and_goals(
 def _goals_assumed(
     state: Array, target: Array, paid: BoolArray, n_states: int
 ) -> tuple[BoolArray, str]:
-    """The states without rows, else those that lead only to themselves at no cost."""
     for leaves, what in (
         (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
         (
@@ -307,7 +304,6 @@ def _are(amount: int) -> str:
 
 
 def _given_goals(goals: Any, known: Collection[Any]) -> list[Any]:
-    """The goals that the user names, all of them states."""
     single = isinstance(goals, str) or not isinstance(goals, Iterable)
     given = [goals] if single else list(goals)
     for goal in given:

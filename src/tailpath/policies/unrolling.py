@@ -25,7 +25,7 @@ from tailpath.graph import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
-from tailpath.model.fingerprint import same_numbering
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_model, warn_caller
 from tailpath.policies.atom_policy import AtomPolicy

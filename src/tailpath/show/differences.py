@@ -19,8 +19,7 @@ import numpy as np
 from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray, Transitions, grouped, members
-from tailpath.model.records import Series
-from tailpath.model.shown import Shown
+from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.model.records import Series
-from tailpath.model.shown import Shown
+from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
 from tailpath.pictures.style import Axes

@@ -14,7 +14,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_comp
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.study.design import Design, effort, simulated_method

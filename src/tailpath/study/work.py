@@ -25,7 +25,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.evaluation.simulation import estimate, simulate
 from tailpath.methods import Plan, find_method
 from tailpath.methods.method import ignore
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms

@@ -21,7 +21,7 @@ from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import no_prediction
 from tailpath.methods.register import find_method
-from tailpath.model.fingerprint import same_numbering
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy

@@ -14,8 +14,7 @@ import numpy as np
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
-from tailpath.model.records import Record, Series
-from tailpath.model.shown import Shown
+from tailpath.model.records import Record, Series, Shown
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.pictures.distributions import plot_frontier
 from tailpath.pictures.style import Axes

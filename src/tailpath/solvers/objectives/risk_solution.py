@@ -10,7 +10,7 @@ from typing import Any
 
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.shown import Shown
+from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
 from tailpath.policies.mixed import MixedPolicy

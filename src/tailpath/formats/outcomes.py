@@ -1,9 +1,6 @@
-"""From the numbers a file calls rewards to costs.
-
-An owner who maximises (Gymnasium, tables with rewards) gives `cost = -reward`; one who counts costs
-(PRISM, Storm) gives `cost = reward`; `rewards` says that the numbers are gains whatever the format,
-and `negate_reward` turns the sign. `step_cost` replaces every reward by one cost; `cost_of` gives
-the cost of single rewards and wins over both. Costs may be negative: gains are.
+"""Outcomes by column, as readers of tables and of labelled models collect them, made into a model;
+and their costs, from the numbers that a file calls rewards. `docs/formats.md` says which sign is
+whose, and which option wins.
 """
 
 from __future__ import annotations
@@ -12,14 +9,82 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.registry import Reading
-from tailpath.graph import FloatArray, first_of
+from tailpath.graph import Array, BoolArray, FloatArray, first_of
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.ssp import SSP
 from tailpath.options import check_amount
+
+
+class OutcomeColumns(NamedTuple):
+    """Outcomes in any order, a row each, by the numbers of states and actions. `probabilities` has
+    one column of them, or the low and the high ends of intervals, or counts. Rows with the same
+    outcome are added up.
+    """
+
+    state: Array
+    action: Array
+    target: Array
+    cost: Array
+    probabilities: tuple[Array, ...]
+
+    def only(self, mask: BoolArray) -> OutcomeColumns:
+        return OutcomeColumns(
+            self.state[mask],
+            self.action[mask],
+            self.target[mask],
+            self.cost[mask],
+            tuple(column[mask] for column in self.probabilities),
+        )
+
+    def numbered(self, number: Array) -> OutcomeColumns:
+        return self._replace(state=number[self.state], target=number[self.target])
+
+    def extended(
+        self, state: Any, action: int, target: Array, cost: float, probability: float
+    ) -> OutcomeColumns:
+        """With a row more for each of some targets."""
+
+        def longer(column: Array, more: Any) -> Array:
+            return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
+
+        return OutcomeColumns(
+            longer(self.state, state),
+            longer(self.action, action),
+            longer(self.target, target),
+            longer(self.cost, cost),
+            tuple(longer(each, probability) for each in self.probabilities),
+        )
+
+    def model(self, fields: dict[str, Any], confidence: float | None = None) -> SSP | IntervalSSP:
+        """The model of probabilities or intervals, with the other fields of an `SSP`; with a
+        confidence, that of counts, whose intervals all hold with this probability.
+        """
+        columns, n_states = self.probabilities, len(fields["is_goal"])
+        is_plain = len(columns) == 1 and confidence is None
+        arrays = fields | arrays_from_rows(
+            *(self.state, self.action, self.target),
+            columns[0] if is_plain else np.stack(columns, axis=1),
+            self.cost,
+            n_states,
+            merge=True,
+        )
+        if is_plain:
+            return SSP(**arrays)
+        low, *high = arrays["outcome_probability"].T
+        if confidence is None:
+            return IntervalSSP.from_fields(arrays, low, np.minimum(high[0], 1.0))
+        return IntervalSSP.from_fields_counted(arrays, low, confidence)
+
+
+# ---------------------------------------------------------------------- what they cost
 
 
 @dataclass(frozen=True)
@@ -32,7 +97,6 @@ class CostRule:
 
     @classmethod
     def from_options(cls, sign: int, reading: Reading) -> CostRule:
-        """Check the options; their refusals name the option."""
         finite = partial(check_amount, finite=True, signed=True)
         step = None if reading.step_cost is None else finite(reading.step_cost, "step_cost")
         pairs = {
@@ -47,7 +111,6 @@ class CostRule:
         return self.step_cost is not None and not self.cost_of
 
     def apply(self, rewards: FloatArray) -> FloatArray:
-        """The costs."""
         costs = (
             np.full(len(rewards), self.step_cost)
             if self.step_cost is not None
@@ -66,12 +129,6 @@ class CostRule:
                 )
             costs[found] = cost
         return costs
-
-
-def refuse_infinite(costs: FloatArray, location: str, name_outcome: Callable[[int], str]) -> None:
-    """Refuse the first cost that is not a number, such as a sum beyond the floats."""
-    for outcome in first_of(~np.isfinite(costs)):
-        raise FormatError(f"{location}: {name_outcome(outcome)} costs {costs[outcome]:g}")
 
 
 def refuse_improbable(
@@ -94,15 +151,14 @@ def loop_cost(costs: FloatArray) -> float:
     return float(paid.min()) if paid.size else 1.0
 
 
-def exact_sum(*parts: FloatArray | None) -> FloatArray:
+def exact_sum(total: FloatArray, *parts: FloatArray | None) -> FloatArray:
     """Add decimals as decimals: 0.1 + 0.2 is 0.3, or the costs would lose their unit."""
-    present = [part for part in parts if part is not None and part.any()]
-    if not present:
-        return next(np.zeros(len(part)) for part in parts if part is not None)
-    if len(present) == 1:
-        return present[0]
-    total = present[0]
-    for part in present[1:]:
+    for part in parts:
+        if part is None or not part.any():
+            continue
+        if not total.any():
+            total = part
+            continue
         left, at_left = np.unique(total, return_inverse=True)
         right, at_right = np.unique(part, return_inverse=True)
         pairs, position = np.unique(at_left * len(right) + at_right, return_inverse=True)

@@ -1,18 +1,17 @@
-"""Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray.
+"""The two domains of the paper; `docs/model.md` has the rules.
 
-A move N, S, E or W succeeds with probability `success` (0.95); each other direction has a third of
-the rest; a step off the grid stays. Every step costs 1. An obstacle is an ordinary cell where every
-action costs `obstacle_cost` (100) and ends at the goal.
+Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray. The
+paper does not publish its obstacle cells. The bundled maps have the paper's sizes (rows x columns),
+start (bottom right) and goal (bottom left), and obstacles chosen by this project.
 
-The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and `14x16` (rows x
-columns) have the paper's sizes, start (bottom right) and goal (bottom left), and obstacles chosen
-by this project.
+River: cross by the long safe bridge, or swim and risk the waterfall. In the river the move and the
+current are independent and added (S moves two rows with 0.16), then clipped to the grid.
 """
 
 from __future__ import annotations
 
-import pathlib
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -31,19 +30,45 @@ from tailpath.errors import FormatError, OptionError
 from tailpath.graph import Array
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.options import check_integer
 
-MAPS = pathlib.Path(__file__).parent / "maps"
 KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}
-
-
-def bundled_maps() -> tuple[str, ...]:
-    """The names of the maps that come with the package, smallest first."""
-    return tuple(
-        sorted(
-            (path.stem for path in MAPS.glob("*.txt")),
-            key=lambda name: [int(side) for side in name.split("x")],
-        )
-    )
+#: The maps that come with the package, smallest first.
+MAPS = {
+    "5x5": """
+.....
+.....
+...#.
+.....
+G.#.S
+""",
+    "8x9": """
+.........
+.........
+.........
+.....#...
+....#....
+....##...
+..#...#..
+G.......S
+""",
+    "14x16": """
+................
+................
+................
+................
+.........#......
+................
+....#........#..
+....#.....#.....
+..........#..#..
+.....#...#.#....
+.....#...#......
+................
+.........#......
+G...#....##....S
+""",
+}
 
 
 def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
@@ -130,11 +155,11 @@ def _number(value: Any, what: str) -> Any:
 
 def _bundled(name: str) -> str:
     name = re.sub(r"\s", "", name)
-    if name not in bundled_maps():
+    if name not in MAPS:
         raise OptionError(
-            f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}"
+            f"there is no bundled map {name!r}; the bundled maps are {', '.join(MAPS)}"
         )
-    return (MAPS / f"{name}.txt").read_text(encoding="utf-8")
+    return MAPS[name]
 
 
 def _rows(text: str) -> list[str]:
@@ -171,10 +196,94 @@ def _named(text: str) -> SSP | None:
 
 
 #: `gridworld:14x16`, a bundled map, or `gridworld:PATH`, the text of any map.
-DOMAIN = Domain(
+GRIDWORLD = Domain(
     "gridworld",
     _named,
     "neither a bundled map such as 14x16 nor a file with a map",
     from_text=gridworld,
-    problems=bundled_maps(),
+    problems=tuple(MAPS),
+)
+
+# ---------------------------------------------------------------------- River
+
+
+SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
+#: The cost of N, S, E, W in the river.
+RIVER_COST = (2, Fraction(1, 2), 1, 1)
+
+
+def river(*, rows: int, columns: int) -> SSP:
+    """Build a River: cross by the long safe bridge, or swim and risk the waterfall.
+
+    States are named `(row, column)`, counted from 0 at the top left. The start is on the left bank,
+    one row above the bottom; the goal is on the right bank, in the bottom row.
+
+    Parameters
+    ----------
+    rows, columns : int, 2 or more
+        The size.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    OptionError
+        If a number is less than 2 or not whole.
+
+    Examples
+    --------
+    >>> tp.domains.river(rows=3, columns=3).n_states
+    9
+    """
+    rows, columns = check_integer(rows, "rows", 2), check_integer(columns, "columns", 2)
+    refuse_huge(rows, columns)
+    cells = np.arange(rows * columns)
+    start, goal = (rows - 2) * columns, rows * columns - 1
+    return grid_model(
+        rows,
+        columns,
+        river_kinds(rows, columns, cells).tolist(),
+        start,
+        goal,
+        river_moves(rows, columns, cells),
+    )
+
+
+def river_kinds(rows: int, columns: int, cells: Array) -> Array:
+    row, column = np.divmod(cells, columns)
+    kind = np.full(len(cells), "river", dtype=object)
+    kind[row == rows - 1] = "waterfall"
+    kind[row == 0] = "bridge"
+    kind[(column == 0) | (column == columns - 1)] = "bank"
+    kind[cells == rows * columns - 1] = "goal"
+    return kind
+
+
+def river_moves(rows: int, columns: int, cells: Array) -> list[Moves]:
+    """How each of some cells of a River behaves, the goal left out."""
+    kind, start = river_kinds(rows, columns, cells), (rows - 2) * columns
+    firm, wet, falls = (
+        cells[chosen]
+        for chosen in ((kind == "bank") | (kind == "bridge"), kind == "river", kind == "waterfall")
+    )
+    swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
+    slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
+    return [
+        Moves(firm, shifted_cells(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+        Moves(wet, shifted_cells(rows, columns, swims), slots, RIVER_COST),
+        Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
+    ]
+
+
+def _sized(text: str) -> SSP | None:
+    size = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
+    return river(rows=int(size[1]), columns=int(size[2])) if size else None
+
+
+#: `river:ROWSxCOLUMNS`.
+RIVER = Domain(
+    "river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10", problems=("10x10", "30x10")
 )
