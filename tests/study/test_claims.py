@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study.paper import tables
-from tailpath.study.paper.claims import atoms, evaluation, judged_claims, planners
-from tailpath.study.paper.claims.claim import Finding
+from tailpath.study.paper import atoms, planners, tables
+from tailpath.study.paper.claim import Finding
+from tailpath.study.paper.report import judged_claims
 from tailpath.study.results import Results, quotient
 from tailpath.study.store import AtomPoint, StudyTask
 from tests.study.making import made, run_of, simulation, sliced
@@ -246,17 +246,17 @@ def test_a_smaller_alpha0_is_compared_at_the_same_alpha():
 
 
 def test_the_longest_evaluation_and_where_it_is(whole):
-    found = evaluation.greatest(whole, "seconds")
+    found = planners.greatest(whole, "seconds")
     assert len(found) == 12
     assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
-    assert evaluation.longest_where(whole).verdict == "holds"
-    assert evaluation.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
+    assert planners.longest_where(whole).verdict == "holds"
+    assert planners.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
     rows = tables.evaluation_times(whole).rows
     assert rows[2][:4] == ["CVaRVILI", "Gridworld 14×16", 3244.18, 25.0]
 
 
 def test_evaluation_times_and_nodes_are_judged_apart(whole):
-    claim = evaluation.evaluation_time(whole)
+    claim = planners.evaluation_time(whole)
     assert claim.ours == (
         "with falling alpha0 the time rises in 12 of 12 series, the expanded nodes in 0 of 12;"
         " with rising |Y| the time rises in 12 of 12 series, the expanded nodes in 12 of 12"
@@ -284,13 +284,11 @@ def test_monte_carlo_errors_are_averaged_over_repetitions():
         ]
     )
     # Repetition 0: 1 and 3; repetition 1: 0 and 0.
-    assert evaluation.simulation_errors(results, "river", False) == pytest.approx((1.0, 1.0, 1.5))
+    assert planners.simulation_errors(results, "river", False) == pytest.approx((1.0, 1.0, 1.5))
     # Repetition 0: 1, 0, 3, 0; repetition 1: 0, 0.5, 0, 0.
-    assert evaluation.simulation_errors(results, "river", True) == pytest.approx(
-        (0.5625, 0.25, 1.75)
-    )
-    assert evaluation.simulation_errors(results, "gridworld", True) is None
-    claim = evaluation.simulation_error("river", results)
+    assert planners.simulation_errors(results, "river", True) == pytest.approx((0.5625, 0.25, 1.75))
+    assert planners.simulation_errors(results, "gridworld", True) is None
+    claim = planners.simulation_error("river", results)
     assert "2 of 4 runs are off by more than 0.1%" in claim.ours
     assert claim.verdict == "in part"
 

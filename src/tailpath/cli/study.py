@@ -19,10 +19,9 @@ from tailpath.errors import OptionError
 from tailpath.options import Flag, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
-from tailpath.study.executors import cluster, processes
-from tailpath.study.paper.design import paper
+from tailpath.study.paper.claim import paper
 from tailpath.study.paper.report import write_report
-from tailpath.study.runner import Study, prepare, run_study
+from tailpath.study.runner import Study, cluster, prepare, processes, run_study
 from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, StudyTask
 from tailpath.texts import count
 

@@ -1,10 +1,8 @@
 """Experiments with methods of the register, as a user of the library.
 
     design      what is asked: a list of tasks
-    work        one task, computed
-    executors   processes of this machine, or a Dask cluster
-    runner      what is missing is computed, and stored when it is finished
-    program     who computed it: version, model, machine
+    work        one task, computed; and by whom
+    runner      what is missing is computed, by processes of this machine or a Dask cluster
     store       the runs, in one file
     results     stored runs, looked up
 

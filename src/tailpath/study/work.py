@@ -1,4 +1,4 @@
-"""One task, computed: what a worker does, on this machine or another.
+"""One task, computed: what a worker does, on this machine or another; and who computed it.
 
 A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly
 from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread,
@@ -6,10 +6,18 @@ which is what one core that does nothing else takes, measured after a warm-up in
 neither compilation nor other work of the machine is counted. A call whose time figures and tables
 show is repeated if it is short: the median counts, and the least and the largest time say how far
 it spreads.
+
+Two versions of the program may give different numbers, so the name of a program is its version and
+a hash of all source that takes part in the computation. What draws, reports, reads files or talks
+to the user does not: such a change must not throw results away.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pathlib
+import platform
 import statistics
 import warnings
 from collections.abc import Callable, Mapping
@@ -30,8 +38,8 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import IMPROVED, SIMULATION, import_all
-from tailpath.study.program import machine, program
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from tailpath.version import __version__
 
 Result = TypeVar("Result")
 
@@ -214,3 +222,36 @@ def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
         many *= 2
         more = timed(partial(call, many))[1].median - set_up
     return max(1, round(many * seconds / more)), set_up
+
+
+ROOT = pathlib.Path(__file__).parents[1]
+#: Files and folders of the package that do not change a number of a run.
+WITHOUT_NUMBERS = "cli", "formats", "pictures", "show", "study", "__init__.py", "__main__.py"
+
+
+@cache
+def program() -> str:
+    """The version and the first digits of a hash of the source that computes."""
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")):
+        if name == "study/work.py" or name.split("/")[0] not in WITHOUT_NUMBERS:
+            digest.update(name.encode() + b"\0")
+            digest.update((ROOT / name).read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+@cache
+def machine() -> str:
+    """The processor, and how many there are, as far as the system tells."""
+    name = platform.processor() or platform.machine()
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+            name,
+        )
+    except OSError:
+        pass  # not Linux
+    return (
+        f"{name}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    )

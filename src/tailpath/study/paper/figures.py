@@ -5,7 +5,7 @@ Every figure is a function of the results; it returns nothing where the runs it 
 Series differ in marker and line style, so that the figures survive a black and white printer: solid
 with filled markers is predicted, dashed with open ones is deployed, dotted without markers is the
 optimum, which needs no atoms. Figures of times, evaluations and simulations are in
-`tailpath.study.paper.timing_figures`.
+`tailpath.study.paper.canvas`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ from typing import Any
 
 from tailpath.pictures.style import LINES, without_mathematics
 from tailpath.study.design import OWN
+from tailpath.study.paper.atoms import TARGET
 from tailpath.study.paper.canvas import (
     OPTIMUM,
     PERCENT,
+    draw_evaluation_time,
+    draw_monte_carlo,
     legend_below,
     panels,
+    planning_time,
     problem_panels,
     save,
     style,
     tens,
-)
-from tailpath.study.paper.claims.atoms import TARGET
-from tailpath.study.paper.timing_figures import (
-    draw_evaluation_time,
-    draw_monte_carlo,
-    planning_time,
 )
 from tailpath.study.results import Key, Results, planner, quotient, title
 from tailpath.study.store import Run

@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.study.paper.claims.claim import PLANNERS
-from tailpath.study.paper.claims.evaluation import PAPER_ERRORS, greatest, simulation_errors
-from tailpath.study.paper.claims.planners import LIMITS, absolute_differences
+from tailpath.study.paper.claim import PLANNERS
+from tailpath.study.paper.planners import (
+    LIMITS,
+    PAPER_ERRORS,
+    absolute_differences,
+    greatest,
+    simulation_errors,
+)
 from tailpath.study.results import FloatArray, Results, at, planner, quotient, title
 from tailpath.study.store import Answer, write_rows
 

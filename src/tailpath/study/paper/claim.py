@@ -1,22 +1,41 @@
-"""What a claim is judged by, and how."""
+"""The paper's own study, and how its claims are judged."""
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailpath.study.design import Design, read_design
 from tailpath.study.results import FloatArray, Results, quotient
+
+PLANNERS = ("quantile", "interpolation")
+
+
+@cache
+def paper() -> Design:
+    """The design of section 5."""
+    return read_design(pathlib.Path(__file__).with_name("paper.toml"))
+
+
+def is_complete(results: Results) -> bool:
+    """Whether the runs cover the paper's whole design."""
+    design = paper()
+    keys = [problem.key for problem in design.problems]
+    return {*product(keys, design.atoms, design.alpha0)} <= {*results.settings(*PLANNERS)}
+
 
 #: The planners stop when no value moves by more than this; smaller differences mean nothing.
 TOLERANCE = 1e-3
 #: The largest problems of the paper, which most of its claims are about, and its finest grid.
 GRID, RIVER = ("gridworld", "14x16"), ("river", "30x10")
 MAX_ATOMS = 25
-PLANNERS = ("quantile", "interpolation")
 #: The verdicts by the least part of the cases that earns them.
 VERDICTS = {1.0: "holds", 0.9: "mostly", 1 / 3: "in part", 0.0: "differs"}
 
