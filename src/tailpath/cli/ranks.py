@@ -1,4 +1,5 @@
-"""`tailpath solve MODEL --mpi`: every rank of MPI runs the command, and rank 0 speaks for all.
+"""`tailpath solve MODEL --mpi`: every rank of MPI runs the command, and rank 0 speaks for all;
+and `tailpath split`, which cuts a model into parts.
 
 A MODEL in parts is a folder made by `tailpath split`, or `parts:` and one of `gridworld:300x400`,
 `river:300x400` and `sparse:100000`, of which every rank makes its own part.
@@ -17,21 +18,20 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.output import show
+from tailpath.cli.common import ModelCommand, flags
+from tailpath.cli.output import Output, print_result, reported
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.job import SECONDS, Job
-from tailpath.distributed.part import Part, read_part
-from tailpath.distributed.ranks import together, world
+from tailpath.distributed.part import Part, read_part, write_part
+from tailpath.distributed.ranks import SECONDS, Job, together, world
 from tailpath.errors import OptionError
 from tailpath.methods import Found, Method, find_method
+from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.texts import pairs
 
 #: The scheme of models that are made in parts.
 PARTS = "parts:"
-
-
 #: The flags of a command that runs on all ranks of MPI.
 OPTIONS = (
     Flag("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
@@ -88,7 +88,7 @@ def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
     seconds = perf_counter() - begin
     record = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
     rows = {"states": f"{part.n_states} in {comm.size} parts", **found.rows}
-    show(
+    print_result(
         {**record, **found.record, "seconds": seconds},
         pairs([*rows.items(), ("time", f"{seconds:.3g} s")]),
         asked["as_json"],
@@ -104,3 +104,20 @@ def on_ranks(method: Method, job: Job | None) -> Method:
     if job is None or method.in_parts is None:
         return method
     return replace(method, plan=partial(method.plan, comm=job))
+
+
+@click.command(cls=ModelCommand)
+@flags(
+    Flag("parts", int, None, "One per rank.", "N", least=1, required=True),
+    Flag("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
+)
+@reported
+def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
+    """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.
+
+    The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
+    holds more than its own.
+    """
+    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
+    record = {"model": source, "parts": files, "states": ssp.n_states}
+    return record, f"{output}: {ssp.n_states} states in {parts} parts"

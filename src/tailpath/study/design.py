@@ -116,7 +116,6 @@ class Design:
 
 
 def import_all(modules: Collection[str]) -> None:
-    """Import modules for what they register."""
     for module in modules:
         try:
             importlib.import_module(module)
@@ -265,7 +264,6 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 
 
 def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> list[StudyTask]:
-    """The tasks of a design, the longest first."""
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
     simulated = simulation and simulated_method(design) in design.methods
@@ -310,7 +308,6 @@ def simulated_method(design: Design) -> str:
 
 
 def takes(method: Method, option: str) -> bool:
-    """Whether a method has an option of this name."""
     return any(known.name == option for known in method.options)
 
 

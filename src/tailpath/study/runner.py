@@ -1,12 +1,10 @@
 """Run what is missing, and store each run the moment it is finished.
 
-The loop knows executors only: tasks go in, finished runs come out in any order, and this process
-alone writes them. If an executor breaks (a worker process was killed or ran out of memory), what is
-finished is stored, and a fresh executor gets the rest. If that makes no progress, the tasks left
-run one at a time, each on an executor of its own, so that the one to blame does not take the others
-with it. A task that fails is reported and does not stop the others.
-
-Executors are processes of this machine, or the workers of a Dask cluster.
+Tasks go to an executor, processes of this machine or the workers of a Dask cluster; finished runs
+come out in any order, and this process alone writes them. If an executor breaks (a worker process
+was killed or ran out of memory), a fresh one gets the rest. If that makes no progress, the tasks
+left run one at a time, each on an executor of its own, so that the one to blame does not take the
+others with it. A task that fails is reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -49,8 +47,6 @@ Open = Callable[[], AbstractContextManager[Executor]]
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that could not be done, and why."""
-
     task: StudyTask
     reason: str
 
@@ -85,7 +81,6 @@ class Study:
 
 
 def prepare(design: Design, tasks: Sequence[StudyTask]) -> Study:
-    """Read the models of a design."""
     return Study(design, tasks, {problem.key: problem.read() for problem in design.problems})
 
 

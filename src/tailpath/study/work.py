@@ -1,11 +1,9 @@
 """One task, computed: what a worker does, on this machine or another; and who computed it.
 
 A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly
-from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread,
-which is what one core that does nothing else takes, measured after a warm-up in the same process:
-neither compilation nor other work of the machine is counted. A call whose time figures and tables
-show is repeated if it is short: the median counts, and the least and the largest time say how far
-it spreads.
+from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread after
+a warm-up in the same process. A call whose time figures and tables show is repeated if it is short:
+the median counts, and the least and the largest time say how far it spreads.
 
 Two versions of the program may give different numbers, so the name of a program is its version and
 a hash of all source that takes part in the computation. What draws, reports, reads files or talks
@@ -74,7 +72,6 @@ class Times(NamedTuple):
 
 
 def perform(job: WorkItem) -> Run:
-    """Compute a task."""
     import_all(job.imports)
     warm_up_worker(job.task.method, job.task.inner, job.simulated)
     return _perform(job)
@@ -242,7 +239,6 @@ def program() -> str:
 
 @cache
 def machine() -> str:
-    """The processor, and how many there are, as far as the system tells."""
     name = platform.processor() or platform.machine()
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

@@ -20,8 +20,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import components, rows_of
-from tailpath.verify.totals import ONE
+from tailpath.verify.chain import ONE, components, rows_of
 
 #: Sums over the outcomes of a choice beyond which the checker gives up, without and with nature.
 MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000

@@ -9,7 +9,7 @@ often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +23,15 @@ from tailpath.methods.method import no_prediction
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
+from tailpath.pictures.states import layers
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.drawing import usual_choices
+from tailpath.policies.drawing import met_most, usual_choices
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.show.page.scene import scene_of
 from tailpath.show.page.sentences import above, sentences
 from tailpath.show.runs import worst_runs
 from tailpath.show.traces import Trace, WorstRuns
@@ -53,13 +53,9 @@ LEAST_SHOWN = 1e-3
 Update = Callable[[str], None]
 
 
-def silent(text: str) -> None:
-    pass
-
-
 class Subject(NamedTuple):
-    """A policy for every alpha under its name, the CVaR that its planner predicts, if it predicts
-    any, and its curve, if that is known.
+    """A policy for every alpha under its name; the CVaR that its planner predicts, if any, and its
+    curve, if that is known.
     """
 
     name: str
@@ -78,9 +74,7 @@ class Case(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a page is asked for: the title, the alphas, policies of one's own, methods, and what
-    costs are counted in.
-    """
+    """What a page is asked for, as of `page`."""
 
     title: str
     alphas: Sequence[float]
@@ -89,7 +83,7 @@ class Asked(NamedTuple):
     unit: str
 
 
-def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, Any]:
+def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> dict[str, Any]:
     """All that `page.js` needs."""
     alphas = sorted(asked.alphas, reverse=True)
     if ssp.reduced.cost_unit is None:  # here there is no delta to give
@@ -137,7 +131,6 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
 
 
 def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Subject]:
-    """The average-best policy, those that were asked for, and the optimum."""
     own = [given_row(ssp, name, given) for name, given in asked.policies.items()]
     progress("the average-best policy")
     average = solve_expected(ssp).policy
@@ -347,3 +340,63 @@ def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, flo
         costs = evaluate(ssp, policy, alpha)
         points.append((costs.mean, costs.cvar(alpha)))
     return sorted(set(points))
+
+
+#: Cells of a map and states of a graph that can still be told apart on a screen, and states of
+#: those that are too large.
+MAX_CELLS, MAX_NODES = 2_500, 250
+MAX_MET = 30
+
+
+def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:
+    """Where states are drawn, and their choices: on the model's own map, as a graph in layers, or,
+    where there are too many, those with the most `weight`.
+    """
+    geometry = ssp.geometry
+    kind, states = "graph", list(range(ssp.n_states))
+    if geometry is None or ssp.n_states > MAX_CELLS:
+        if ssp.n_states > MAX_NODES:
+            kind, states = "part", met_most(ssp, weight, MAX_MET)
+        x, y, width, height = layers(ssp, states)
+    else:
+        kind, states = "map", [s for s in states if geometry.row[s] >= 0]
+        x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
+        width, height = geometry.columns, geometry.rows
+    return {
+        "kind": kind,
+        "width": width,
+        "height": height,
+        "places": [_place(ssp, state, x[state], y[state]) for state in states],
+        "choices": _choices(ssp, states),
+    }
+
+
+def _place(ssp: SSP, state: int, x: float, y: float) -> dict[str, Any]:
+    kind = "goal" if ssp.is_goal[state] else "start" if state == ssp.start_index else ""
+    if ssp.geometry is not None and ssp.geometry.kind[state]:
+        kind = ssp.geometry.kind[state]
+    return {
+        "state": state,
+        "x": x,
+        "y": y,
+        "name": name_in_words(ssp.states[state]),
+        "kind": kind,
+        "goal": bool(ssp.is_goal[state]),
+    }
+
+
+def _choices(ssp: SSP, states: Iterable[int]) -> list[list[dict[str, Any]]]:
+    """Per state its choices in order: name and outcomes `[target, probability, cost]`, the
+    likeliest move first.
+    """
+    found = []
+    for state in states:
+        choices = []
+        for k in members(ssp.state_choices, state):
+            span = slice(*ssp.choice_outcomes[k : k + 2].tolist())
+            columns = ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
+            rows = [list(row) for row in zip(*(column[span].tolist() for column in columns))]
+            rows.sort(key=lambda row: (row[0] == state, -row[1]))
+            choices.append({"name": name_in_words(ssp.choice_name(k)), "outcomes": rows})
+        found.append(choices)
+    return found

@@ -19,8 +19,8 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alphas, check_named, takes_alpha, takes_model
-from tailpath.show.page.band import band_page
-from tailpath.show.page.data import ALPHAS, Asked, Update, page_data, silent
+from tailpath.show.page.data import ALPHAS, Asked, Update, page_data
+from tailpath.show.plans import band_page
 from tailpath.texts import name as name_in_words
 
 HERE = files("tailpath.show.page")
@@ -116,7 +116,7 @@ def page(
         raise OptionError(f"{os.fsdecode(path)}: a page is a file that ends with .html")
     if path is not None:
         refuse_unwritable(os.fsdecode(path))
-    progress = progress or silent
+    progress = progress or (lambda text: None)
     levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if isinstance(methods, str):
         methods = [methods]

@@ -53,7 +53,6 @@ def problem_panels(problems: Sequence[Key], columns: int = 2, rows: int = 1) -> 
 
 
 def style(k: int) -> dict[str, Any]:
-    """Marker and colour of the k-th of several series."""
     return {"marker": MARKERS[k % len(MARKERS)], "color": COLOURS[k % len(COLOURS)]}
 
 
@@ -83,7 +82,6 @@ def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
 
 
 def integer_ticks(ax: Any, numbers: Sequence[int]) -> None:
-    """The numbers of atoms on the horizontal axis, and no others."""
     ax.set_xticks(list(numbers), [str(n) for n in numbers])
     ax.set_xlabel("number of atoms |Y|")
     if len(numbers) == 1:

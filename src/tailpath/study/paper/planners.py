@@ -270,7 +270,6 @@ def simulation_errors(
 
 
 def simulation_error(domain: str, results: Results) -> Finding | None:
-    """The error of Monte Carlo in one domain."""
     target, every = (simulation_errors(results, domain, of_all) for of_all in (False, True))
     if target is None or every is None:
         return None

@@ -112,7 +112,6 @@ def planning_times(results: Results) -> CaptionedTable:
 
 
 def _spread(answer: Answer) -> str | None:
-    """From where to where the planning time spreads."""
     least, most = answer.plan_least, answer.plan_most
     return None if least is None or most is None else f"{least:.3g} to {most:.3g}"
 
@@ -152,7 +151,6 @@ def monte_carlo(results: Results) -> CaptionedTable:
 
 
 def all_tables(results: Results) -> list[CaptionedTable]:
-    """Every table that has rows."""
     makers = (
         checks,
         variants,
@@ -169,7 +167,6 @@ def all_tables(results: Results) -> list[CaptionedTable]:
 
 
 def by_grid(results: Results) -> Iterable[dict[str, Any]]:
-    """Every domain with every grid of the design."""
     for domain, n, low in product(results.domains, results.atoms, results.alpha0):
         yield {"domain": domain, "atoms": n, "alpha0": low}
 
@@ -262,7 +259,6 @@ def _mean(values: FloatArray) -> float | None:
 
 
 def gaps(results: Results) -> CaptionedTable:
-    """How far predicted, deployed and optimal values lie apart, in percent of the last of two."""
     records: Records = []
     for grid in by_grid(results):
         points = results.points("quantile", "optimum", **grid)
@@ -286,7 +282,6 @@ def gaps(results: Results) -> CaptionedTable:
 
 
 def alpha0_choice(results: Results) -> CaptionedTable:
-    """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
     records: Records = []
     for target, low, n in product(results.alpha0, results.alpha0, results.atoms):
         asked = (("quantile", target), ("quantile", low), ("optimum", target))
@@ -311,7 +306,6 @@ def alpha0_choice(results: Results) -> CaptionedTable:
 
 
 def below_target(results: Results) -> CaptionedTable:
-    """How much an alpha0 below the target helps."""
     records: Records = []
     atoms = max(results.atoms, default=0)
     for problem, target in product(results.problems, (1e-2, 1e-1)):
