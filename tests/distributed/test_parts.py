@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.cli.ranks import solve_part
+from tailpath.cli.planning import solve_part
 from tailpath.distributed.generate import part_called, river_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Alone, Job

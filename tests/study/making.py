@@ -9,7 +9,7 @@ from dataclasses import replace
 from tailpath.model.fingerprint import model_mark
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import restricted, tasks
-from tailpath.study.paper.claim import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.runner import Study
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
 from tailpath.study.work import WorkItem, program

@@ -17,7 +17,7 @@ from tailpath.errors import OptionError
 from tailpath.model.fingerprint import model_mark
 from tailpath.study import runner
 from tailpath.study.design import restricted
-from tailpath.study.paper.claim import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.runner import cluster, prepare, processes, run_study
 from tailpath.study.store import Store, StoreError, StudyTask
 from tests.study import making

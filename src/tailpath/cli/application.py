@@ -44,7 +44,7 @@ COMMANDS = {
     "page": ("compare", "One page that explains a model, as HTML."),
     "simulate": ("policies", "Monte Carlo runs of a policy."),
     "convert": ("models", "Write a model in another format."),
-    "split": ("ranks", "Cut a model into parts for the ranks of MPI."),
+    "split": ("planning", "Cut a model into parts for the ranks of MPI."),
     "study": ("study", "Repeat the paper's experiments."),
     "report": ("study", "Figures and tables of a study, from its stored runs."),
     "bench": ("upkeep", "Run the benchmarks of a checkout."),

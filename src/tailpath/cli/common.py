@@ -186,12 +186,10 @@ class ModelOption(click.Option):
 
 class ModelCommand(click.Command):
     """A command about a model: it has the argument MODEL and its options, and is called with `ssp`,
-    the model read, and `source`, its name as typed.
-
-    What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter
-    `gamma` gets the discount, unless it is part of the model, and None where there is none. A
-    parameter called like an option of `read` is the command's own. The help tells the command's own
-    options first, and those of reading models in short.
+    the model read, and `source`, its name as typed. A command with a parameter `gamma` gets the
+    discount, unless it is part of the model, and None where there is none. A parameter called like
+    an option of `read` is the command's own. The help tells the command's own options first, and
+    those of reading models in short.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:

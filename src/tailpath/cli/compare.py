@@ -56,7 +56,7 @@ from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
-from tailpath.show.plans import planned_lines
+from tailpath.show.page.make import planned_lines
 from tailpath.texts import number
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the

@@ -12,14 +12,8 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli import ranks
 from tailpath.cli.application import print_message
-from tailpath.cli.common import (
-    ModelCommand,
-    flags,
-    out_file,
-    refuse_same_file,
-)
+from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
 from tailpath.cli.output import (
     PICTURES,
     Output,
@@ -34,23 +28,26 @@ from tailpath.cli.planning import (
     MAX_NODES,
     NATURE,
     OBJECTIVES,
+    ON_RANKS,
     Solved,
     asked_for,
     flags_of,
+    job_of,
     load_methods,
     measure,
     method_option,
     objective_of,
+    on_ranks,
+    part_of,
     require_alpha,
     solve_for,
     solve_intervals,
+    solve_part,
 )
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method, method_names
-from tailpath.methods.comparison import (
-    progress_of,
-)
+from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.shown import MAX_ROWS
@@ -89,9 +86,9 @@ class SolveCommand(ModelCommand):
         return remaining
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = ranks.job_of(ctx.params)
-        part = None if ctx.obj is None else ranks.part_of(ctx.params["model"], ctx.obj)
-        return super().invoke(ctx) if part is None else ranks.solve_part(part, ctx.obj, ctx.params)
+        ctx.obj = job_of(ctx.params)
+        part = None if ctx.obj is None else part_of(ctx.params["model"], ctx.obj)
+        return super().invoke(ctx) if part is None else solve_part(part, ctx.obj, ctx.params)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -140,7 +137,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     ),
 )
 @json_option
-@flags(*ranks.OPTIONS)
+@flags(*ON_RANKS)
 def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 
@@ -160,7 +157,7 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
         solved = solve_for(ssp, objective, asked)
     else:
         require_alpha(method, asked.alpha)
-        solved = solve_by(ranks.on_ranks(method, job), ssp, asked)
+        solved = solve_by(on_ranks(method, job), ssp, asked)
     record, rows = dict(solved.record), dict(solved.rows)
     if solved.compiling > 0:
         rows["of which, once"] = f"{solved.compiling:.1f} s of compiling"

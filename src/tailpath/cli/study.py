@@ -19,7 +19,7 @@ from tailpath.errors import FormatError, OptionError
 from tailpath.options import Flag, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
-from tailpath.study.paper.claim import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.paper.report import write_report
 from tailpath.study.runner import Study, cluster, prepare, processes, run_study
 from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, StudyTask

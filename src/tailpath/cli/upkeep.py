@@ -104,9 +104,7 @@ a safe goal 1 1 9
 
 
 def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
-    """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
-    gains; probabilities that are intervals; large costs; many states whose outcomes lead
-    anywhere."""
+    """Models that need all kernels between them."""
     interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
     n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]

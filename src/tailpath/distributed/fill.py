@@ -125,6 +125,7 @@ def fill_part(
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
     progress: Progress = lambda level, best: None,
+    *,
     checkpoints: Checkpoints | None = None,
 ) -> Filled:
     """One pass from budget 1 to where nothing beyond can matter; changes are those of own nodes."""
@@ -145,24 +146,15 @@ def fill_part(
     return filling.result()
 
 
-def shared_fill(
-    job: Job,
-    layout: Layout,
-    objective: Objective,
-    loss: FloatArray = NO_LOSS,
-    max_bytes: float = math.inf,
-    check: Check = lambda memory, level, best: None,
-    progress: Progress = lambda level, best: None,
-) -> Filled:
-    """`dp.budgets.fill` for a layout that every rank has: each rank fills its part of the table.
-
-    The result is that of one process, on every rank, but for the order of changes.
+def shared_fill(job: Job, layout: Layout, objective: Objective, *asked: Any) -> Filled:
+    """`dp.budgets.fill`, which takes `asked`, too, for a layout that every rank has: each fills its
+    part. The result is that of one process, but for the order of changes.
     """
     comm, rank_of = job.comm, job.rank_of or nearby
 
     def work() -> Filled:
         part = cut(comm, layout, rank_of(layout, comm.size, objective))
-        found = fill_part(part, objective, loss, max_bytes, check, progress, job.checkpoints)
+        found = fill_part(part, objective, *asked, checkpoints=job.checkpoints)
         node, budget, choice = found.changes
         mine = part.number[node], budget, part.choice[choice]
         return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))

@@ -77,10 +77,8 @@ def joined(comm: Any, array: Array) -> Array:
 
 
 def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
-    """What a rank finds; where it fails, all end. `about` says what it has in memory.
-
-    The other ranks wait for it, and would for ever. So unless there is one rank only, what went
-    wrong is said in one line and the job is ended.
+    """What a rank finds. Where it fails, the other ranks would wait for ever, so that it says why
+    in one line and ends the job; `about` says what it has in memory.
     """
     try:
         return work()
@@ -191,6 +189,8 @@ class Halo:
         for node, here in back.arrived(back.begin(values)):
             np.minimum.at(values, node, here)
 
+
+# ---------------------------------------------------------------------- jobs and checkpoints
 
 #: Seconds between two checkpoints unless the caller says otherwise.
 SECONDS = 60.0

@@ -54,10 +54,8 @@ MOST = 9.0
 
 
 def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], float, float]:
-    """`x` and `y` of every state, of use for those of `states`, with the width and the height they
-    take.
-
-    Each column is ordered by where its states are reached from; goals stand in the last.
+    """`x` and `y` of the states, 0 for others, with the width and the height they take. Each column
+    is ordered by where its states are reached from; goals stand in the last.
     """
     source, target = ssp.choice_state[ssp.outcome_choice], ssp.outcome_target
     shown = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -330,6 +328,8 @@ def _short(named: Any) -> str:
     text = name(named)
     return without_mathematics(text if len(text) <= 18 else text[:16] + "…")
 
+
+# ---------------------------------------------------------------------- places by time
 
 #: Chances below which a line is not drawn.
 FAINT = 1e-3

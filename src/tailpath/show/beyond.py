@@ -217,6 +217,9 @@ def expected_visits(inner: Transitions, first: FloatArray) -> FloatArray:
     return found
 
 
+# ---------------------------------------------------------------------- blame
+
+
 class Blame(NamedTuple):
     """The part of one outcome in the excess; `share` and `setback`, over all outcomes, each sum to
     the excess.

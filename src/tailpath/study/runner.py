@@ -183,6 +183,9 @@ CONNECT_SECONDS = 10
 MONITOR_SECONDS = 1.0
 
 
+# ---------------------------------------------------------------------- executors
+
+
 @contextmanager
 def processes(workers: int) -> Iterator[Executor]:
     """A pool of processes, one core each. After an error, an interrupt included, no process is left

@@ -143,11 +143,8 @@ def _plan(task: StudyTask, ssp: SSP, progress: Progress = ignore, **more: Any) -
 
 
 def _estimated(task: StudyTask, ssp: SSP, sweeps: int) -> dict[str, Any]:
-    """The time that linear programs would take: so many times that of the first whole sweeps, and
-    once what the policy takes.
-
-    Sweeps of linear programs cost the same from the first to the last, and there are as many of
-    them as in closed form: where both were run to the end, this was so.
+    """The time that linear programs would take: so many times that of the first whole sweeps, since
+    all cost the same, and once what the policy takes.
     """
     ends = [thread_time()]
     # Two sweeps do not converge, and need not.
@@ -220,6 +217,8 @@ def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
         more = timed(partial(call, many))[1].median - set_up
     return max(1, round(many * seconds / more)), set_up
 
+
+# ---------------------------------------------------------------------- who computed it
 
 ROOT = pathlib.Path(__file__).parents[1]
 #: Files and folders of the package that do not change a number of a run.

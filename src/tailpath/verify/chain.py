@@ -271,6 +271,8 @@ def eliminate_exactly(walk: Walk) -> None:
                     other[key] = other.get(key, Fraction(0)) + weight * p
 
 
+# ---------------------------------------------------------------------- expected totals
+
 BITS = 400
 ONE = 1 << BITS
 LARGEST_EXACT = 120

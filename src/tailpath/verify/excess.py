@@ -7,7 +7,7 @@ arrive; so its least value, the CVaR, is found at one of these, or at w = 0. Bud
 on need no proof. The pairs (state, budget left) that follow from those budgets are all that is
 looked at, or, on a small model, all pairs there are.
 
-Against an adversarial nature a budget between two integer ones may be best (`interval_excess.py`);
+Against an adversarial nature a budget between two integer ones may be best (`intervals.py`);
 a cooperative one makes all a minimum, as if there were more policies.
 """
 

@@ -9,7 +9,7 @@ often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
-from tailpath.methods.comparison import given_row
-from tailpath.methods.method import no_prediction
+from tailpath.methods.comparison import Update, given_row
+from tailpath.methods.method import Plan
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
@@ -49,20 +49,6 @@ MAX_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
 LEAST_SHOWN = 1e-3
 
-#: Called with what is being worked on, in words.
-Update = Callable[[str], None]
-
-
-class Subject(NamedTuple):
-    """A policy for every alpha under its name; the CVaR that its planner predicts, if any, and its
-    curve, if that is known.
-    """
-
-    name: str
-    policy: Callable[[float], Policy]
-    predict: Callable[[float], float | None]
-    curve: Callable[[Sequence[float]], Any] | None = None
-
 
 class Case(NamedTuple):
     """One policy at one alpha, with its chain."""
@@ -91,20 +77,19 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
             "the costs have no common unit that is coarse enough to count in, which a page needs;"
             " round the costs of the model"
         )
-    subjects = _subjects(ssp, asked, alphas[-1], progress)
+    names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
     cases = []
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
-        cases.append([_case(ssp, subject.policy(alpha), alpha, alphas[-1]) for subject in subjects])
+        cases.append([_case(ssp, plan.policy(alpha), alpha, alphas[-1]) for plan in plans])
     scene = scene_of(ssp, np.sum([_weight(ssp, case) for row in cases for case in row], axis=0))
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
-    predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
+    predictions = [[plan.predict(alpha) for plan in plans] for alpha in alphas]
     described = [
         [_described(ssp, case, row[-1].costs.cvar(alpha), alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
-    names = [subject.name for subject in subjects]
     return {
         "name": asked.title,
         "costs": asked.unit,
@@ -119,9 +104,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         "cases": described,
         "tables": [table for _, table in tables.values()],
         "predicted": predictions,
-        "curves": [
-            _curve(subject, alphas, [row[k] for row in cases]) for k, subject in enumerate(subjects)
-        ],
+        "curves": [_curve(plan, alphas, own) for plan, own in zip(plans, zip(*cases))],
         "frontier": [_frontier(ssp, alpha, progress) for alpha in alphas],
         "words": [
             sentences(ssp, alpha, dict(zip(names, row)), dict(zip(names, known)), asked.unit)
@@ -130,20 +113,20 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
     }
 
 
-def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Subject]:
+def _plans(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[tuple[str, Plan]]:
+    """All by name; only that of the optimum has its solution, which knows the curve."""
     own = [given_row(ssp, name, given) for name, given in asked.policies.items()]
     progress("the average-best policy")
     average = solve_expected(ssp).policy
     progress("the optimum")
     best = solve_cvar_exact(ssp, least)
-    found = [Subject(AVERAGE, lambda alpha: average, no_prediction)]
-    found += [Subject(row.name, row.policy, row.plan.predict) for row in own]
+    found = [(AVERAGE, Plan(lambda alpha: average)), *((row.name, row.plan) for row in own)]
     for method in map(find_method, asked.methods):
         progress(method.label)
         plan = method.make(ssp, least, {})
-        found.append(Subject(method.label, plan.policy, plan.predict))
-    found.append(Subject(BEST, best.policy, no_prediction, best.curve))
-    names = [subject.name for subject in found]
+        found.append((method.label, Plan(plan.policy, plan.predict)))
+    found.append((BEST, Plan(best.policy, solution=best)))
+    names = [name for name, _ in found]
     for name in [name for k, name in enumerate(names) if name in names[:k]][:1]:
         raise OptionError(
             f"two policies of the page would be called {name!r}: give yours another name"
@@ -171,17 +154,15 @@ def _weight(ssp: SSP, case: Case) -> FloatArray:
     return weight
 
 
-def _curve(
-    subject: Subject, alphas: Sequence[float], cases: Sequence[Case]
-) -> list[tuple[float, float]]:
+def _curve(plan: Plan, alphas: Sequence[float], cases: Sequence[Case]) -> list[tuple[float, float]]:
     """CVaR against alpha: fine where the policy is the same for all or the curve is known, and
     otherwise at the alphas asked for.
     """
     first, least = cases[0], alphas[-1]
     points = POINTS if least < 1 else 1
     fine = np.geomspace(least, 1.0, points).clip(least, 1.0).tolist()
-    if subject.curve is not None:
-        return list(zip(fine, subject.curve(fine).tolist()))
+    if plan.solution is not None:
+        return list(zip(fine, plan.solution.curve(fine).tolist()))
     if any(case.policy is not first.policy for case in cases):
         return [(alpha, case.costs.cvar(alpha)) for alpha, case in zip(alphas, cases)]
     return [(alpha, first.costs.cvar(alpha)) for alpha in fine]
@@ -346,6 +327,9 @@ def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, flo
 #: those that are too large.
 MAX_CELLS, MAX_NODES = 2_500, 250
 MAX_MET = 30
+
+
+# ---------------------------------------------------------------------- where states are drawn
 
 
 def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:

@@ -57,9 +57,7 @@ def style(k: int) -> dict[str, Any]:
 
 
 def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
-    """One legend for all panels, with the series of all of them, each once, in as many columns as
-    the figure has room for.
-    """
+    """One legend for all panels, each series once, in as many columns as there is room for."""
     entries: dict[str, Any] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels()):
@@ -103,6 +101,8 @@ def save(figure: Any, stem: pathlib.Path) -> None:
     for suffix, content in ((".pdf", pdf), (".png", png)):
         write_bytes(str(stem.with_suffix(suffix)), content.getvalue())
 
+
+# ---------------------------------------------------------------------- times, nodes and errors
 
 COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
 STYLE_OF = {"quantile": "-", "interpolation": "--"}

@@ -16,8 +16,8 @@ from functools import partial
 
 from tailpath.formats.files import write_text
 from tailpath.study.design import Design
-from tailpath.study.paper import atoms, planners
-from tailpath.study.paper.claim import Check, Finding, is_complete, paper
+from tailpath.study.paper import atoms, claims
+from tailpath.study.paper.claims import Check, Finding, is_complete, paper
 from tailpath.study.paper.figures import draw_all
 from tailpath.study.paper.tables import CaptionedTable, all_tables
 from tailpath.study.results import Results
@@ -26,21 +26,21 @@ from tailpath.study.store import Edition, Run, Store
 #: The claims in the paper's order, by section: what it says, its number, and what is looked at.
 SECTIONS: dict[str, dict[str, tuple[str, Check]]] = {
     "CVaRVILI and CVaRVIQ": {
-        "Predicted and deployed values of both planners": ("810 of each", planners.points_counted),
+        "Predicted and deployed values of both planners": ("810 of each", claims.points_counted),
         "Predicted values of CVaRVILI and CVaRVIQ differ by less than 1e-6": (
             "all 810",
-            planners.equal_predictions,
+            claims.equal_predictions,
         ),
         "Deployed values of the two policies differ by less than 1e-3, 1e-2, 1e-1": (
             "97.28 %, 99.26 %, 100 % of 810",
-            planners.close_policies,
+            claims.close_policies,
         ),
         "CVaRVIQ is at least one order of magnitude faster, up to two with more atoms": (
             "10 to 100 times",
-            planners.faster,
+            claims.faster,
         ),
-        "More atoms take longer, on all problems": ("all", planners.atoms_take_time),
-        "alpha0 changes the time less than |Y| does": ("yes", planners.alpha0_matters_less),
+        "More atoms take longer, on all problems": ("all", claims.atoms_take_time),
+        "alpha0 changes the time less than |Y| does": ("yes", claims.alpha0_matters_less),
     },
     "More atoms": {
         "With more atoms predicted values rise, deployed ones fall and the distance shrinks, in all"
@@ -83,20 +83,20 @@ SECTIONS: dict[str, dict[str, tuple[str, Check]]] = {
     "Evaluation": {
         "ForPECVaR takes longer with a smaller alpha0 and with more atoms, in all experiments": (
             "all",
-            planners.evaluation_time,
+            claims.evaluation_time,
         ),
-        "Table 1: always with |Y| = 25 and alpha0 = 1e-3": ("all 12", planners.longest_where),
+        "Table 1: always with |Y| = 25 and alpha0 = 1e-3": ("all 12", claims.longest_where),
         "Gridworld policies take longer to evaluate than River's": (
             "all 6",
-            planners.grid_takes_longer,
+            claims.grid_takes_longer,
         ),
         **{
             f"{domain.capitalize()}: Monte Carlo is inaccurate in the same time (mean / median /"
             " maximum difference, averaged over 5 runs)": (
-                planners.three(errors),
-                partial(planners.simulation_error, domain),
+                claims.three(errors),
+                partial(claims.simulation_error, domain),
             )
-            for domain, errors in planners.PAPER_ERRORS.items()
+            for domain, errors in claims.PAPER_ERRORS.items()
         },
     },
 }
@@ -112,13 +112,15 @@ def judged_claims(results: Results) -> dict[str, dict[str, Finding]]:
     found = {
         section: {
             says: finding
-            for says, (_, check) in claims.items()
+            for says, (_, check) in claimed.items()
             if (finding := check(results)) is not None
         }
-        for section, claims in SECTIONS.items()
+        for section, claimed in SECTIONS.items()
     }
     return {section: findings for section, findings in found.items() if findings}
 
+
+# ---------------------------------------------------------------------- the page
 
 PAGE = "study.md"
 

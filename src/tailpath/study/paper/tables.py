@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.study.paper.claim import PLANNERS
-from tailpath.study.paper.planners import (
+from tailpath.study.paper.claims import (
     LIMITS,
     PAPER_ERRORS,
+    PLANNERS,
     absolute_differences,
     greatest,
     simulation_errors,
