@@ -240,7 +240,7 @@ def test_every_file_is_written_in_one_place():
     }
     # Checkpoints are too large to be copied first; they are moved into place likewise.
     assert found == {
-        "distributed/job.py",
+        "distributed/ranks.py",
         "formats/archives.py",
         "formats/files.py",
         "formats/storm_worker.py",

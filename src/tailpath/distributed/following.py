@@ -1,8 +1,7 @@
 """A policy on a model in parts: the chain that it makes, runs of it, and its costs.
 
-*Chain.* A Markov policy makes a part with one row for every state: the outcomes of all actions
-that it takes, with the product of both probabilities. So what it costs is V* of the chain, found
-and proved like that of any part. States that it never gets to need not arrive: they count as goals.
+*Chain.* A Markov policy makes a part with one row for every state, so that what it costs is V* of
+that part. States that it never gets to need not arrive: they count as goals.
 
 *Runs* walk from rank to rank. The numbers of a step are drawn for all runs from the seed and the
 step alone, so that the runs do not depend on how many ranks there are.

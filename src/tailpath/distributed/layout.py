@@ -1,11 +1,11 @@
 """A rank's part of the nodes of a sweep over budgets, laid out like any other model: cut out of a
-layout that every rank has, or made of a model in parts, as `solvers.exact.layout` does. In a model
-in parts every state arrives almost surely and every choice is safe, since it has no dead ends, and
-no state is joined with others, since it has no cycles of zero-cost outcomes.
+layout that every rank has, or made of a model in parts, as `solvers.exact.layout` does. A model in
+parts has no dead ends, so that every choice is safe, and no cycles of zero-cost outcomes, so that
+no state is joined with others.
 
 Own nodes come first, in the order that they have in the model: of a plain block those that others
-need before all others, so that they are on their way while the rest is worked on. Ghosts are a
-last block whose nodes never begin: the sweep reads them, and never looks at them.
+need before all others, so that they are on their way while the rest is worked on. Ghosts are a last
+block whose nodes never begin: the sweep reads them, and never looks at them.
 
 Blocks stand in *stages*. Where a zero-cost outcome leads to a ghost, its value at the same level
 must have come before its block is settled, so that a stage ends there. As a rule there is one.
@@ -132,7 +132,6 @@ def arranged(block: Array, boundary: Array, blocks: Blocks) -> tuple[IntArray, I
 
 
 def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
-    """The stages of a level."""
     if len(blocks.joint) == 1 and not blocks.joint[0]:
         return Stage(0, 1, True, False), Stage(1, 2, False, True)
     bounds = [0, *(b for b in np.flatnonzero(blocks.reads).tolist() if b > 0), len(blocks.joint)]

@@ -1,16 +1,13 @@
-"""The order in which the states of all ranks are swept, that of one process (`dp.sweeps.Sweeps`).
-
-States stand by strong components, found by way of a graph of those that each rank finds in its own
-states; inside them by the distance to the end, which is the least of sums that are taken along
-ways, wherever these lead; then by their numbers.
+"""The order in which the states of all ranks are swept, that of one process (`dp.sweeps.Sweeps`):
+by strong components, inside them by the distance to the end, then by their numbers.
 
 In one process each value takes the place of the last one at once, so that a state reads new values
 of those before it in the order, and old ones of those behind. On ranks that needs no more than
 *turns*: a state takes its turn after those before it that it reads on other ranks, and not after
 those behind it that it reads. Bands of distances begin turns of their own, so that a rank passes on
-what others wait for long before it has been through its states. These are cut into *segments*,
-each up to where something is passed on. What a segment reads of others is known beforehand: nothing
-else is waited for, and no longer than until then.
+what others wait for long before it has been through its states. These are cut into *segments*, each
+up to where something is passed on. What a segment reads of others is known beforehand: nothing else
+is waited for.
 """
 
 from __future__ import annotations

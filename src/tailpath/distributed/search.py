@@ -119,9 +119,8 @@ class PartGraph:
         passed: IntArray,
         out_found: FloatArray,
     ) -> FloatArray:
-        """The cheapest ways along edges on all ranks, from nodes whose costs are known. What is
-        passed on between ranks lowers the costs of the nodes `passed`, and the search goes on from
-        those that fell: after the first round its work is that of what changes.
+        """The cheapest ways along edges on all ranks, from nodes whose costs are known. What ranks
+        pass on lowers the costs of the nodes `passed`, and the search goes on from those that fell.
         """
         start, node, length = edges
         while True:

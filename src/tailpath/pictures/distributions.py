@@ -243,11 +243,11 @@ class MethodCurve(NamedTuple):
     values: Sequence[float]
 
 
-def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = "") -> Any:
+def plot_comparison(curves: Sequence[MethodCurve], title: str = "") -> Any:
     """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the
     Axes.
     """
-    ax = own_axes(ax, 7.0, 4.5)
+    ax = own_axes(None, 7.0, 4.5)
     methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
     for curve in curves:
         drawn: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
@@ -272,7 +272,8 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
         title=without_mathematics(title),
     )
     least, most = ax.get_xlim()
-    ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5) if most < 2000 * least else (1,))
+    locator: Any = ax.xaxis.get_major_locator()  # of a logarithmic axis
+    locator.set_params(subs=(1, 2, 5) if most < 2000 * least else (1,))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.legend(frameon=False)

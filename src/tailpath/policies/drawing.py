@@ -14,8 +14,7 @@ from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MAX_CELLS, card
-from tailpath.pictures.schedule import has_schedule, plot_schedule
-from tailpath.pictures.states import plot_states
+from tailpath.pictures.states import has_schedule, plot_schedule, plot_states
 from tailpath.pictures.style import sheet
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain

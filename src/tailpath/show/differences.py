@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray, Transitions, grouped, members
 from tailpath.model.records import Series, Shown
@@ -31,6 +30,7 @@ from tailpath.policies.table import MAX_TABLE_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
+from tailpath.show.beyond import expected_visits
 from tailpath.texts import Content, Table, count, number
 
 #: Action weights that differ by no more than this are the same decision.
@@ -312,7 +312,4 @@ def _visits(edges: list[tuple[int, int, float]], count: int, parting: set[int]) 
     selected = steps.only(ahead[steps.source] & ahead[steps.target])
     begin = np.zeros(count)
     begin[0] = 1.0
-    found: FloatArray = equations(
-        selected.source, selected.target, selected.probability, count
-    ).solve(begin, trans="T")
-    return found
+    return expected_visits(selected, begin)

@@ -29,8 +29,7 @@ from tailpath.policies.policy import Policy
 from tailpath.policies.table import MAX_TABLE_PAIRS
 from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
-from tailpath.show.beyond import Beyond
-from tailpath.show.blame import blame_of
+from tailpath.show.beyond import Beyond, blame_of
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.

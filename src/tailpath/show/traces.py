@@ -16,7 +16,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
 from tailpath.pictures.style import Axes
 from tailpath.policies.drawing import shown_states
-from tailpath.show.blame import Blame
+from tailpath.show.beyond import Blame
 from tailpath.texts import Content, Table, count, name, number
 
 #: Of a run that is too long to be told: its first steps, and the states it is in most often.
@@ -79,6 +79,17 @@ class Trace(Shown, Series[Step]):
     def met(self) -> list[tuple[Name, int]]:
         """The states that the run is in, with how many times, the most often first."""
         return Counter(step.state for step in self.steps).most_common()
+
+    @property
+    def _summary(self) -> dict[str, Any]:
+        """A long run by its length, its beginning and the states it is in most often."""
+        return {
+            "cost": self.cost,
+            "length": len(self),
+            "beginning": [step._asdict() for step in self[:BEGINNING]],
+            "states": len(self.met),
+            "met_most": [{"state": state, "times": times} for state, times in self.met[:MET_MOST]],
+        }
 
     def _content(self, most: int) -> Content:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"

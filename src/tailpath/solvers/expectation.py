@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import core_of
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import surely_zero_cost_states
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
+from tailpath.distributed.ranks import Job
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharper

@@ -24,11 +24,10 @@ from itertools import pairwise
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import decimal, exact_costs
+from tailpath.verify.chain import ONE, decimal, exact_costs
 from tailpath.verify.distribution import Proof, relative_width
 from tailpath.verify.excess import Below, Choice, hold, prove_at_integers, widest
 from tailpath.verify.optimum import own_bounds
-from tailpath.verify.totals import ONE
 
 #: Fractions that the checker looks at before it gives up.
 MAX_FRACTIONS = 40

@@ -15,9 +15,9 @@ import numpy as np
 
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
-from tailpath.distributed.job import Job
 from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
+from tailpath.distributed.ranks import Job
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS
 from tailpath.graph import IntArray, members_of

@@ -42,9 +42,8 @@ import numpy as np
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
 from tailpath.distributed.fill import way_of
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import together
+from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError

@@ -27,9 +27,8 @@ import numpy as np
 
 from tailpath.analysis.nature import nature_called
 from tailpath.distributed.fill import way_of
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import together
+from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE

@@ -11,7 +11,7 @@ from itertools import compress, product
 
 import numpy as np
 
-from tailpath.study.paper.claims.claim import (
+from tailpath.study.paper.claims import (
     GRID,
     MAX_ATOMS,
     RIVER,

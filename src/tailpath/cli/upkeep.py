@@ -1,4 +1,5 @@
-"""`tailpath warm-up`: small uses of every command, so that everything is compiled.
+"""`tailpath warm-up`: small uses of every command, so that everything is compiled; and `tailpath
+bench`.
 
 `tests/cli/test_warm_up.py` finds the commands that are not used here, and the kernels.
 """
@@ -8,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import pathlib
 import shlex
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -74,8 +78,6 @@ solve {large} --deadline 3
 solve {large} --method quantile --alpha 0.5 --atoms 30 --tolerance 1e9
 simulate {large} expected --runs 10 --alpha 0.5
 """
-
-
 #: Moves and cycles that cost nothing, and a dead end.
 FREE = """
 start go a 0.5 0
@@ -102,9 +104,7 @@ a safe goal 1 1 9
 
 
 def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
-    """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
-    gains; probabilities that are intervals; large costs; many states whose outcomes lead
-    anywhere."""
+    """Models that need all kernels between them."""
     interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
     n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
@@ -145,7 +145,7 @@ def left_with(probability: float) -> tp.SSP:
 
 
 @click.command()
-def command() -> None:
+def warm_up_command() -> None:
     """Compile everything now instead of when it is first used.
 
     The compiled code is stored on disk; with nothing to compile this takes a few seconds. What only
@@ -161,3 +161,18 @@ def command() -> None:
             with contextlib.redirect_stdout(io.StringIO()):
                 group.main(shlex.split(use.format(folder=folder, **files)), standalone_mode=False)
     click.echo(f"ready after {time.perf_counter() - begin:.1f} s")
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def bench_command(arguments: tuple[str, ...]) -> int:
+    """Run the benchmarks of a checkout; ARGUMENTS are handed on to them."""
+    root = pathlib.Path(tp.__file__).resolve().parents[2]
+    if not (root / "benchmarks" / "__main__.py").is_file():
+        raise click.ClickException(
+            "the benchmarks are part of the repository, not of the installed package: run this from"
+            " a checkout"
+        )
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False
+    ).returncode

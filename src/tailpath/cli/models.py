@@ -1,4 +1,4 @@
-"""`tailpath info MODEL`."""
+"""`tailpath info MODEL`, and `tailpath convert MODEL TARGET`."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ import numpy as np
 import tailpath
 from tailpath.analysis.nature import NATURES, almost_sure_under_nature
 from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
-from tailpath.cli.common import ModelCommand
+from tailpath.cli.common import ModelCommand, out_file
 from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.texts import count, name, number, pairs
 
 
 @click.command(cls=ModelCommand)
 @reported
-def command(ssp: SSP, source: str) -> Output:
+def info_command(ssp: SSP, source: str) -> Output:
     """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every
     policy is proper.
     """
@@ -33,8 +34,6 @@ def command(ssp: SSP, source: str) -> Output:
 
 
 def info_record(ssp: SSP, source: str) -> dict[str, Any]:
-    """What `info` tells, for programs."""
-
     def spread(counts: Any) -> dict[str, Any] | None:
         return (
             {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())}
@@ -86,7 +85,6 @@ def about(source: str) -> str | None:
 
 
 def info_text(record: dict[str, Any]) -> str:
-    """What `info` tells, for people."""
     goals, dead = record["goals"], record["dead_ends"]
     size = record["grid"]
     grid = f" on a grid of {size['rows']} rows and {size['columns']} columns" if size else ""
@@ -142,7 +140,6 @@ def _costs_text(costs: dict[str, Any] | None) -> str:
 
 
 def interval_record(model: IntervalSSP, source: str) -> dict[str, Any]:
-    """What `info` tells, for programs."""
     is_open = np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))
     width = (model.high - model.low)[is_open]
     start = model.inside.start_index
@@ -167,7 +164,6 @@ def interval_record(model: IntervalSSP, source: str) -> dict[str, Any]:
 
 
 def interval_text(record: dict[str, Any]) -> str:
-    """What `info` tells, for people."""
     width, confidence = record["width"], record["confidence"]
     choices, uncertain = record["choices"], record["uncertain_choices"]
     rows = {
@@ -191,3 +187,25 @@ def interval_text(record: dict[str, Any]) -> str:
     if confidence is not None:
         rows["confidence"] = f"{100 * confidence:g} % that all intervals hold"
     return pairs((what, text) for what, text in rows.items() if text is not None)
+
+
+@click.command(cls=ModelCommand)
+@click.argument("target", type=out_file())
+@reported
+def convert_command(ssp: SSP, source: str, target: str) -> Output:
+    """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing
+    file is replaced.
+
+    What the format of TARGET cannot hold is refused, and nothing is written.
+    """
+    with progress_line() as update:
+        tailpath.write(
+            ssp,
+            target,
+            progress=lambda outcomes, share: update(
+                f"writing {target}: {share:.0%}, {outcomes} outcomes"
+            ),
+        )
+    sizes = {"states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
+    text = ", ".join(f"{size} {what}" for what, size in sizes.items())
+    return {"model": source, "written": target, **sizes}, f"{target}: {text}"
