@@ -222,7 +222,7 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
         from distributed import Client
     except ImportError:
         raise OptionError("a cluster needs Dask: pip install 'tailpath[cluster]'") from None
-    with _quiet():
+    with _quiet("distributed", "tornado"):
         try:
             client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:
@@ -284,22 +284,27 @@ class WatchedExecutor(Executor):
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet(*names: str) -> Iterator[None]:
     """Keep libraries from writing to the terminal; what matters comes as an exception."""
-    before = logging.root.manager.disable
-    logging.disable()
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
+    loggers = [logging.getLogger(name) for name in known]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logging.disable(before)
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
 
 
 def start_worker() -> None:
     """Settle a fresh worker: one thread per worker, a quiet end at Ctrl-C, and no life after the
     study that started it.
     """
-    # Read when the compiler is first imported, which has not happened yet.
-    os.environ["NUMBA_NUM_THREADS"] = "1"
+    os.environ["NUMBA_NUM_THREADS"] = (
+        "1"  # read when the compiler is first imported, which has not happened yet
+    )
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
