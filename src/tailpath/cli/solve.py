@@ -50,7 +50,7 @@ from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.methods.register import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.shown import MAX_ROWS
+from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
