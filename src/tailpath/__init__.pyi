@@ -24,7 +24,7 @@ from tailpath.model.interval import IntervalSSP as IntervalSSP
 from tailpath.model.ssp import SSP as SSP
 from tailpath.pictures.distributions import plot_tails as plot_tails
 from tailpath.pictures.progress import show_progress as show_progress
-from tailpath.policies.atom_policy import AtomPolicy as AtomPolicy
+from tailpath.policies.atoms import AtomPolicy as AtomPolicy
 from tailpath.policies.atoms import log_atoms as log_atoms
 from tailpath.policies.budget import BudgetPolicy as BudgetPolicy
 from tailpath.policies.chain import CostChain as CostChain
@@ -32,7 +32,7 @@ from tailpath.policies.given import policy as policy
 from tailpath.policies.kinds import HistoryPolicy as HistoryPolicy
 from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
 from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy as MixedPolicy
+from tailpath.policies.kinds import MixedPolicy as MixedPolicy
 from tailpath.policies.policy import Policy as Policy
 from tailpath.policies.unrolling import unroll as unroll
 from tailpath.risk.measures import CVaR as CVaR

@@ -38,8 +38,7 @@ from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, v
 from tailpath.pictures.distributions import plot_band
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.unrolling import unroll
 
 #: How far apart the proved bounds of a CVaR may be, relatively.

@@ -54,8 +54,7 @@ from tailpath.options import Progress, check_gamma, check_invertible_alpha, take
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.equations import equations
 from tailpath.analysis.robust import Robust
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import Name
+from tailpath.policies.visits import equations
 
 
 class UncertainOutcome(NamedTuple):

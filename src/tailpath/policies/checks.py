@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import OptionError, PolicyError, kind_of
+from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array, FloatArray, IntArray, first_of
 from tailpath.model.ssp import SSP
-from tailpath.policies.atoms import Grids, checked_atoms
 
 #: Budgets and levels beyond this could overflow where they are added up.
 MAX_LEVELS = 2**62
@@ -73,72 +72,14 @@ def own_choices(choice: Array, ssp: SSP, what: str, state: Array | None = None) 
 
 def checked_choices(choices: Any, ssp: SSP) -> IntArray:
     """One choice per state, -1 where there is none."""
-    found = integers(choices, "choices", (_model(ssp).n_states,), np.int64)
+    found = integers(choices, "choices", (require_model(ssp).n_states,), np.int64)
     own_choices(found, ssp, "choices")
     return found
 
 
-def atom_tables(policy: Any) -> dict[str, Any]:
-    """The fields of an `AtomPolicy`, checked."""
-    try:
-        atoms = checked_atoms(policy.atoms)
-    except OptionError as error:
-        raise PolicyError(str(error)) from None
-    shape = (_model(policy.ssp).n_states, len(atoms))
-    if np.shape(policy.choice) != shape or np.shape(policy.xi_offset) != shape:
-        raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
-    choice = integers(policy.choice, "choice", shape, np.int32)
-    xi_offset = integers(policy.xi_offset, "xi_offset", shape, np.int64)
-    xi, grids = finite_numbers(policy.xi, "xi"), policy.grids
-    start_atom = integer(policy.start_atom, "start_atom", len(atoms))
-    own_choices(choice, policy.ssp, "choice")
-    taken = choice >= 0
-    length = np.diff(policy.ssp.choice_outcomes)[choice[taken]]
-    if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
-        raise PolicyError("xi_offset points outside xi")
-    if grids is not None:
-        _check_grids(grids, shape)
-        grids = Grids(np.array(grids.own), np.array(grids.of_state))
-    return {
-        "atoms": atoms,
-        "choice": choice,
-        "xi_offset": xi_offset,
-        "xi": xi,
-        "start_atom": start_atom,
-        "grids": grids,
-    }
-
-
-def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
-    """Grids for so many states and atoms; each has the last atom, which is 1, so that every y has a
-    nearest.
-    """
-    if not isinstance(grids, Grids):
-        raise PolicyError(f"grids must be Grids, not {kind_of(grids)}")
-    own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
-    if (
-        own.ndim != 2
-        or own.shape[1] != shape[1]
-        or own.dtype != np.bool_
-        or not own.size
-        or not own[:, -1].all()
-    ):
-        raise PolicyError(
-            f"own must mark some of {shape[1]} atoms for every grid, and the last one always"
-        )
-    if (
-        of_state.shape != shape[:1]
-        or of_state.dtype.kind not in "iu"
-        or not 0 <= of_state.min() <= of_state.max() < len(own)
-    ):
-        raise PolicyError(
-            f"of_state must name one of {len(own)} grids for each of {shape[0]} states"
-        )
-
-
 def budget_steps(policy: Any) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
-    ssp, unit = _model(policy.ssp), policy.unit
+    ssp, unit = require_model(policy.ssp), policy.unit
     found: dict[str, Any] = {"budget": integer(policy.budget, "budget", MAX_LEVELS)}
     for name, length, dtype in (
         ("choice", -1, np.int32),
@@ -189,7 +130,7 @@ def _check_shape(array: Array, what: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def _model(ssp: Any) -> SSP:
+def require_model(ssp: Any) -> SSP:
     if not isinstance(ssp, SSP):
         raise PolicyError(f"a table policy needs its model, not {kind_of(ssp)}")
     return ssp

@@ -15,7 +15,7 @@ import numpy as np
 from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha, takes_model
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import (
     Actions,
@@ -25,8 +25,7 @@ from tailpath.policies.decisions import (
     own_name,
 )
 from tailpath.policies.given_tables import as_table, by_position, greedy_policy, policy_of_entries
-from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy, MixedPolicy
 from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 

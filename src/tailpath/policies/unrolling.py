@@ -28,8 +28,7 @@ from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_model, warn_caller
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import borders_of
+from tailpath.policies.atoms import AtomPolicy, borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import checked_decision, decide

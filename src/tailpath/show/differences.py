@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray, Transitions, grouped, members
 from tailpath.model.records import Series
@@ -26,12 +25,17 @@ from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
+from tailpath.policies.display import (
+    MAX_PAIRS,
+    action_of,
+    budgets_in_words,
+    decision_in_words,
+    memory_in_words,
+)
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import cvar_to_go
-from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
+from tailpath.policies.visits import cvar_to_go, equations
 from tailpath.texts import Content, Table, count, number
 
 #: Action weights that differ by no more than this are the same decision.

@@ -23,10 +23,10 @@ from tailpath.methods.method import no_prediction
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.drawing import usual_choices
+from tailpath.policies.display import usual_choices
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll

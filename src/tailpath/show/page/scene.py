@@ -13,7 +13,7 @@ from typing import Any
 from tailpath.graph import FloatArray, members
 from tailpath.model.ssp import SSP
 from tailpath.pictures.states import layers
-from tailpath.policies.drawing import met_most
+from tailpath.policies.display import met_most
 from tailpath.texts import name as name_in_words
 
 #: Cells of a map and states of a graph that can still be told apart on a screen, and states of

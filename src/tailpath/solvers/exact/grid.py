@@ -30,7 +30,7 @@ from tailpath.model.cost_units import MAX_UNITS, as_fraction
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_caller
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 

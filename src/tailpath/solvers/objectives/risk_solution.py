@@ -13,7 +13,7 @@ from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, Mean, parse

@@ -19,8 +19,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.pictures.notebook import card
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import Grids, nearest_own
+from tailpath.policies.atoms import AtomPolicy, Grids, nearest_own
 from tailpath.texts import Table, count
 
 

@@ -1,32 +1,188 @@
-"""A policy drawn on the states of its model: at one budget left, or in each state with what is most
-often remembered there.
+"""How a policy is shown: its decisions in words, one row per state and memory that it reaches, or
+drawn on the states of its model.
+
+Budgets left that follow each other and lead to the same decision are one row. A row tells with
+which probability a run is ever there, and, from the moment it first is, the expected cost to go and
+the CVaR of the cost to go.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress, check_invertible_alpha
 from tailpath.pictures.notebook import MAX_CELLS, card
 from tailpath.pictures.schedule import has_schedule, plot_schedule
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
-from tailpath.policies.words import decision_in_words
+from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.texts import Table
 from tailpath.texts import name as name_in_words
+
+#: Pairs of state and memory beyond which a policy of functions is not listed.
+MAX_PAIRS = 200_000
+
+
+class Row(NamedTuple):
+    """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None
+    where costs have no unit.
+    """
+
+    state: Name
+    memory: str
+    action: Any
+    probability: float
+    mean: float
+    cvar: float | None
+
+
+def decision_table(
+    ssp: SSP,
+    policy: Policy,
+    alpha: float = 0.05,
+    most: int | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """All rows, or the `most` that are met most often; the likeliest first, and of equally likely
+    ones the one farther from the goal.
+
+    `mean` and `cvar`, the CVaR at `alpha`, are of the cost from there to the goal.
+    """
+    alpha = check_invertible_alpha(alpha)
+    chain = unroll(ssp, policy, max_nodes=MAX_PAIRS)
+    memory = [None] * chain.n if chain.memory is None else list(chain.memory)
+    group, words = _groups(ssp, policy, chain, memory)
+    if chain.n == 0:
+        return []
+    visits = Visits(chain, np.asarray(memory) if isinstance(policy, BudgetPolicy) else None)
+    if most is not None and len(words) > most:
+        group = _likeliest(visits.expected, group, most)
+    if progress is not None:
+        progress(0, 0.0)
+    entry = visits.first(group, progress)
+    shown = np.flatnonzero(group >= 0)
+    cvar = cvar_to_go(chain, shown, group[shown], entry[shown], len(words), alpha, progress)
+    rows = []
+    for number, members in _members(group):
+        weight = entry[members]
+        total = float(weight.sum())
+        first = int(members[0])
+        mean = (
+            float(weight @ chain.expected_cost.value[members]) / total
+            if total > 0
+            else float(chain.expected_cost.value[first])
+        )
+        rows.append(
+            Row(
+                ssp.states[int(chain.state[first])],
+                words[number],
+                action_of(ssp, decide(ssp, policy, int(chain.state[first]), memory[first])),
+                min(total, 1.0),
+                mean,
+                None if np.isnan(cvar[number]) else float(cvar[number]),
+            )
+        )
+    return sorted(rows, key=lambda row: (-round(row.probability, 9), -row.mean))
+
+
+def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
+    """A decision by names: an action, or `{action: probability}`."""
+    if len(decision) == 1:
+        return ssp.choice_name(decision[0][0])
+    return {ssp.choice_name(choice): weight for choice, weight in decision}
+
+
+def _groups(
+    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
+) -> tuple[IntArray, list[str]]:
+    """The row of every node, and what is said of its memory. Nodes of a state on one step of a
+    policy by budget share a row.
+    """
+    if not isinstance(policy, BudgetPolicy) or chain.n == 0:
+        return np.arange(chain.n), [
+            memory_in_words(policy, each, state)
+            for each, state in zip(memory, chain.state.tolist())
+        ]
+    state = np.array([policy.ssp.state_index(ssp.states[state]) for state in chain.state.tolist()])
+    step = policy.step_at(state, memory)
+    order = np.lexsort((memory, state))
+    ends = np.flatnonzero((np.diff(state[order]) != 0) | (np.diff(step[order]) != 0)) + 1
+    group, words = np.zeros(chain.n, dtype=np.int64), []
+    for number, run in enumerate(np.split(order, ends)):
+        group[run] = number
+        words.append(budgets_in_words(policy, int(state[run[0]]), memory[run[0]], memory[run[-1]]))
+    return group, words
+
+
+def _likeliest(expected: FloatArray, group: IntArray, most: int) -> IntArray:
+    """Only the groups whose nodes are met most often, in all."""
+    total = np.bincount(group, weights=expected)
+    mask = np.zeros(len(total), dtype=np.bool_)
+    mask[np.argsort(-total, kind="stable")[:most]] = True
+    return np.where(mask[group], group, -1)
+
+
+def _members(group: IntArray) -> Iterator[tuple[int, IntArray]]:
+    order = np.argsort(group, kind="stable")
+    order = order[group[order] >= 0]
+    for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else ():
+        yield int(group[members[0]]), members
+
+
+def decision_in_words(decision: Any) -> str:
+    """An action, or a mixture: `go 0.25, jump 0.75`."""
+    if isinstance(decision, Mapping):
+        return ", ".join(
+            f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items()
+        )
+    return name_in_words(decision)
+
+
+def memory_in_words(policy: Any, memory: Any, state: int) -> str:
+    """What a policy remembers in a state: nothing, the budget left, the atom, or what it is."""
+    if isinstance(policy, MarkovPolicy) or memory is None:
+        return ""
+    if isinstance(policy, BudgetPolicy):
+        return budgets_in_words(policy, state, memory, memory)
+    if isinstance(policy, AtomPolicy):
+        return f"y = {policy.atoms[memory]:.4g}"
+    if isinstance(policy, HistoryPolicy):
+        return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
+    if isinstance(policy, MixedPolicy):
+        # Each of the policies that the coin may have chosen, and what it remembers.
+        remembered = [
+            (f"policy {number + 1}", memory_in_words(policy.members[number], own, state))
+            for number, _, own in memory
+        ]
+        return "; or ".join(", ".join(filter(None, each)) for each in remembered)
+    return name_in_words(memory)
+
+
+def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> str:
+    """Budgets left in a state, given in units: `spent`, `12 left`, `8 to 12 left`; of a deadline
+    what may be spent and still keeps it.
+    """
+    if high <= 0:
+        return "budget spent"
+    least, most = (
+        f"{float(policy.left(state, max(units, policy.deadline))):g}" for units in (low, high)
+    )
+    return f"{most} left" if low == high else f"{least} to {most} left"
+
 
 #: States of a graph beyond which a picture is a black square, and those that are drawn of such a
 #: graph.
