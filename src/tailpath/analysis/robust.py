@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import (
+from tailpath.analysis.reachability import (
     almost_sure_under_nature,
     refuse_zero_cost_cycles,
     require_almost_sure,

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.analysis.nature import NATURES
+from tailpath.analysis.reachability import NATURES
 from tailpath.cli.common import policy_argument
 from tailpath.cli.output import Output, fitted_table
 from tailpath.cli.planning import Solved, require_alpha, solved_by

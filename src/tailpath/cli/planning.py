@@ -13,7 +13,7 @@ import tailpath
 from tailpath.cli.common import flag
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Method
-from tailpath.methods.register import all_methods, method_names
+from tailpath.methods.method import all_methods, method_names
 
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA = "textbook:geometric", 0.5

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import almost_sure_under_nature
+from tailpath.analysis.reachability import almost_sure_under_nature
 from tailpath.analysis.robust import robust
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
@@ -28,9 +28,14 @@ from tailpath.errors import (
     PolicyError,
     kind_of,
 )
-from tailpath.evaluation.harm import UncertainOutcome, uncertain_outcomes
-from tailpath.evaluation.lateness import LONGEST, SHORT, Lateness
-from tailpath.evaluation.product import product_of
+from tailpath.evaluation.product import (
+    LONGEST,
+    SHORT,
+    Lateness,
+    UncertainOutcome,
+    product_of,
+    uncertain_outcomes,
+)
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record

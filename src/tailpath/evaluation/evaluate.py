@@ -8,9 +8,7 @@ forward until the cheapest 1 - alpha of the probability has arrived:
 - `queue`: everything: any costs, gamma < 1, policies whose memory does not end
 
 `auto` takes `lattice` where it applies; `reason` of the result says why something else was done.
-Both hand over the head and the open nodes; `engine.summarise` makes the result of either. Three
-kinds of evaluation have a module of their own: `budget` (the policies of the exact solver),
-`discounted` (gamma < 1) and `lazy` (histories); `mixture` adds up the members of a mixture.
+Both hand over the head and the open nodes; `engine.summarise` makes the result of either.
 """
 
 from __future__ import annotations
@@ -26,7 +24,12 @@ from tailpath.dp.expected import variances
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
-from tailpath.evaluation.discounted import evaluate_discounted
+from tailpath.evaluation.derived import (
+    LEAST_TAIL,
+    ShiftedDistribution,
+    finer_tail,
+    mixed_distribution,
+)
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
@@ -40,13 +43,9 @@ from tailpath.evaluation.engine import (
     nothing_found,
     summarise,
 )
-from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
-from tailpath.evaluation.lazy import evaluate_lazily
-from tailpath.evaluation.mixture import LEAST_TAIL, finer_tail, mixed_distribution
-from tailpath.evaluation.queue import QueueSearch
-from tailpath.evaluation.search_graphs import ChainGraph
-from tailpath.evaluation.shifted import ShiftedDistribution
+from tailpath.evaluation.queue import QueueSearch, evaluate_discounted, evaluate_lazily
+from tailpath.evaluation.search_graphs import ChainGraph, own_heuristic
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name

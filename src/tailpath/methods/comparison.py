@@ -18,8 +18,14 @@ from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import Method, Plan, no_prediction, without_rounding
-from tailpath.methods.register import find_method, method_names
+from tailpath.methods.method import (
+    Method,
+    Plan,
+    find_method,
+    method_names,
+    no_prediction,
+    without_rounding,
+)
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import surely_zero_cost_states
+from tailpath.analysis.reachability import nature_called, surely_zero_cost_states
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.dp.bounds import Bounds

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailpath.errors import ModelError
+from tailpath.evaluation.derived import ShiftedDistribution
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha, takes_model

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import ModelError, OptionError
 from tailpath.methods import find_method
-from tailpath.methods.register import REGISTER
+from tailpath.methods.method import REGISTER
 from tailpath.solvers.related.layers import cvar_by_layers
 from tailpath.solvers.related.nested import solve_nested_cvar
 from tailpath.solvers.related.pareto import solve_by_pareto_sets

@@ -19,8 +19,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import given_row
-from tailpath.methods.method import no_prediction
-from tailpath.methods.register import find_method
+from tailpath.methods.method import find_method, no_prediction
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import AtomPolicy

@@ -39,8 +39,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
+from tailpath.analysis.reachability import nature_called, reachable_states, zero_cost_edge_order
 from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly

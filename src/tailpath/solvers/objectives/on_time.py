@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.reachability import nature_called
 from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly

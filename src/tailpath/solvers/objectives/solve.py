@@ -23,7 +23,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.reachability import nature_called
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailpath.analysis.nature import almost_sure_under_nature, nature_called
-from tailpath.analysis.reachability import reachable_states
+from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import NATURES, nature_called
+from tailpath.analysis.reachability import NATURES, nature_called
 from tailpath.analysis.robust import robust
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.model.interval import IntervalSSP

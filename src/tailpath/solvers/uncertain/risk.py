@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.reachability import nature_called
 from tailpath.analysis.robust import robust
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
-from tailpath.evaluation.lateness import LONGEST, SHORT, has_converged
+from tailpath.evaluation.product import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.cost_units import as_multiples
 from tailpath.model.interval import IntervalSSP
