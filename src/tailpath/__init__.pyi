@@ -53,9 +53,9 @@ from tailpath.solvers.improvement import improve as improve
 from tailpath.solvers.objectives.frontier import frontier as frontier
 from tailpath.solvers.objectives.on_time import solve_on_time as solve_on_time
 from tailpath.solvers.objectives.solve import solve as solve
-from tailpath.solvers.published.interpolation import (
+from tailpath.solvers.published.planners import (
     solve_cvar_interpolation as solve_cvar_interpolation,
 )
-from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
+from tailpath.solvers.published.planners import solve_cvar_quantile as solve_cvar_quantile
 
 __version__: str

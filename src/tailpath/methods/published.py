@@ -20,15 +20,16 @@ from tailpath.policies.atoms import log_atoms
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
-from tailpath.solvers.published.augmented import FACTORS, STARTS
-from tailpath.solvers.published.interpolation import solve_cvar_interpolation
-from tailpath.solvers.published.quantile import solve_cvar_quantile
+from tailpath.solvers.published.planners import solve_cvar_interpolation, solve_cvar_quantile
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.related.layers import cvar_by_layers
-from tailpath.solvers.related.nested import solve_nested_cvar
-from tailpath.solvers.related.pareto import solve_by_pareto_sets
-from tailpath.solvers.related.second_stage import second_stage
-from tailpath.solvers.related.surrogate import solve_surrogate
+from tailpath.solvers.published.sweeps import FACTORS, STARTS
+from tailpath.solvers.related import (
+    cvar_by_layers,
+    second_stage,
+    solve_by_pareto_sets,
+    solve_nested_cvar,
+    solve_surrogate,
+)
 from tailpath.texts import count, name
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)

@@ -47,7 +47,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
-from tailpath.solvers.by_state import ByState
+from tailpath.solvers.expectation import ByState
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.

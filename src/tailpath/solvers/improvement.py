@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import ModelError
 from tailpath.evaluation.derived import ShiftedDistribution
 from tailpath.evaluation.distribution import CostDistribution
@@ -25,11 +26,14 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha, takes_model
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.grid import on_model
-from tailpath.solvers.exact.pairs import best_for_budget
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.pairs import fill_smaller
+from tailpath.solvers.exact.table import always_risk_neutral, budget_policy
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.
 GAIN = 1e-12
@@ -122,3 +126,16 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
             return Improvement(policy, costs, tuple(history))
         policy, costs = candidate, found
         history.append(costs.cvar(alpha))
+
+
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
+    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
+    problem once the budget is given.
+
+    `expected` is the risk-neutral optimum of the model.
+    """
+    if budget == 0 or ssp.is_goal[ssp.start_index]:
+        return always_risk_neutral(ssp, expected.choices).with_budget(budget)
+    layout = layout_of(ssp)
+    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
+    return budget_policy(ssp, table, budget, expected.choices)

@@ -20,7 +20,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
+from tailpath.solvers.exact.layout import ErrorBound, enclosed
 from tailpath.solvers.exact.table import model_as_counted
 
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.budget_model import (
-    EXCESS,
     NEVER,
     NO_LOSS,
     Changes,
@@ -41,19 +40,14 @@ from tailpath.errors import LimitExceededError
 from tailpath.graph import IntArray, members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
-from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
-    always_risk_neutral,
-    budget_policy,
     fill_table,
     first_guess,
 )
-from tailpath.solvers.expectation import ExpectedSolution
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**24
@@ -281,16 +275,3 @@ def _steps(model: Model) -> NDArray[np.int64]:
     longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)
     most = np.maximum.reduceat(length, blocks[:-1])
     return np.where(model.nodes.block_joint[block], most[block], length) + 1
-
-
-def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
-    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
-    problem once the budget is given.
-
-    `expected` is the risk-neutral optimum of the model.
-    """
-    if budget == 0 or ssp.is_goal[ssp.start_index]:
-        return always_risk_neutral(ssp, expected.choices).with_budget(budget)
-    layout = layout_of(ssp)
-    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
-    return budget_policy(ssp, table, budget, expected.choices)

@@ -24,8 +24,7 @@ from tailpath.graph import IntArray, members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import steps_of
-from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_by
-from tailpath.solvers.exact.layout import allowed_error, certain_budgets
+from tailpath.solvers.exact.layout import ErrorBound, allowed_error, certain_budgets, error_bound_by
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.part_policies import PartPolicy

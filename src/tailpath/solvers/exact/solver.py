@@ -59,15 +59,20 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
-from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
+from tailpath.solvers.exact.layout import (
+    ErrorBound,
+    ModelLayout,
+    error_bound_of,
+    layout_of,
+    require_unit,
+)
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
+from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-from tailpath.solvers.uncertain.cvar import RobustSolution, solve_robust_cvar
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell
 #: from 0.

@@ -22,8 +22,8 @@ from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late
 from tailpath.solvers.exact.grid import on_model
-from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.trade import SAME, Member, Rounding, mixed
+from tailpath.solvers.objectives.price_search import MeanRisk
+from tailpath.solvers.objectives.trade import SAME, Member, Rounding
 from tailpath.texts import Content, Table, count
 
 
@@ -64,7 +64,7 @@ class Corner(Record):
             LATE if isinstance(self.measure, Late) else EXCESS,
             max(budget for _, _, budget in self.parts),
         )
-        policy = mixed(tables, self.parts)
+        policy = tables.mixed(self.parts)
         return policy if self.true is None else on_model(policy, self.true)
 
     def __repr__(self) -> str:

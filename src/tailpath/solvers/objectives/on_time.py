@@ -10,7 +10,7 @@ digits. The remaining time is all that a policy has to remember. Choices that ar
 more, stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any
 policy.
 
-Goals need not be sure (`dead_ends.py`). The table ends where nobody can be late any more, or, with
+Goals need not be sure (`losses.py`). The table ends where nobody can be late any more, or, with
 an infinite deadline, where the chance of arriving later is negligible; `probability(inf)` is the
 largest probability of arriving at all.
 """
@@ -43,6 +43,7 @@ from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.parts import PartTable
+from tailpath.solvers.exact.robust import robust_lateness
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
@@ -51,9 +52,8 @@ from tailpath.solvers.exact.table import (
     fill_table,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import with_penalty
+from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution, PartOnTimeSolution
-from tailpath.solvers.uncertain.cvar import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.

@@ -24,7 +24,7 @@ from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import counting_losses
+from tailpath.solvers.objectives.losses import counting_losses
 
 
 @takes_alpha

@@ -36,13 +36,12 @@ from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
 from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
-from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.on_time import on_time_until
-from tailpath.solvers.objectives.price_search import least_means
+from tailpath.solvers.objectives.price_search import MeanRisk, least_means
 from tailpath.solvers.objectives.risk_solution import RiskSolution
-from tailpath.solvers.objectives.trade import Axis, mixed
+from tailpath.solvers.objectives.robust import RobustRisk, solve_robust
+from tailpath.solvers.objectives.trade import Axis
 from tailpath.solvers.objectives.unconstrained import MAX_NODES, check_size, least_alone
-from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 
 
 @overload
@@ -271,7 +270,7 @@ def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
     high = found.mean(rounding.below(bound)) * (1 + rounding.share) * unit
     point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
     value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
-    policy = mixed(tables, point.parts)
+    policy = tables.mixed(point.parts)
     return RiskSolution(ssp, Mean(), (limit,), value, (low, max(high, value)), policy, (saved,))
 
 

@@ -30,7 +30,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.uncertain.expected import both_sides, other_nature, solve_robust_expected
+from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
 

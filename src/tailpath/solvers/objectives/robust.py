@@ -1,5 +1,5 @@
-"""Any measure of risk on models with intervals, without limits: the table of `objectives/solve.py`,
-against or with nature.
+"""Any measure of risk on models with intervals, without limits: the table of `solve.py`, against or
+with nature.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import require_unit
-from tailpath.solvers.objectives.on_time import solve_on_time
-from tailpath.solvers.uncertain.cvar import (
+from tailpath.solvers.exact.robust import (
     robust_budget_policy,
     robust_with_penalty,
     solve_robust_cvar,
 )
-from tailpath.solvers.uncertain.expected import both_sides, other_nature, solve_robust_expected
+from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
+from tailpath.solvers.objectives.on_time import solve_on_time
 
 
 @takes_alpha
