@@ -35,9 +35,8 @@ class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite);
-    `zero_cost[s]` is the zero-cost component of state s, or -1. `choice[k]` is the model's choice
-    behind that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k,
-    and the choices of node x are `state_choices[x] : state_choices[x + 1]`.
+    `zero_cost[s]` its zero-cost component, or -1. `choice[k]` is the model's choice behind choice
+    k, `rate[k]` its expected cost; `transitions` have its outcomes in row k.
     """
 
     ssp: SSP
@@ -70,7 +69,6 @@ class Core:
         return self.transitions.joined(self.state_choices)
 
     def decisions(self) -> Decisions:
-        """What the kernels of the risk-neutral problem need."""
         rows = frozen(
             self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
         )
@@ -92,9 +90,7 @@ class Core:
         ]
 
     def renumbered(self, order: IntArray) -> Core:
-        """The same core with its nodes in another order: what is used together should
-        lie together.
-        """
+        """Nodes in another order: what is used together should lie together."""
         rank = np.empty(self.n + 2, dtype=np.int32)
         rank[order] = np.arange(self.n)
         rank[self.n] = self.n
@@ -117,12 +113,7 @@ class Core:
 
     @property
     def level(self) -> IntArray:
-        """The cost of each outcome in units."""
         return self.ssp.outcome_level[self.outcome]
-
-    def outcome_node(self) -> IntArray:
-        """The node each outcome leaves."""
-        return self.by_node.source.astype(np.int64)
 
     def to_states(self, per_node: FloatArray) -> FloatArray:
         """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
@@ -133,7 +124,6 @@ class Core:
         return values
 
     def _inside(self) -> IntArray:
-        """The states that have a node."""
         return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
 
     def to_nodes(self, per_state: NDArray[Any]) -> NDArray[Any]:
@@ -144,14 +134,12 @@ class Core:
         return values
 
     def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
-        """Core choices, one per node, as choices of the model; members of a zero-cost component
-        walk, at no cost, to the one that leaves it.
-        """
+        """Core choices, one per node, as choices of the model."""
         return self.walks_to(self.choice[chosen])
 
     def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
-        """The given choices of the model, -1 at all other states, but that members of
-        zero-cost components walk to the one that leaves theirs.
+        """These choices of the model, -1 at all other states, but that members of zero-cost
+        components walk to the one that leaves theirs.
         """
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)
@@ -198,8 +186,8 @@ def core_of(ssp: SSP) -> Core:
 
 @found_once
 def loose_core_of(ssp: SSP) -> Core:
-    """The core with zero-cost components left as they are: for a discount, under which walking for
-    nothing is worth something.
+    """The core without zero-cost components: with a discount, walking for nothing is worth
+    something.
     """
     return _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
 
@@ -214,7 +202,7 @@ def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool
 
 
 def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
-    """Cut the model to almost sure states and safe choices; draw zero-cost components together."""
+    """Keep almost sure states and safe choices; draw zero-cost components together."""
     almost_sure, safe = require_almost_sure_start(ssp)
     transient = almost_sure & ~ssp.is_goal
     # One representative per node: every state outside zero-cost components, and the first member of

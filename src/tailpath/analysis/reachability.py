@@ -51,14 +51,12 @@ def _unweighted(row_start: NDArray[Any], target: NDArray[Any]) -> Transitions:
 
 
 def components_of(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """`Transitions.components` of rows and targets alone."""
     return _unweighted(row_start, target).components()
 
 
 def zero_cost_edge_order(
     source: NDArray[Any], target: NDArray[Any], n: int
 ) -> tuple[NDArray[np.int32], int] | None:
-    """`Transitions.acyclic_order` of edges sorted by source."""
     return _unweighted(offsets_of(source, n), target).acyclic_order()
 
 
@@ -70,13 +68,12 @@ def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
 
 
 def reachable_states(ssp: SSP) -> BoolArray:
-    """The states that can be reached from the start under some policy."""
     return ssp.by_state.reachable(ssp.start_index)
 
 
 class _Backward:
-    """Searches against the edges. The choices that lead into each state are sorted once for
-    several, and only where sweeps do not do.
+    """Searches against the edges; what leads into each state is sorted once, where sweeps do not
+    do.
     """
 
     def __init__(self, ssp: SSP) -> None:
@@ -108,9 +105,7 @@ def dead_ends(ssp: SSP) -> BoolArray:
 
 @found_once
 def almost_sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
-    """The states from which some policy surely reaches a goal, and the choices all of whose
-    outcomes are such states.
-    """
+    """The almost sure states, and the safe choices."""
     return _almost_sure_by(ssp, np.ones(ssp.n_choices, dtype=np.bool_))
 
 
@@ -120,9 +115,7 @@ def surely_zero_cost_states(ssp: SSP) -> BoolArray:
 
 
 def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """The states from which a goal can surely be reached by allowed choices alone, and the allowed
-    choices that keep it so.
-    """
+    """The same by allowed choices alone."""
     backward = _Backward(ssp)
     almost_sure, safe = np.ones(ssp.n_states, dtype=np.bool_), allowed
     while True:
@@ -158,11 +151,8 @@ def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
 
 
 def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
-    """The zero-cost component of each state, or -1: end components of the allowed choices whose
-    every outcome costs nothing.
-
-    Standard refinement: split into strong components, drop choices that leave theirs, repeat until
-    nothing changes.
+    """The zero-cost component of each state, or -1: split into strong components, drop choices that
+    leave theirs, repeat until nothing changes.
     """
     component = np.full(ssp.n_states, -1, dtype=np.int32)
     zero_cost = all_outcomes(ssp, ssp.outcome_cost == 0) & choice_allowed
@@ -184,7 +174,6 @@ CLOSE = 1e-9
 
 
 def nature_called(name: str) -> int:
-    """The number of a nature."""
     if name not in NATURES:
         raise OptionError(f"nature is 'adversarial' or 'cooperative', not {name!r}")
     return NATURES[name]
@@ -207,9 +196,7 @@ def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
 
 
 def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
-    """The states from which some policy surely arrives against, or with, this nature; and the
-    choices that keep it so.
-    """
+    """The almost sure states against, or with, this nature, and the choices that keep it so."""
     ssp, worst = model.inside, nature == ADVERSARIAL
     state, almost_sure = ssp.choice_state, np.ones(ssp.n_states, dtype=np.bool_)
     while True:
@@ -239,9 +226,7 @@ def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray
 
 
 def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
-    """`almost_sure_under_nature`, or an error that names the state and the outcome that nature can
-    withhold.
-    """
+    """The same, or an error that names an outcome that nature can withhold."""
     almost_sure, safe = almost_sure_under_nature(model, nature)
     ssp = model.inside
     if almost_sure[ssp.start_index]:
@@ -275,9 +260,7 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
 
 
 def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
-    """Refuse outcomes that cost nothing and go round: policy and nature would have to be solved
-    together at every budget.
-    """
+    """Policy and nature would have to be solved together at every budget."""
     ssp = model.inside
     zero_cost = (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
     component, cyclic = ssp.by_state.only(zero_cost).cycles()

@@ -46,8 +46,8 @@ MAX_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A model against a nature. `penalty` is the level, in units, at which runs that may never
-    arrive end, or 0: all must arrive surely.
+    """A model against a nature. Runs that may never arrive end at level `penalty`; 0: all must
+    arrive.
     """
 
     model: IntervalSSP
@@ -57,8 +57,8 @@ class Robust:
 
     @cached_property
     def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each of its nodes, the choice of each row (-1: it ends at the
-        penalty) and the level of each outcome.
+        """The game; the state of each node, the choice of each row (-1: it ends at the penalty) and
+        the level of each outcome.
         """
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
@@ -128,8 +128,8 @@ class Robust:
 
     @cached_property
     def risk_neutral(self) -> NDArray[np.int32]:
-        """The choice of every state with the least expected cost, -1 where there is none; where a
-        run would end at the penalty, the first.
+        """The choice of every state with the least expected cost; where a run would end at the
+        penalty, the first.
         """
         _, nodes, choice, _ = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
@@ -164,9 +164,7 @@ class Robust:
 
     @cached_property
     def _value_error(self) -> tuple[FloatArray, FloatArray]:
-        """By node how far V may lie below and above its value, in units, with the
-        rounding of that.
-        """
+        """By node how far V may lie below and above its value, in units."""
         bounds, unit = self.optimum.bounds, float(self.model.cost_unit or 1)
         with np.errstate(invalid="ignore"):
             below, above = (
@@ -180,9 +178,7 @@ class Robust:
         return self._laid_out[0]
 
     def steps(self, found: Filled, budget: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Where policies for budgets up to this change their choice: state, budget and choice of
-        every change that a run can meet.
-        """
+        """State, budget and choice of every change that a run with this budget can meet."""
         changes = found.changes
         if not len(changes.node):
             return (np.zeros(0, dtype=np.int64),) * 3
@@ -209,8 +205,8 @@ class Robust:
 
     @cached_property
     def _error_bound(self) -> tuple[float, float, float]:
-        """How far what is left of V beyond a budget may lie below and above its value, relatively,
-        and above where V is 0, in units.
+        """How far V less a budget may lie below and above its value, relatively, and above 0, in
+        units.
         """
         layout, node, _ = self._laid_out
         beyond = (layout.nodes.value - layout.nodes.certain_cost)[1:]

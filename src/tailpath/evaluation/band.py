@@ -1,9 +1,6 @@
 """What the total cost of a policy may be on a model with intervals: everything between the best and
-the worst that nature can do.
-
-Model x policy is a model with one choice in every node (`product.py`), and what nature can do with
-it is solved as any model with intervals is (`analysis/robust.py`). The truth, fixed probabilities
-inside the intervals, lies between the two ends of everything here.
+the worst that nature can do. Model x policy is a model with one choice in every node
+(`product.py`), solved as any model with intervals is (`analysis/robust.py`).
 """
 
 from __future__ import annotations
@@ -120,7 +117,7 @@ class CostBand(Record):
 
     @cached_property
     def _means(self) -> list[tuple[float, float, float]]:
-        """Lower bound, value and upper bound of the mean with the best nature and the worst."""
+        """Lower bound, value and upper bound with the best nature and the worst."""
         start, found = self.product.inside.start_index, []
         for nature, almost_sure in self._natures:
             low = value = high = math.inf
@@ -136,9 +133,7 @@ class CostBand(Record):
 
     @cached_property
     def _excess(self) -> list[RealBudgets | None]:
-        """The table of E[(Z - w)+] with the best nature and the worst; None where the mean is
-        infinite.
-        """
+        """The tables of E[(Z - w)+]; None where the mean is infinite."""
         return [
             robust(self.product, nature).excess(self.alpha) if almost_sure else None
             for nature, almost_sure in self._natures
@@ -149,7 +144,7 @@ class CostBand(Record):
         return {}
 
     def _cvars(self, a: float) -> list[Least | None]:
-        """CVaR with the best nature and the worst, in units; None where it is infinite."""
+        """In units, with the best nature and the worst; None where it is infinite."""
         if check_alpha(a) < self.alpha:
             raise OptionError(
                 f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}"
@@ -233,7 +228,7 @@ class CostBand(Record):
 
     @cached_property
     def _lateness(self) -> list[Lateness]:
-        """The probability of a larger cost, with the best nature for each cost and the worst."""
+        """With the best nature for each cost, and the worst."""
         return [
             Lateness(self.product, nature, almost_sure) for nature, almost_sure in self._natures
         ]

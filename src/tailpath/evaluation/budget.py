@@ -46,9 +46,7 @@ ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
-    """The same decisions with as little budget as they need: below the first of all steps they are
-    risk-neutral, however much is left.
-    """
+    """The same decisions with as little budget as they need: none below all steps."""
     first = int(np.min(policy.from_budget, initial=policy.budget + 1))
     spare = {"budget": policy.budget - first + 1, "from_budget": policy.from_budget - first + 1}
     return policy if first == 1 else policy.trusted(**policy.__getstate__() | spare)
@@ -105,8 +103,8 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
 def zero_cost_order(
     ssp: SSP, level: NDArray[np.int64], taken: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int32], int] | None:
-    """A rank of every state that falls along those of the outcomes taken that cost nothing, and the
-    most of them in a row; None if they form a cycle.
+    """A rank of every state that falls along zero-cost outcomes taken, and the most of them in a
+    row; None if they form a cycle.
     """
     zero = (level == 0) & taken & ~ssp.is_goal[ssp.outcome_target]
     if not zero.any():
@@ -115,8 +113,8 @@ def zero_cost_order(
 
 
 def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """What a policy can do from the start on, whatever its budget: the states it gets to, goals
-    included, and the choices it may take there.
+    """What a policy can do whatever its budget: the states it gets to, and the choices it may take
+    there.
     """
     taken = np.zeros(ssp.n_choices + 1, dtype=np.bool_)
     taken[policy.risk_neutral] = True
@@ -133,9 +131,7 @@ def _lay_out(
     ordered: tuple[NDArray[np.int32], int],
     risk_neutral: CostChain,
 ) -> Lattice:
-    """Every state inside is a node, and a row is a choice; where the risk-neutral policy never
-    arrives, what is left with no budget is in a dead end.
-    """
+    """Every state inside is a node, and a row is a choice."""
     (inner, choices, cannot_arrive), (rank, depth) = used, ordered
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
     order = np.argsort(-rank, kind="stable") if depth else np.arange(ssp.n_states)
@@ -165,8 +161,7 @@ def _steps(
     dead_end: NDArray[np.bool_],
     cannot_arrive: NDArray[np.bool_],
 ) -> RowSteps:
-    """The steps of these states, in this order, as rows of these choices: first the risk-neutral
-    one.
+    """The steps of these states as rows of these choices: first the risk-neutral one.
 
     In a dead end the row after the last, which leads nowhere, comes before it, for a budget that is
     spent; where no choice leads to a goal any more, for every budget.
@@ -188,9 +183,7 @@ def _steps(
 
 
 def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
-    """Values of the risk-neutral chain per state, with one entry more for the goal, where they are
-    0.
-    """
+    """Values of the risk-neutral chain per state, and 0 at the goal."""
     nowhere = np.append(np.where(ssp.is_goal, 0.0, np.inf), 0.0)
 
     def scatter(values: FloatArray) -> FloatArray:
@@ -204,8 +197,8 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
 def _with_worst_cost_to_go(
     found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP
 ) -> SearchResult:
-    """What was truncated may have had budget left: it pays until that is spent, `most` units, and
-    then as much as anywhere.
+    """What was truncated pays until the budget is spent, `most` units, and then as much as
+    anywhere.
     """
     truncated = found.truncated
     if truncated.mass.size == 0:
@@ -223,9 +216,7 @@ def _with_worst_cost_to_go(
 def _moments(
     request: Request, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds
 ) -> Moments:
-    """The mean, and the deviation if it is asked for, from the head and the open nodes, where all
-    of them arrive: sums of non-negative terms.
-    """
+    """From the head and the open nodes, where all of them arrive: sums of non-negative terms."""
     node, overshoot, mass = found.open
     slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * UNIT
     mean, deviation = found.mean(cost_to_go.value), None
@@ -245,8 +236,8 @@ def _moments(
 def _moments_if_missed(
     ssp: SSP, risk_neutral: CostChain, found: SearchResult, lattice: Lattice, spent: bool
 ) -> Moments | None:
-    """What is known of the whole where the goal may be missed; None where all arrive. With budget
-    left nobody knows whether what is open does.
+    """Where the goal may be missed; None where all arrive. With budget left nobody knows whether
+    what is open does.
     """
     mass = found.open.mass
     missed = least = np.zeros_like(mass)
@@ -275,8 +266,8 @@ def _moments_if_missed(
 def _dead_end_label(
     ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice
 ) -> str:
-    """A state that the policy gets to and where the goal is out of reach once the budget is spent:
-    one that was entered, or ahead of those open.
+    """A state where the goal is out of reach once the budget is spent: one that was entered, or
+    ahead of those open.
     """
     steps = lattice.steps
     dead = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.space.row)]

@@ -33,9 +33,7 @@ LEAST_TAIL = 1e-250
 
 
 def finer_tail(mass: float) -> float:
-    """The tail mass to evaluate with next where one does not lead far enough: from 0.1 to 1e-3,
-    then to 1e-7 and so on.
-    """
+    """What to evaluate with where a tail mass does not lead far enough: 0.1, 1e-3, 1e-7, ..."""
     return max(mass**2 / 10, LEAST_TAIL)
 
 
@@ -210,8 +208,7 @@ class ShiftedDistribution(CostDistribution):
         return self.reduced.ssp.cost_unit if self.reduced.ssp is not None else None
 
     def _error_bound(self, loss: Any) -> float:
-        """What a loss may be off by where reduced costs are the nearest floats: nobody knows which
-        side of a jump they are on."""
+        """What a loss may be off by where reduced costs are the nearest floats."""
         if self.exact:
             return 0.0
         found, error = self.reduced, 4 * UNIT

@@ -2,10 +2,10 @@
 
 Let z_(1) <= ... <= z_(n) be the sorted costs and k = n - floor(n alpha), at least 1.
 
-*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact in the sense of order statistics:
-the number of costs up to the true VaR is at least binomial(n, 1 - alpha), and the number below it
-at most that, so l and u are binomial quantiles. This holds for every distribution, continuous or
-not, and every n; where n is too small for an end, it is 0 or infinite.
+*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact: the number of costs up to the
+true VaR is at least binomial(n, 1 - alpha), and the number below it at most that, so l and u are
+binomial quantiles. This holds for every distribution and every n; where n is too small for an end,
+it is 0 or infinite.
 
 *CVaR* is estimated by w + mean((z - w)+) / alpha at w = z_(k), the minimum of the definition over
 the sample. Its influence function is (z - w)+ / alpha, up to a constant, so for large samples the
@@ -14,8 +14,6 @@ tail makes the plain normal interval miss above more often than it should; Hall'
 transformation takes the skew out of the studentised estimate and is inverted here in closed form.
 With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval is [lower end
 of VaR, infinity], which is sound, since CVaR >= VaR.
-
-No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
 
 An infinite cost is a run that never arrives. One of them proves that mean and CVaR are infinite.
 """
@@ -172,9 +170,7 @@ def _tail(
 
 
 def _var_interval(sample: FloatArray, alpha: float, miss: float, least: float) -> Interval:
-    """Order statistics that miss the true VaR with probability `miss` / 2 at most on
-    either side.
-    """
+    """Order statistics that miss the VaR with probability `miss` / 2 at most on either side."""
     from scipy.special import bdtr, bdtrc
 
     n = len(sample)

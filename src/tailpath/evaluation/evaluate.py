@@ -1,14 +1,8 @@
 """Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR (ForPECVaR).
 
 `evaluate` unrolls the policy, finds V_mean and V_min of the chain, and lets an engine search
-forward until the cheapest 1 - alpha of the probability has arrived:
-
-- `lattice`: costs with a common unit: compiled, integer levels; a `BudgetPolicy` is followed level
-  by level without building the product
-- `queue`: everything: any costs, gamma < 1, policies whose memory does not end
-
-`auto` takes `lattice` where it applies; `reason` of the result says why something else was done.
-Both hand over the head and the open nodes; `engine.summarise` makes the result of either.
+forward until the cheapest 1 - alpha of the probability has arrived (`docs/evaluation.md`). Both
+engines hand over the head and the open nodes; `engine.summarise` makes the result of either.
 """
 
 from __future__ import annotations
@@ -210,11 +204,9 @@ def evaluate(
 def evaluate_for(
     ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None
 ) -> CostDistribution:
-    """The distribution of the total cost of a policy, known as far as all the measures ask, and for
-    every tail mass from `alpha` up.
-
-    How far a tail mass leads is known only afterwards, so where a measure asks for the probability
-    of a certain cost the tail is cut finer until the cost is reached.
+    """The distribution of the total cost, known as far as all the measures ask, and from `alpha`
+    up. Where one asks for the probability of a certain cost the tail is cut finer until it is
+    reached.
     """
     wanted = list(measures)
     alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
@@ -287,9 +279,7 @@ def evaluate_request(request: Request) -> CostDistribution:
 
 
 def deviation_of(found: CostDistribution) -> float:
-    """The standard deviation of a cost that was evaluated without it: the same way once more, but
-    no further than it must go.
-    """
+    """The standard deviation of a cost that was evaluated without it."""
     assert found.ssp is not None, "what is pickled has its deviation or its policy"
     again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
     deviation = evaluate_request(again).deviation
@@ -327,7 +317,6 @@ def _engine(
 def _search(
     chain: CostChain, cycle_error: float, request: Request
 ) -> tuple[SearchResult, StopReason]:
-    """What the engine finds before it stops, and why it did."""
     search: LatticeSearch | QueueSearch
     if request.engine == "queue":
         search = QueueSearch(ChainGraph(chain, request.heuristic, 1.0), request)
@@ -341,7 +330,6 @@ def _search(
 
 
 def _moments(chain: CostChain, request: Request) -> Moments:
-    """What the chain itself tells of the whole."""
     mean, start = chain.expected_cost, chain.start
     if start == chain.n:
         return Moments((0.0, 0.0, 0.0), 0.0)

@@ -70,9 +70,7 @@ CONVERGED = 1e-15
 
 
 def has_converged(model: IntervalSSP, units: int, late: float, before: float) -> bool:
-    """Whether all that is late at a deadline of some units never arrives, given what was late at
-    half of them.
-    """
+    """Whether all that is late never arrives, given what was late at half the deadline."""
     # From anywhere nature cannot keep from arriving at all, a run of one visit to each state may
     # arrive.
     longest = model.n_states * int(model.inside.outcome_level.max(initial=1))
@@ -81,10 +79,8 @@ def has_converged(model: IntervalSSP, units: int, late: float, before: float) ->
 
 @dataclass
 class Lateness:
-    """A table that grows as later t are asked for.
-
-    `product` is a model with one choice in every node, and `almost_sure` says whether it surely
-    arrives with this nature.
+    """P(Z > t) for t = 0, 1, ... units, with the nature that is best or worst for each t: a table
+    that grows as later t are asked for. `product` has one choice in every node.
     """
 
     product: IntervalSSP
@@ -102,7 +98,6 @@ class Lateness:
         return self._late
 
     def at(self, level: int) -> float:
-        """The lateness at one t."""
         return float(self.up_to(max(SHORT, 1 << level.bit_length()))[level])
 
     def quantile(self, alpha: float) -> float:
@@ -124,9 +119,7 @@ class Lateness:
 
 
 class UncertainOutcome(NamedTuple):
-    """An outcome whose probability hurts: what the worst nature for the mean makes of it, and how
-    much of the mean that is, in all visits.
-    """
+    """What the worst nature for the mean makes of an outcome, and how much of the mean that is."""
 
     state: Name
     action: Name
@@ -145,8 +138,8 @@ def uncertain_outcomes(
     problem: Robust,
     worst: NDArray[np.float64],
 ) -> tuple[UncertainOutcome, ...]:
-    """By falling harm, from the product with a policy, the outcome of the model that each of its
-    own stands for (-1: none), and nature's probabilities `worst` there.
+    """By falling harm, from the product with a policy, the outcome of the model behind each of its
+    own (-1: none), and nature's probabilities there.
     """
     inside, p = product.inside, worst
     value = problem.optimum.bounds.value

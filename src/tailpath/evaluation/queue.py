@@ -3,15 +3,11 @@ any policy, and the reference for the other one.
 
 Pairs (node, cost) leave a priority queue in the order (cost + V_min(node), cost). A goal adds its
 probability to the head; any other pair sends its probability on to its successors, where equal ones
-are grouped. The loop stops when P(Z > X) <= alpha.
+are grouped. The loop stops when P(Z > X) <= alpha, the sum of the open probabilities, taken anew
+whenever it matters: nothing is subtracted.
 
-The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all digits for small
-alpha. Here the open nodes are handed over instead, and the tail is summed over them. For the same
-reason P(Z > X) is the sum of the open probabilities, taken anew whenever it matters.
-
-*With a discount* a cost at stage t counts gamma^t times. Absorption at rate 1 - gamma per step
-makes every expected total finite. Equal costs at different stages have different futures, so the
-stage belongs to the key, and open nodes count with gamma^t V_mean.
+*With a discount* a cost at stage t counts gamma^t times. Equal costs at different stages have
+different futures, so the stage belongs to the key, and open nodes count with gamma^t V_mean.
 
 *A memory that need not end*, such as a history, has no V_mean to complete the open nodes with, so
 the search goes on until almost nothing is open. What is open then counts with its least cost;
@@ -55,8 +51,8 @@ from tailpath.policies.chain import CostChain
 
 @dataclass
 class Entry:
-    """An entry of the queue: a node of the graph, what was paid on the way to it, and with which
-    probability, in units of 2^-SCALE; `roundings` counts those of the longest way.
+    """A node, what was paid on the way to it, and with which probability, in units of 2^-SCALE;
+    `roundings` counts those of the longest way.
     """
 
     node: Any
@@ -113,8 +109,8 @@ class QueueSearch:
         )
 
     def run(self, until: float = 0.0) -> StopReason:
-        """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until`
-        < alpha goes on to that open mass.
+        """Expand until P(Z > X) <= alpha, or `until` if given, or until a limit or the user stops
+        it.
         """
         with self.request.monitor:
             return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
@@ -169,9 +165,7 @@ class QueueSearch:
             )
 
     def _bytes(self, stage: int) -> int:
-        """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a
-        history as much as it is long.
-        """
+        """About the memory in use: 600 bytes for an entry, and a history as much as it is long."""
         history = 24 * stage if self.graph.remembers_all else 0
         return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
 
@@ -184,8 +178,8 @@ class QueueSearch:
         return (max(worst, self.head_roundings) + 4) * UNIT
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
-        """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their
-        positions in `remaining()`.
+        """What was found, as arrays of costs; unless `numbered`, nodes are positions in
+        `remaining()`.
         """
         costs, probabilities, cost_error = self._head()
         entries, n_open = self.remaining(), len(self._open)
@@ -245,19 +239,16 @@ def _quantised(priority: float) -> float:
     """The priority in steps of about 1e-12 of itself.
 
     Discounted costs pile up below a limit, where rounding decides which comes first. A node that
-    left the queue before the last of its predecessors would be expanded again for each of them, and
-    so would its successors: their number explodes. Within a step the stage decides instead, and
-    every predecessor comes first. The odd fraction keeps limits such as 1 / (1 - gamma) off the
-    edge of a step.
+    left the queue before the last of its predecessors would be expanded again for each of them:
+    their number explodes. Within a step the stage decides instead. The odd fraction keeps limits
+    such as 1 / (1 - gamma) off the edge of a step.
     """
     mantissa, exponent = math.frexp(priority)
     return math.ldexp(math.floor(mantissa * 2**40 + 0.381966), exponent - 40)
 
 
 def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
-    """The distribution of the discounted cost; refused where a mass above alpha never arrives,
-    since its costs never end.
-    """
+    """Refused where a mass above alpha never arrives, since its costs never end."""
     alpha, gamma = request.alpha, request.gamma
     missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
     if missed > alpha:
@@ -294,9 +285,7 @@ def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Boun
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
-    """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each
-    discounted twice.
-    """
+    """The variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
     surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
     return float(
         np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start])
@@ -308,7 +297,6 @@ OPEN_SHARE = 1e-14
 
 
 def evaluate_lazily(request: Request) -> CostDistribution:
-    """The distribution of the total cost as far as it is worth following."""
     gamma = request.gamma
     graph = LazyGraph(request.ssp, request.policy, request.heuristic, gamma)
     search = QueueSearch(graph, request)

@@ -1,15 +1,13 @@
 """Where the queue engine searches: graphs that hand out successors, costs and a heuristic.
 
-A graph hands out integer costs and knows nothing of the search. Costs without a common unit that is
-worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
-all sums are exact, and so is what they decide. With a discount costs are floats.
+Costs without a common unit that is worth the name are integer multiples of a tiny one, since each
+is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount
+costs are floats.
 
-The search expands pairs in the order of cost spent + h(x), and is exact if h is *consistent* along
-the policy: h(x) <= c + h(x') for every step that may happen, and h = 0 at the goal. Then h never
-exceeds what is left to pay, and a pair that has left the queue does not come back. V_min, the
-default, is the largest such h. One of the user's own is a lower bound on the cost to go, by state;
-what is not consistent is refused, with the step at fault. It is rounded down to integer units: if h
-is consistent with integer costs, so is its floor.
+The search is exact if the heuristic h is *consistent* along the policy: h(x) <= c + h(x') for every
+step that may happen, and h = 0 at the goal. Then a pair that has left the queue does not come back.
+V_min, the default, is the largest such h. One of the user's own is refused where it is not
+consistent, and rounded down to integer units, which keeps it so.
 """
 
 from __future__ import annotations
@@ -35,12 +33,11 @@ GOAL = "goal"
 
 
 class SearchGraph:
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost
-    to go, the heuristic. Costs count in units, or are floats where `unit` is None.
+    """Successors with cost and probability, and the heuristic. Costs count in units, or are floats
+    where `unit` is None.
 
-    `edges` are the transitions whose cheapest way outside is V_min; with a discount that is no
-    lower bound, and 0 is. Dead ends stay infinite under any heuristic: what enters them need not be
-    followed.
+    The cheapest way out of `edges` is V_min; with a discount that is no lower bound, and 0 is. Dead
+    ends stay infinite under any heuristic: what enters them need not be followed.
     """
 
     start: Any
@@ -99,7 +96,7 @@ class ChainGraph(SearchGraph):
 
 class LazyGraph(SearchGraph):
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
-    policies of the model, hence admissible.
+    policies.
     """
 
     remembers_all = True
@@ -128,11 +125,9 @@ class LazyGraph(SearchGraph):
 
 
 def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
-    """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
-    that is too large for a float, a little less.
-
-    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
-    and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
+    """V_min of every node, as an integer or, where it is too large for a float, a little less.
+    Costs are rounded down beforehand, so that all sums are exact and h(x) <= c + h(y) to the last
+    digit.
     """
     coarse = max(1, max(cost, default=0) * (edges.n + 1) >> 52)
     down = np.array([c // coarse for c in cost], dtype=np.float64)
@@ -142,9 +137,7 @@ def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
 
 def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
     """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
-    early is safe.
-
-    With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
+    early is safe. A way that cycles for ever counts too.
     """
     least = np.zeros(chain.n + 1)
     rows = chain.row_start[:-1]
@@ -165,9 +158,7 @@ ROUNDING = 1e-12
 
 
 def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
-    """A user's heuristic as an array over the states; refuses what is missing, negative or no
-    number.
-    """
+    """A user's heuristic as an array over the states."""
     if isinstance(given, Mapping):
         for state, goal in zip(ssp.states, ssp.is_goal):
             if not goal and state not in given:
@@ -190,9 +181,7 @@ def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
 
 
 def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
-    """The heuristic at every node of a chain and at the goal; refuses it where it is not
-    consistent.
-    """
+    """The heuristic at every node of a chain and at the goal."""
     value = np.append(heuristic[chain.state[: chain.n]], 0.0)
     over = value[chain.source] - (chain.cost + value[chain.target])
     unit = 1.0 if chain.unit is None else float(chain.unit)

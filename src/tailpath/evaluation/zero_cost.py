@@ -26,8 +26,8 @@ from tailpath.policies.chain import CostChain
 
 
 def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
-    """An equivalent chain whose zero-cost edges have no cycle, and what solving cycles may have
-    added to the relative error of a probability.
+    """An equivalent chain whose zero-cost edges have no cycle, and what that may have added to the
+    relative error of a probability.
     """
     zero_cost = (
         (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
@@ -91,10 +91,8 @@ def _exit_rows(
     entered: NDArray[np.bool_],
     position: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], float]:
-    """New rows for the nodes of one component, given its edges: (node, an old edge of the same
-    target and cost, probability) triples.
-
-    Also their relative error. `position` is a scratch array over all nodes.
+    """New rows for the nodes of one component: (node, an old edge of the same target and cost,
+    probability) triples, and their relative error. `position` is a scratch array over all nodes.
     """
     inner, outer = of_members[inside[of_members]], of_members[~inside[of_members]]
     # The last goes first: nodes with few neighbours, so that hubs do not fill the matrix early.

@@ -1,16 +1,10 @@
 """What a planning method is: options, a plan, and what is said about it; and the register of all.
 
-`plan(ssp, alpha, *, progress, **options)` solves a model once and returns a `Plan`: a policy for
-every tail mass from `alpha` up, and the CVaR it predicts there, if it predicts any. What the policy
-delivers is not for the method to say: `evaluate` finds it, for all methods alike.
-
-The command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
-settings that it has an option for.
-
-A method of this folder is a `Method` with a line in `ADDRESSES`. Others add theirs as
-`registers.py` says, by `register(Method(...))` or by an entry point of the group
-`tailpath.methods`. A study's workers are processes of their own: there the module that calls
-`register` is named in the study's design (`import = ["package.module"]`).
+What a policy delivers is not for the method to say: `evaluate` finds it, for all methods alike. The
+command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
+settings that it has an option for. Others add methods as `registers.py` says. A study's workers are
+processes of their own: there the module that calls `register` is named in the study's design
+(`import = ["package.module"]`).
 """
 
 from __future__ import annotations
@@ -328,7 +322,6 @@ def method_names() -> list[str]:
 
 
 def all_methods() -> list[Method]:
-    """All methods, in the order of their names in `method_names`."""
     return [find_method(name) for name in method_names()]
 
 

@@ -92,8 +92,8 @@ def plan(
     values_from: str = "neutral",
     **options: Any,
 ) -> Plan:
-    """Run a planner on log-spaced atoms, by default from a tenth of alpha; with `own_atoms` only in
-    states that are not named there.
+    """Run a planner on log-spaced atoms, by default from a tenth of alpha; `own_atoms` replace them
+    by state.
     """
     first = alpha / 10 if alpha0 is None else alpha0
     grid = log_atoms(first if atoms > 1 else 1.0, atoms)
@@ -134,9 +134,7 @@ def plan(
 
 
 def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[Any], Any]:
-    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`, states as
-    they are written; `usual` is for all others.
-    """
+    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`."""
     for key in table:
         if key not in ("atoms", "states"):
             raise OptionError(f"own atoms: unknown key {key!r}; there are atoms and states")
@@ -212,8 +210,8 @@ def _by_alpha(
     note: str,
     facts: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of a method that finds the value and the policy of one alpha at a time; the first is
-    found at once, which refuses what it cannot do.
+    """The plan of a method that solves one alpha at a time; the first at once, which refuses what
+    it must.
     """
     solved = cache(solve)
     solved(alpha)

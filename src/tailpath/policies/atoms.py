@@ -79,7 +79,7 @@ def log_atoms(alpha0: float, n: int) -> FloatArray:
 
 
 def checked_atoms(atoms: ArrayLike) -> FloatArray:
-    """The atoms as an array; refuses what is not increasing, not in (0, 1] or does not end at 1."""
+    """The atoms as an array: rising, in (0, 1], and 1 at the end."""
     try:
         array = np.array(atoms, dtype=np.float64)
     except (TypeError, ValueError):
@@ -100,9 +100,7 @@ def checked_atoms(atoms: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Grids(Record):
-    """Which of the atoms belong to which state: `own[g]` marks those of grid g, and `of_state[s]`
-    is the grid of state s.
-    """
+    """`own[g]` marks the atoms of grid g, and `of_state[s]` is the grid of state s."""
 
     own: BoolArray
     of_state: NDArray[np.int32]
@@ -111,14 +109,11 @@ class Grids(Record):
         self._freeze()
 
     def rows(self) -> BoolArray:
-        """The atoms of every state, marked."""
         return np.asarray(self.own[self.of_state])
 
 
 def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]:
-    """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with
-    infinities; and the numbers of its atoms.
-    """
+    """For every grid `atom_borders`, filled up with infinities, and the numbers of its atoms."""
     border, atom = np.full(own.shape, np.inf), np.zeros(own.shape, dtype=np.int64)
     for grid, mine in enumerate(own):
         position = np.flatnonzero(mine)
@@ -128,9 +123,7 @@ def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]
 
 
 def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> Any:
-    """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one
-    `y`, or for arrays of both.
-    """
+    """`nearest_atom` among those of a state; for one state and one `y`, or for arrays of both."""
     if grids is None:
         return nearest_atom(atoms, y)
     grid, y = np.broadcast_arrays(grids.of_state[state], np.asarray(y, dtype=np.float64))
@@ -144,9 +137,9 @@ def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> A
 def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
     """All atoms, and which belong to which state; None where all belong to all.
 
-    `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such
-    a list for every state: a mapping, or a function of the state's name. Goals need none; states
-    that a mapping leaves out, and those for which the function returns None, have the default.
+    `atoms` is one list, or one for every state: a mapping, or a function of its name. Goals need
+    none; states that a mapping leaves out, and those for which the function returns None, have the
+    default.
     """
     if atoms is None:
         return log_atoms(*DEFAULT), None
@@ -177,23 +170,19 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
 
 
 def _distinct(atoms: FloatArray) -> FloatArray:
-    """Of atoms of different states that are nearly the same only the largest: slopes between them
-    would be nothing but rounding.
+    """Of atoms that are nearly the same the largest: slopes between them would be nothing but
+    rounding.
     """
     return np.asarray(atoms[np.append(atoms[1:] * (1 - SAME_ATOM) > atoms[:-1], True)])
 
 
 def nearest_atom(atoms: FloatArray, y: Any) -> Any:
-    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y =
-    0` to the first.
-    """
+    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller one."""
     return np.searchsorted(atom_borders(atoms), np.asarray(y, dtype=np.float64), side="left")
 
 
 def atom_borders(atoms: FloatArray) -> FloatArray:
-    """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is
-    their geometric mean.
-    """
+    """Up to where each atom, but the last, is the nearest: the geometric mean of two."""
     return np.sqrt(atoms[:-1] * atoms[1:])
 
 
@@ -260,7 +249,6 @@ class AtomPolicy(Kind):
         return self._nearest(state, self.start_atom)
 
     def _nearest(self, state: Name, atom: int) -> int:
-        """The atom of a state that is nearest to an atom."""
         if self.grids is None:
             return atom
         return int(
@@ -289,7 +277,6 @@ class AtomPolicy(Kind):
         return self._moved(memory, source, outcome)
 
     def _moved(self, memory: int, state: int, outcome: int) -> int:
-        """The atom after an outcome of the choice at a state."""
         first = self.ssp.choice_outcomes[self.choice[state, memory]]
         y = self.atoms[memory] * self.xi[self.xi_offset[state, memory] + outcome - first]
         return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], y))
@@ -306,7 +293,6 @@ class AtomPolicy(Kind):
 
 
 def atom_tables(policy: Any) -> dict[str, Any]:
-    """The fields of an `AtomPolicy`, checked."""
     try:
         atoms = checked_atoms(policy.atoms)
     except OptionError as error:
@@ -337,9 +323,7 @@ def atom_tables(policy: Any) -> dict[str, Any]:
 
 
 def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
-    """Grids for so many states and atoms; each has the last atom, which is 1, so that every y has a
-    nearest.
-    """
+    """Each grid has the last atom, which is 1, so that every y has a nearest."""
     if not isinstance(grids, Grids):
         raise PolicyError(f"grids must be Grids, not {kind_of(grids)}")
     own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)

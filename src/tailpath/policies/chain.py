@@ -1,13 +1,6 @@
 """Model x policy = chain: the reachable pairs (state, memory) with costs on the edges, and nothing
-else.
-
-`unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the
-heuristic and simulation look at the chain and know neither model nor policy.
-
-    V_mean(x)  expected cost to go: `expected_cost`, with verified bounds; infinite where the goal
-               may be missed
-    V_min(x)   cheapest way to the goal: `least_cost`, the admissible and consistent heuristic;
-               infinite in traps
+else. `unrolling.unroll` builds it; all goals are one node, number n. Evaluation and simulation look
+at the chain and know neither model nor policy.
 """
 
 from __future__ import annotations
@@ -246,9 +239,7 @@ class CostChain(Record, Transitions):
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
-        """The expected total of a price per edge, from the nodes inside until they are left;
-        `outside` for all others.
-        """
+        """The expected total of a price per edge from nodes inside; `outside` for all others."""
 
         def total(part: Transitions, price: FloatArray) -> Bounds:
             rows = part.row_start, part.target, part.probability

@@ -22,9 +22,7 @@ MAX_LEVELS = 2**62
 
 
 def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Array:
-    """A copy as whole numbers of `dtype`, of the given shape; -1 in a shape stands for
-    any length.
-    """
+    """A copy as whole numbers of `dtype`; -1 in a shape stands for any length."""
     array = np.asarray(values)
     _check_shape(array, what, shape)
     if array.size and array.dtype.kind not in "iu":
@@ -48,7 +46,6 @@ def finite_numbers(values: Any, what: str) -> FloatArray:
 
 
 def integer(value: Any, what: str, end: int) -> int:
-    """An integer in 0 .. end - 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise PolicyError(f"{what} must be a whole number, not {value!r}")
     if not 0 <= value < end:
@@ -57,9 +54,7 @@ def integer(value: Any, what: str, end: int) -> int:
 
 
 def own_choices(choice: Array, ssp: SSP, what: str, state: Array | None = None) -> None:
-    """Choice numbers by state, -1 for none: each must belong to its state. With `state`, choices
-    that are all there, each with the number of its state.
-    """
+    """Each choice must belong to its state; by state, -1 for none, or one for each of `state`."""
     if state is None:
         choice = choice.reshape(ssp.n_states, -1)
         state, column = np.nonzero(choice != -1)
@@ -78,7 +73,6 @@ def checked_choices(choices: Any, ssp: SSP) -> IntArray:
 
 
 def budget_steps(policy: Any) -> dict[str, Any]:
-    """The fields of a `BudgetPolicy`, checked."""
     ssp, unit = require_model(policy.ssp), policy.unit
     found: dict[str, Any] = {"budget": integer(policy.budget, "budget", MAX_LEVELS)}
     for name, length, dtype in (

@@ -53,13 +53,12 @@ def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, flo
 
 
 def known_actions(ssp: SSP, state: int) -> str:
-    """The actions of a state, for a message."""
     names = [repr(ssp.choice_name(k)) for k in members(ssp.state_choices, state)]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def unknown_action(ssp: SSP, state: int, action: Any) -> PolicyError:
-    """What to raise where a policy takes an action that the state does not have."""
+    """What to raise where the state does not have the action."""
     return PolicyError(
         f"the policy takes action {action!r} in state {ssp.states[state]!r}, which only has"
         f" {known_actions(ssp, state)}"
@@ -73,9 +72,7 @@ def only_action(ssp: SSP, state: int) -> Name | None:
 
 
 class Actions:
-    """How the actions of a model are named by others: by name, or, where names are no numbers, by
-    their index in `ssp.actions`.
-    """
+    """How others name the actions of a model: by name, or, where names are no numbers, by index."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
@@ -89,8 +86,8 @@ class Actions:
         self.width: int = max(names, default=-1) + 1 if self.numbered else len(ssp.actions)
 
     def understood(self, state: int, answer: Any) -> Decision | None:
-        """What was said about a state, as the model names it; None for no decision (None, -1, not a
-        number, masked).
+        """What was said about a state, as the model names it; None for no decision (None, -1, NaN,
+        masked).
         """
         if isinstance(answer, Mapping):
             shares = {
@@ -147,7 +144,6 @@ class Actions:
 
 
 def is_number(name: Any) -> bool:
-    """Whether a name is an integer."""
     return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
 
 
@@ -165,9 +161,7 @@ def _is_nothing(answer: Any) -> bool:
 
 
 def own_name(ssp: SSP, state: int) -> Name | None:
-    """The name of a state in the model that policies are written for; None where that has no such
-    state.
-    """
+    """The name of a state in the model that policies are written for, if it has one there."""
     if ssp.origin is None:
         return ssp.states[state]
     index = int(ssp.origin.index[state])

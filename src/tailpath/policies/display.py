@@ -38,9 +38,7 @@ MAX_PAIRS = 200_000
 
 
 class Row(NamedTuple):
-    """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None
-    where costs have no unit.
-    """
+    """What a policy does at a state; `cvar` is None where costs have no unit."""
 
     state: Name
     memory: str
@@ -59,8 +57,6 @@ def decision_table(
 ) -> list[Row]:
     """All rows, or the `most` that are met most often; the likeliest first, and of equally likely
     ones the one farther from the goal.
-
-    `mean` and `cvar`, the CVaR at `alpha`, are of the cost from there to the goal.
     """
     alpha = check_invertible_alpha(alpha)
     chain = unroll(ssp, policy, max_nodes=MAX_PAIRS)
@@ -109,9 +105,7 @@ def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
 def _groups(
     ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
 ) -> tuple[IntArray, list[str]]:
-    """The row of every node, and what is said of its memory. Nodes of a state on one step of a
-    policy by budget share a row.
-    """
+    """The row of every node, and what is said of its memory."""
     if not isinstance(policy, BudgetPolicy) or chain.n == 0:
         return np.arange(chain.n), [
             memory_in_words(policy, each, state)
@@ -129,7 +123,6 @@ def _groups(
 
 
 def _likeliest(expected: FloatArray, group: IntArray, most: int) -> IntArray:
-    """Only the groups whose nodes are met most often, in all."""
     total = np.bincount(group, weights=expected)
     mask = np.zeros(len(total), dtype=np.bool_)
     mask[np.argsort(-total, kind="stable")[:most]] = True
@@ -173,9 +166,7 @@ def memory_in_words(policy: Any, memory: Any, state: int) -> str:
 
 
 def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> str:
-    """Budgets left in a state, given in units: `spent`, `12 left`, `8 to 12 left`; of a deadline
-    what may be spent and still keeps it.
-    """
+    """`spent`, `12 left`, `8 to 12 left`; of a deadline what may be spent and still keeps it."""
     if high <= 0:
         return "budget spent"
     least, most = (
@@ -192,12 +183,10 @@ MAX_STATES, MAX_MET = 400, 40
 def draw_policy(
     ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = ""
 ) -> Any:
-    """The decisions of a policy on the map of its model, by place and time, or on a graph; returns
-    the Axes.
+    """The decisions on the map of the model, by place and time, or on a graph; returns the Axes.
 
     With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state
-    those with the memory that it most often has there. Where it never comes, or never with this
-    budget, they are faint; of a mixed decision the likeliest action is drawn.
+    those with the memory that it most often has there. Where it never comes they are faint.
     """
     chain = unroll(ssp, policy)
     choices, visits = usual_choices(ssp, policy, chain)
@@ -221,9 +210,7 @@ def usual_choices(
     ssp: SSP, policy: Policy, chain: CostChain | None = None
 ) -> tuple[IntArray, FloatArray]:
     """For each state the choice that is taken there most often, -1 where none is, and how often a
-    run is there: two arrays, (n_states,).
-
-    A goal is met as often as runs end there.
+    run is there, or ends there.
     """
     chain = chain or unroll(ssp, policy)
     often = Visits(chain).expected if chain.n else np.zeros(0)
@@ -246,8 +233,8 @@ def usual_choices(
 
 
 def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:
-    """The states that a picture shows, None for all, and a note: of a graph that is too large those
-    with the most weight.
+    """The states that a picture shows, None for all, and a note: of a large graph those of most
+    weight.
     """
     if ssp.geometry is not None or ssp.n_states <= MAX_STATES or has_schedule(ssp):
         return None, ""
@@ -255,9 +242,7 @@ def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:
 
 
 def met_most(ssp: SSP, visits: FloatArray, most: int) -> list[int]:
-    """At most so many states: the start, the goal and the others that are met most, in the order of
-    the model.
-    """
+    """The start, the goal and the others that are met most, in the order of the model."""
     goals = np.flatnonzero(ssp.is_goal)
     order = np.argsort(-visits, kind="stable")[: most - 2]
     return sorted(
@@ -266,7 +251,6 @@ def met_most(ssp: SSP, visits: FloatArray, most: int) -> list[int]:
 
 
 def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float], columns: int = 3) -> list[Any]:
-    """A policy at several budgets left, side by side; returns the Axes."""
     if not budgets:
         raise OptionError("a sheet needs at least one budget")
     columns = min(columns, len(budgets))
@@ -282,7 +266,6 @@ def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float], columns: int 
 
 
 def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:
-    """The budget in every state, in units."""
     if not isinstance(policy, BudgetPolicy):
         raise OptionError(
             f"{kind_of(policy)} does not look at the budget left; draw it without one"
@@ -300,9 +283,7 @@ def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:
 
 
 def policy_card(policy: Policy, rows: int = 8) -> str:
-    """What a notebook shows of a policy: with its model at hand the decisions met most often and a
-    picture, otherwise the first of its names.
-    """
+    """What a notebook shows of a policy: with its model at hand also a picture."""
     title = repr(policy).strip("<>")
     ssp = getattr(policy, "ssp", None)
     if ssp is None:

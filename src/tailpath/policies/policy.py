@@ -1,15 +1,6 @@
-"""Policies as pure memory machines.
-
-A policy is three pure functions over *names*:
-
-    start(state)                                          -> the memory before the first step
-    action(state, memory)                                 -> an action name, or {action name:
-                                                          probability}
-    remember(memory, state, action, cost, next_state)     -> the memory after the step
-
-Memory is any hashable value. There is no hidden state, so a policy may be shared between threads
-and processes, and any object with these three methods is a policy. The kinds of the package differ
-in what they remember: nothing, an atom of the grid Y, the budget left, the whole history.
+"""Policies as pure memory machines: three pure functions over *names*. Memory is any hashable
+value. There is no hidden state, so a policy may be shared between threads and processes, and any
+object with these three methods is a policy.
 """
 
 from __future__ import annotations
@@ -136,7 +127,6 @@ class Kind(Record, Runs, Policy):
         return self._decision(state, self.start(state) if memory is AT_START else memory)
 
     def _decision(self, state: Name, memory: Any) -> Decision:
-        """What to do with this memory, for kinds that have one."""
         raise NotImplementedError
 
     def table(

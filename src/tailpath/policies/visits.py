@@ -45,8 +45,8 @@ class Visits:
     """The expected visits of the nodes of a chain, and the probabilities of ever being there.
 
     Nodes to which no cycle leads are taken in their order, those after cycles are solved for.
-    `falling` is a number for each node that no edge raises, such as the budget left: nodes then
-    stand close to those that they lead to.
+    `falling` is a number for each node that no edge raises: nodes then stand close to those that
+    they lead to.
     """
 
     def __init__(self, chain: CostChain, falling: Array | None = None) -> None:
@@ -87,10 +87,8 @@ class Visits:
 
     def first(self, group: Array, progress: Progress | None = None) -> FloatArray:
         """For every node, the probability that its group is entered, and first at this node.
-        `group` is a number per node, -1 for none.
-
-        `progress` is called with the number of nodes, of those that are met again or with others of
-        their group, that are done, and their share.
+        `group` is a number per node, -1 for none. `progress` gets the number of nodes done, and
+        their share.
         """
         # One member of each group per node of the cut chain; the others of a closed class add
         # nothing.
@@ -161,7 +159,7 @@ def _batches(groups: Array, size: Array) -> list[Array]:
 
 def _without_closed_classes(chain: CostChain, falling: Array | None) -> tuple[Array, Transitions]:
     """The chain with each closed class as one node without edges, in an order that follows the
-    edges between components, and the number there of every node; edges to the goal are left out.
+    edges between components, and the number there of every node.
     """
     component, closed = chain.closed()
     inside = closed[component]
@@ -190,7 +188,6 @@ def cvar_to_go(
     """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight
     `weight[i]` among those of group `group[i]`.
 
-    `progress` is called with the levels of cost done, and their share of the most there can be.
     Infinite where the goal may be missed; not a number for a group without weight, a chain without
     a cost unit, or too many levels. Where some cost is negative, the nodes of a group are of one
     state.
@@ -240,9 +237,7 @@ def cvar_to_go(
 
 def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
     """A function that follows the zero-cost edges of a chain to their end: it solves x = constant +
-    F x, F these edges (or their transpose).
-
-    Zero-cost cycles that are never left belong to traps; they are not followed.
+    F x, F these edges (or their transpose). Traps are not followed.
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)
@@ -267,11 +262,9 @@ def equations(
     diagonal: bool = False,
 ) -> Any:
     """The factors of I - P for n nodes: `solve(constant)`, or with `trans="T"` for the transpose.
-    Every target must be one of the nodes.
 
     `ordered`: the numbers follow the edges, so that hardly anything fills up. `diagonal`: the
-    factors keep to the diagonal, which is large enough here, for `diagonal_factors`. A
-    singular matrix is a RuntimeError: some nodes are never left.
+    factors keep to the diagonal, for `diagonal_factors`. A singular matrix is a RuntimeError.
     """
     import scipy.sparse.linalg
 
@@ -288,9 +281,7 @@ def equations(
 
 
 def diagonal_factors(factors: Any) -> Factors | None:
-    """The factors of `equations` by rows and columns; None where they do not keep to the
-    diagonal.
-    """
+    """The factors by rows and columns; None where they do not keep to the diagonal."""
     if not np.array_equal(factors.perm_r, factors.perm_c):
         return None
     pivot = factors.U.diagonal()
@@ -300,9 +291,7 @@ def diagonal_factors(factors: Any) -> Factors | None:
 
 
 def own_visits(factors: Factors) -> FloatArray:
-    """How often a run that begins at a node is there, itself included: the diagonal of the inverse
-    of I - P, shape (n,), in the order of the factors.
-    """
+    """The diagonal of the inverse of I - P, (n,), in the order of the factors."""
     diagonal = np.zeros(len(factors.pivot))
     scratch = (
         np.zeros(len(diagonal), dtype=np.int8),
@@ -315,9 +304,7 @@ def own_visits(factors: Factors) -> FloatArray:
 
 
 def _off_diagonal(part: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Where the rows or columns of a factor begin, and the positions and values of their entries
-    behind the diagonal, in order.
-    """
+    """Where the rows or columns of a factor begin, and positions and values behind the diagonal."""
     part.sort_indices()
     owner = owners(part.indptr)
     mask = part.indices > owner

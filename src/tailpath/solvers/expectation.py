@@ -64,14 +64,11 @@ class ByState(Record):
         return float(self.lower[start]), float(self.upper[start])
 
     def _from(self, state: Name | None) -> float:
-        """The value of a state, by default of the start."""
         ssp = self._ssp
         return float(self.value[ssp.start_index if state is None else ssp.state_index(state)])
 
 
 class LeastCosts(ByState):
-    """The least expected cost from every state, and the policy that has it."""
-
     choices: NDArray[np.int32]
 
     @cached_property
@@ -144,7 +141,6 @@ Pair = tuple[float, float]
 
 
 def other_nature(nature: str) -> str:
-    """The name of the one that it is not."""
     return next(name for name in NATURES if name != nature)
 
 
@@ -156,9 +152,7 @@ def both_sides(
     others: Callable[[], Pair],
     verb: str = "costs",
 ) -> str:
-    """The sentence about the least of something, from its bounds under this nature and under the
-    other.
-    """
+    """The sentence about the least of something, from its bounds under both natures."""
     try:
         other = others()
     except GoalUnreachableError:  # some nature keeps every policy away
@@ -418,9 +412,7 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
 
 @found_once
 def sharpened(ssp: SSP) -> ExpectedSolution:
-    """`solve_expected` with narrower bounds, where they are easily found; for what takes
-    differences of values.
-    """
+    """`solve_expected` with narrower bounds, for what takes differences of values."""
     expected, core = solve_expected(ssp), core_of(ssp)
     decisions, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
     sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found.each(core.to_nodes))

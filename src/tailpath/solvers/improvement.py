@@ -1,15 +1,7 @@
 """CVaR policy iteration: make any policy better, a use the paper names for its exact evaluator.
 
-With Z the cost of the policy at hand and w = VaR_alpha(Z), CVaR_alpha(Z) = w + E[(Z - w)+] / alpha.
-Take the policy with the least E[(Z - w)+] for this budget w: its CVaR is no larger, since w + E[(Z'
-- w)+] / alpha already is not, and its own VaR may be a still better budget. So
-
-    evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget ->
-    again, until nothing improves.
-
-Nothing returned is ever worse than what was given. But budget and policy are improved in turn, each
-with the other held fixed, so the end may be a *local* optimum, a budget that is the VaR of its own
-best policy; `solve_cvar_exact` looks at all budgets, and at little more cost.
+evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget ->
+again, until nothing improves.
 """
 
 from __future__ import annotations
@@ -129,11 +121,7 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
 
 
 def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
-    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
-    problem once the budget is given.
-
-    `expected` is the risk-neutral optimum of the model.
-    """
+    """The policy with the least E[(Z - budget)+], the budget in cost units."""
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_risk_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp)

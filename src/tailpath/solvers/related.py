@@ -40,9 +40,7 @@ def unit_of(ssp: SSP, who: str) -> float:
 
 
 def rising_core_of(ssp: SSP, who: str) -> tuple[Core, float]:
-    """The core of a model, which has a node for every state from which one can surely arrive, since
-    zero-cost outcomes that do not arrive are refused; and the cost unit.
-    """
+    """The core, where zero-cost outcomes that do not arrive are refused; and the cost unit."""
     unit = unit_of(ssp, who)
     core, (_, safe) = core_of(ssp), almost_sure_states(ssp)
     zero_cost = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
@@ -113,9 +111,7 @@ MAX_SWEEPS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class NestedSolution:
-    """`value` by state, infinite where nested CVaR is; the policy takes the risk-neutral choice
-    there.
-    """
+    """By state, infinite where nested CVaR is; there the policy takes the risk-neutral choice."""
 
     value: FloatArray
     policy: MarkovPolicy
@@ -166,8 +162,8 @@ def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
 
 
 def _finite(core: Core, alpha: float) -> BoolArray:
-    """Where nested CVaR is finite: within the set, every choice taken stays, and each leads on with
-    a probability above 1 - alpha. Node n, the goal, is always inside.
+    """The largest set in which every choice taken stays, and leads on with a probability above 1 -
+    alpha. Node n, the goal, is always inside.
     """
     begin, target = core.choice_outcomes[:-1], core.target
     inside = np.ones(core.n + 1, dtype=np.bool_)
@@ -237,8 +233,8 @@ def solve_by_pareto_sets(
 def _layer(
     core: Core, value: FloatArray, sets: list[list[Corners]]
 ) -> tuple[list[Corners], IntArray]:
-    """The sets of all nodes with one unit left more than in all sets so far, behind them that of
-    the goal; and the choice that is best for e - b p.
+    """The sets of all nodes with one unit more left, and of the goal; and the best choices for e -
+    b p.
     """
     b, rows = len(sets), core.transitions
     level = core.level
@@ -264,9 +260,7 @@ def _layer(
 
 
 def _sum(parts: list[Corners]) -> Corners:
-    """The Minkowski sum of lower hulls: all their edges in order of slope, from the sum of their
-    first corners on.
-    """
+    """The Minkowski sum of lower hulls: all their edges in order of slope."""
     p, e = sum(part[0][0] for part in parts), sum(part[0][1] for part in parts)
     edges = [(q - p0, f - e0) for part in parts for (p0, e0), (q, f) in pairwise(part)]
     found = [(p, e)]
@@ -381,11 +375,9 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
 
 @dataclass(frozen=True, eq=False)
 class _Switched:
-    """Memory is what the policy remembers and the budget left; or None and the budget, once the run
-    is sure to end within it.
-
-    A state needs `enough` of it for that, in units; `within` then has a unit more, since it pays
-    for arriving with nothing left.
+    """Memory is what the policy remembers and the budget left; or None and the budget, once that is
+    `enough` to end within it. `within` then has a unit more: it pays for arriving with nothing
+    left.
     """
 
     policy: Policy

@@ -2,11 +2,10 @@
 values.
 
 What is laid out: almost sure states, safe choices, and of these what the start can reach; zero-cost
-components (sets that can be walked at no cost for ever) are one node each, with the choices that
-leave it. A zero-cost outcome back to its own node is divided out: with q the probability of all
-other outcomes of the choice, their probabilities become p / q. What zero-cost outcomes remain
-between nodes decides the order of the blocks. Choices of a node stand with the risk-neutral one
-first, then in the model's order, so that ties go to the policy that is also good on average.
+components are one node each, with the choices that leave it. A zero-cost outcome back to its own
+node is divided out. What zero-cost outcomes remain between nodes decides the order of the blocks.
+Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go
+to the policy that is also good on average.
 
 All terms of the recursion are non-negative, so *rounding* is a relative error: at most 4 k + 17
 units for a choice with k outcomes and cost groups, per step; a budget of w is spent within w steps
@@ -14,14 +13,14 @@ units for a choice with k outcomes and cost groups, per step; a budget of w is s
 
 *Budgets that every run exceeds* may be left to their closed form, U(s, w) = V*(s) - w for w <=
 nearest(s), the least cost of arriving. Digits cancel in it: the error e(s) of V* is e / (V* - w) of
-the result. So for excesses only budgets up to `certain_cost(s)` are left out,
+the result. So for excesses only budgets up to `certain_cost(s)` are left out, the largest integer
+<= nearest(s) with
 
-    certain_cost(s) = the largest integer <= nearest(s) with
-                      e(s) <= d (V*(s) - certain_cost(s)),
+    e(s) <= d (V*(s) - certain_cost(s)),
 
-with d the relative error that there was before V* was sharpened for this (`expectation.sharpened`):
-the bounds do not get wider. Lateness is 1 there, exactly, so that for deadlines all of them are
-left out.
+d the relative error that there was before V* was sharpened for this (`expectation.sharpened`): the
+bounds do not get wider. Lateness is 1 there, exactly, so that for deadlines all of them are left
+out.
 """
 
 from __future__ import annotations
@@ -58,9 +57,8 @@ from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expe
 
 
 class ErrorBound(NamedTuple):
-    """How far V* may lie below and above its value, relatively, and above where the value is 0, in
-    units; how far at all, in units; what each level adds, relatively; and how much may have
-    vanished because it was too small, in units.
+    """How far V* may lie below and above its value, relatively, above where it is 0 and at all, in
+    units; what each level adds, relatively; and what may have vanished, in units.
     """
 
     below: float
@@ -78,8 +76,8 @@ TAKEN_OFF = 4 * UNIT
 def error_bound_of(
     expected: ExpectedSolution, per_level: float, certain_cost: IntArray | int = 0
 ) -> ErrorBound:
-    """The error bound of V*, and what each level of a table adds. `certain_cost` is the largest
-    budget of each state, in units, that a closed form takes off its value.
+    """The error bound of V*, where closed forms take budgets up to `certain_cost`, in units, off
+    it.
     """
     ssp, zero = expected.ssp, expected.value == 0
     assert ssp.cost_unit is not None
@@ -101,7 +99,7 @@ def error_bound_by(
     per_level: float,
     most: Callable[[float], float] = float,
 ) -> ErrorBound:
-    """The same from bounds by state or node, where `most` has the largest number of all ranks."""
+    """The same from bounds by state or node; `most` has the largest number of all ranks."""
     value, unit = bounds.value, float(cost_unit)
     positive = (value > 0) & np.isfinite(value)
     rounded = np.where(np.asarray(certain_cost) > 0, TAKEN_OFF * value, 0.0)
@@ -132,9 +130,8 @@ def enclosed(
     budgets: IntArray | None = None,
     steps: IntArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds, in units, on `weight * w + priced` for each of the budgets w, which are 0, 1, ... if
-    none are given; `scale` is the price of one unit of V*. `steps` counts the levels of error in
-    each value, as many as its budget if not given.
+    """Bounds, in units, on `weight * w + priced` for each of the budgets w (0, 1, ...); `scale` is
+    the price of one unit of V*, and `steps` counts the levels of error in each value (w).
     """
     w = np.arange(len(priced)) if budgets is None else budgets
     # An infinite error bound of a level, where zero-cost outcomes go round without end, is one of
@@ -169,10 +166,8 @@ LARGEST_STORED = 2**17
 
 @dataclass(frozen=True, eq=False)
 class ModelLayout(Layout):
-    """A model laid out, and the way back to it.
-
-    `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go.
-    `choice[k]` is the model's choice behind choice k. `expected` is where V* comes from.
+    """A model laid out. Node `node_of[s]` is that of state s, -1 where the start cannot or must not
+    go; `choice[k]` is the model's choice behind choice k.
     """
 
     choice: IntArray
@@ -182,7 +177,6 @@ class ModelLayout(Layout):
 
     @property
     def start_lower(self) -> float:
-        """The proved lower bound of V* of the start, in units."""
         return self.expected.bounds[0] / float(self.unit)
 
     @cached_property
@@ -198,7 +192,6 @@ class ModelLayout(Layout):
 
 
 def require_unit(ssp: SSP) -> None:
-    """Refuse a model whose costs cannot be counted."""
     if ssp.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in; give the width of a"
@@ -208,8 +201,7 @@ def require_unit(ssp: SSP) -> None:
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
     """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets
-    that are sure to be exceeded: "excess" as far as the error of V* allows, "late" all of them,
-    which holds for lateness alone.
+    that are sure to be exceeded: "excess" as far as the error of V* allows, "late" all of them.
     """
     if ssp.n_outcomes > LARGEST_STORED:
         return _laid_out(ssp, skip)
@@ -272,9 +264,7 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
 def certain_budgets(
     bounds: Bounds, cost_unit: Fraction, nearest: FloatArray, allowed: float
 ) -> IntArray:
-    """Up to which budget each node is sure to exceed it, and the closed form is off by no more than
-    the share allowed.
-    """
+    """Up to which budget each node is sure to exceed it, and its closed form is good enough."""
     low, value, high = (
         side / float(cost_unit) for side in (bounds.lower, bounds.value, bounds.upper)
     )
@@ -284,16 +274,15 @@ def certain_budgets(
 
 
 def allowed_error(before: ErrorBound) -> float:
-    """The share by which closed forms may be off, given the error bound of V* before it was
-    sharpened."""
+    """The share by which closed forms may be off, from the error before V* was sharpened."""
     return min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
 
 
 def _ordered(
     rows: Transitions, cost_from_start: FloatArray, certain_cost: IntArray, value: FloatArray
 ) -> tuple[IntArray, int, Nodes]:
-    """The nodes that the start can reach in the order of the sweep, the most blocks that a path can
-    visit at one level, and what the sweep needs of nodes.
+    """The nodes in the order of the sweep, the most blocks on a path at one level, and the nodes as
+    the sweep reads them.
 
     Zero-cost outcomes only lead to earlier blocks, or within a joint one; plain blocks are sorted
     by the first level that is read, and by the cost from the start.
@@ -325,8 +314,8 @@ def _choices(
     order: IntArray,
     position: NDArray[np.int32],
 ) -> tuple[Choices, IntArray]:
-    """The choices of nodes in their order, of each the risk-neutral one first; and where those of
-    each node begin.
+    """The choices of nodes in their order, of each the risk-neutral one first; and where they
+    begin.
     """
     risk_neutral = np.zeros(core.ssp.n_choices, dtype=np.bool_)
     risk_neutral[expected.choices[expected.choices >= 0]] = True
@@ -355,9 +344,7 @@ def _choices(
 def _visits(
     ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_of: NDArray[np.int32]
 ) -> float:
-    """The most expected visits to the nodes of a joint block, summed over them, under any policy;
-    for the error bound.
-    """
+    """The most expected visits to all nodes of a joint block, under any policy."""
     most = 0.0
     policy = node_choices[:-1].copy()
     for block in np.flatnonzero(nodes.block_joint).tolist():

@@ -2,10 +2,9 @@
 few.
 
 A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U /
-alpha` is concave, and a straight line for each policy. So the start is asked for these budgets
-only, and every other pair follows from them. On a chain of 10^5 sure steps there is one such budget
-and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a
-long table.
+alpha` is concave. So the start is asked for these budgets only, and every other pair follows from
+them. On a chain of 10^5 sure steps there is one such budget and a pair per state, where the full
+table has 10^10.
 
 To the sweep (`dp/budgets.py`) pairs are nodes like others, at one level: in the order of their
 budgets everything that a pair needs is done before it. They take more memory each than an entry of
@@ -70,11 +69,8 @@ def fill_smaller(
     progress: Progress | None = None,
     way: Fill = fill,
 ) -> BudgetTable:
-    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full
-    table is beyond the memory allowed.
-
-    `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed,
-    False for the full table, which is filled in the given `way`.
+    """The full table (`fill_table`), or the pairs alone where that is smaller or all that fits.
+    `pairs` decides which of the two it shall be; `way` is how the full table is filled.
     """
     search = _Pairs(layout, objective, max_bytes, progress)
     table = None if pairs is False else search.run(anyway=pairs is True)
@@ -93,8 +89,6 @@ def fill_smaller(
 
 
 class _Pairs:
-    """The pairs of a layout, and the sweep over them."""
-
     def __init__(
         self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None
     ) -> None:
@@ -105,11 +99,8 @@ class _Pairs:
         )
 
     def run(self, anyway: bool) -> BudgetTable | None:
-        """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as
-        fit the memory allowed.
-
-        Without a weight the budget is given, the limit of the objective, and the start is asked for
-        nothing else.
+        """The table over pairs, or None where the full one is smaller; `anyway`: if they fit at
+        all. Without a weight the start is asked for the limit of the objective alone.
         """
         layout, objective = self.layout, self.objective
         limit = first_guess(layout) if objective.weight > 0 else objective.limit
@@ -129,9 +120,7 @@ class _Pairs:
         return None
 
     def _most(self, limit: int) -> int:
-        """How many pairs are better than the full table for budgets up to the limit; 0 where that
-        is small.
-        """
+        """How many pairs are better than the full table; 0 where that is small."""
         layout = self.layout
         level = 8.0 * layout.n * len(self.objective.criteria)
         full = layout.entries(limit) + (layout.reach(limit) + 1) * level
@@ -161,8 +150,8 @@ class _Pairs:
         )
 
     def _costs(self, limit: int, most: int) -> IntArray | None:
-        """The pairs of node and cost so far, by number, with costs up to the limit; None if there
-        are too many.
+        """The pairs of node and cost so far, by number, up to the limit; None if there are too
+        many.
         """
         pairs: IntArray = reach_pairs(
             self._moves, self.layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most
@@ -170,7 +159,7 @@ class _Pairs:
         return None if len(pairs) > most else pairs
 
     def _found(self, limit: int, most: int) -> tuple[IntArray, IntArray] | None:
-        """The budgets to ask for, and the pairs, by rising number; None if there are too many."""
+        """The budgets to ask for, and the pairs, by number; None if there are too many."""
         layout, budgets = self.layout, np.array([limit])
         if self.objective.weight > 0:
             costs = self._costs(limit, most)
@@ -182,7 +171,6 @@ class _Pairs:
         return None if len(pairs) > most else (budgets, np.sort(pairs))
 
     def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
-        """The sweep over the pairs."""
         layout, criteria = self.layout, self.objective.criteria
         spent = layout.spent(criteria)[None, :]
         remaining, node = np.divmod(key, layout.n + 1)
@@ -216,11 +204,9 @@ class _Pairs:
 
 
 def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
-    """Pairs, by rising number, as the nodes of level 1, and the choice of the layout behind each of
-    theirs.
-
-    An outcome that leaves a budget leads to another pair. Where it spends more, that is what it
-    costs beyond the level.
+    """Pairs as the nodes of level 1, and the choice of the layout behind each of theirs. An outcome
+    that leaves a budget leads to another pair; where it spends more, it costs that beyond the
+    level.
     """
     width, count = layout.n + 1, len(key)
     nodes = layout.nodes

@@ -39,7 +39,7 @@ TOLERANCE = 1e-6
 
 
 def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
-    """The policy of a table for a budget at the start, an index of the table."""
+    """The policy of a table for an index of it, the budget at the start."""
     inside = problem.model.inside
     steps = problem.steps(found, budget)
     return BudgetPolicy.from_changes(
@@ -48,9 +48,7 @@ def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetP
 
 
 class MoreData(NamedTuple):
-    """A choice, the least CVaR if its intervals were narrower, and how much less that
-    is than now.
-    """
+    """A choice, the least CVaR if its intervals were narrower, and what that gains."""
 
     state: Name
     action: Name
@@ -323,9 +321,7 @@ def solve_robust_cvar(
 def robust_with_penalty(
     model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
 ) -> Robust:
-    """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
-    beyond so many units.
-    """
+    """The problem in which runs that need not arrive may end at a cost beyond so many units."""
     side = nature_called(nature)
     almost_sure = bool(
         almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
@@ -336,10 +332,9 @@ def robust_with_penalty(
 def robust_lateness(
     model: IntervalSSP, units: int, nature: str, max_bytes: int
 ) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units, its relative error for every unit, and the
-    policy for the last deadline.
-
-    Where choices are equally late the one of least expected cost is taken if it is among them.
+    """The lateness for deadlines up to some units, its relative error per unit, and the policy for
+    the last. Where choices are equally late the one of least expected cost is taken if it is among
+    them.
     """
     problem = robust_with_penalty(model, nature, units, max_bytes)
     found = problem.late(units + 1)

@@ -173,9 +173,7 @@ class Frontier(Shown, Series[Corner]):
         return self.measure.moved(true.shift, None)[1], true.shift
 
     def _reduced_risk(self, risk: float) -> tuple[float, float]:
-        """Between which risks of the reduced model a risk lies: little may be left of it, beside
-        what rounding of the risk itself is.
-        """
+        """Between which risks of the reduced model a risk lies, by its rounding."""
         more = self._moved[0]
         left = shifted(risk, -more)
         rounding = (
@@ -184,7 +182,6 @@ class Frontier(Shown, Series[Corner]):
         return left - rounding, left + rounding
 
     def _at(self, risk: float) -> float:
-        """The least mean at a given risk, as found."""
         point = int(np.searchsorted(self.risk, risk, side="right")) - 1
         if point < 0 or point + 1 == len(self.corners):
             return math.inf if point < 0 else self.corners[-1].mean
@@ -232,7 +229,7 @@ class Frontier(Shown, Series[Corner]):
         return plot_frontier(self, ax)
 
     def _content(self, most: int) -> Content:
-        """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
+        """The corners, spread evenly where there are many."""
         shown, columns = self.spread(most), self._columns()
         every = ("corner", "risk", "mean at least", "mean", "policies")
         used = [key for key in every if key in columns]

@@ -6,16 +6,14 @@ For a loss h that is linear from W units on, with the budget b = W - (cost so fa
     J(s, b) = min_a sum P J(s', b - c),
     J(s, b) = h(W) + slope * (V*(s) - b) for b <= 0,
 
-and the optimum over all policies is J(start, W). `Losses` holds several losses over one model:
-`price(weights)` minimises their weighted sum and says what the policy found makes of each. Each is
-shifted to be non-negative, so that rounding stays a relative error.
+and the optimum over all policies is J(start, W). Losses are shifted to be non-negative, so that
+rounding stays a relative error.
 
 A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
-it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty. From all
-other states some policy then surely ends, and all solvers apply. With a penalty beyond the last
-point of the loss the value is exactly that of the model as it is; and where two choices tie, the
-expected cost with the penalty prefers the surer one. States, choices and outcomes keep their
-numbers.
+it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
+policy surely ends, and all solvers apply. With a penalty beyond the last point of the loss the
+value is exactly that of the model as it is; and where two choices tie, the expected cost with the
+penalty prefers the surer one. States, choices and outcomes keep their numbers.
 """
 
 from __future__ import annotations
@@ -105,9 +103,7 @@ class Losses:
 
     @cached_property
     def model(self) -> SSP:
-        """The model the losses are minimised on: with a penalty at dead ends if no loss
-        goes on rising.
-        """
+        """The model, with a penalty at dead ends if no loss goes on rising."""
         return with_penalty(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
@@ -142,9 +138,7 @@ class Losses:
     def _bounds(
         self, value: float, weights: FloatArray, error_bound: ErrorBound
     ) -> tuple[float, float]:
-        """Proved bounds on the least value of a sum of losses, which is shifted to be 0
-        at least.
-        """
+        """Proved bounds on the least value of a sum of losses that is shifted to be 0 at least."""
         low, high = enclosed(
             np.array([value]),
             0.0,
@@ -166,7 +160,6 @@ class Losses:
         return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
-        """The policy that `price` found for these weights."""
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table = self._table(weights)
@@ -174,13 +167,11 @@ class Losses:
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
     def _terminal_losses(self, weights: FloatArray) -> FloatArray:
-        """What arriving is worth by budget: in the sum, criterion 0, and in each loss behind it."""
+        """What arriving is worth by budget: in the sum, and in each loss behind it."""
         return np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
 
     def _table(self, weights: FloatArray) -> BudgetTable:
-        """The table for a sum, with the losses themselves; each criterion is shifted to be 0 at
-        least.
-        """
+        """The table for a sum, and the losses, each shifted to be 0 at least."""
         terminal_loss = self._terminal_losses(weights)
         terminal_loss -= terminal_loss.min(axis=0)
         slope = np.append(self.slope @ weights, self.slope)
@@ -193,9 +184,7 @@ class Losses:
 
 
 def with_penalty(ssp: SSP, units: int) -> SSP:
-    """The model in which entering a dead end ends the run at a cost of at least `units`; the model
-    itself if there is no dead end in reach.
-    """
+    """The model in which entering a dead end ends the run at a cost of at least `units`."""
     assert ssp.cost_unit is not None
     dead = _dead(ssp)
     if not dead.any():
@@ -208,21 +197,17 @@ def with_penalty(ssp: SSP, units: int) -> SSP:
 
 
 def counting_losses(ssp: SSP) -> SSP:
-    """The model in which entering a dead end ends the run at a cost of 1, and nothing else costs
-    anything.
-    """
+    """The model in which entering a dead end costs 1, and nothing else anything."""
     dead = _dead(ssp)
     return _ending(ssp, dead, dead[ssp.outcome_target].astype(np.float64), Fraction(1))
 
 
 @found_once
 def _dead(ssp: SSP) -> NDArray[np.bool_]:
-    """The dead ends in reach."""
     return dead_ends(ssp) & reachable_states(ssp)
 
 
 def _ending(ssp: SSP, dead: NDArray[np.bool_], cost: NDArray[np.float64], unit: Fraction) -> SSP:
-    """The model with other costs, in which dead ends are goals."""
     goal = int(np.flatnonzero(ssp.is_goal)[0])
     target = np.where(dead[ssp.outcome_target], goal, ssp.outcome_target).astype(np.int32)
     return replace(ssp, outcome_target=target, outcome_cost=cost, exact_unit=unit)

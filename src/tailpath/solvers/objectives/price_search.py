@@ -1,12 +1,10 @@
 """The search for the least mean at every risk, or at one, by prices that serve all budgets at once.
 
 For a price k the recursion for `mean + k * risk`, with the risk E[(Z - w)+] or the lateness P(Z >=
-w), gives the mean M_k(w) and the risk U_k(w) of the best policy for *every* budget w from one
-table: a point of the curve of that budget (`trade.py`), and a line of slope -k below it. So every
-curve is held between chords and lines. A chord is *open* while its curve may lie below the envelope
-of all chords found so far, at a risk that is asked for. Then the price that is its slope is asked
-for: it finds a point below the chord, which splits it, or proves that there is none. In the end no
-curve lies below the envelope anywhere. One limit is the same search with one risk asked for.
+w), gives for *every* budget w a point of its curve (`trade.py`), and a line of slope -k below it. A
+chord is *open* while its curve may lie below the envelope of all chords found so far, at a risk
+that is asked for. Then the price that is its slope is asked for: it finds a point below the chord,
+which splits it, or proves that there is none. One limit is the same search with one risk asked for.
 
 Points that miss a line by less than `SAME` of mean + price * risk count as on it. That is less than
 `SAME` of the mean at a risk that is larger by `SAME`, so it is part of the rounding of the answer.

@@ -3,21 +3,17 @@ policies that have it.
 
 For one budget w the points (risk, mean) of all mixtures of policies have a convex lower edge, a
 piecewise linear curve. For lateness and shortfall the budget is given, and its curve is all. For
-CVaR
-
-    CVaR_alpha <= b  exactly if  E (Z - w)+ <= alpha (b - w)  for a budget w >= 0 on the cost grid,
-
-so with the risk w + E (Z - w)+ / alpha every budget has a curve, and the least mean at a risk is
-the lowest of them all there. A *chord* joins two points of a curve, so it lies above it. Each of
+CVaR, with the risk w + E (Z - w)+ / alpha, every budget has a curve, and the least mean at a risk
+is the lowest of them all there. A *chord* joins two points of a curve, so it lies above it. Each of
 its ends minimises mean + price * risk at some price, so the line of that slope through it lies
 below the curve: with the least such price of the left end (`steep`) and the largest of the right
 end (`flat`) the curve is caught in a triangle under the chord.
 
-The *envelope* of some chords is the lowest of them at every risk between two. It is stored as the
-risks at which another chord becomes the lowest, and which one that is. There the two may cross, or
-meet at an end of both, or the new one may begin below: a step. A mixture on the curve of w may have
-less CVaR than the point says, by another budget; but then the curve of that budget is as low before
-this point, and it is no corner: on the envelope every risk is that of its policy.
+The *envelope* of some chords is the lowest of them at every risk between two, stored as the risks
+at which another chord becomes the lowest, and which one that is. There the two may cross, or meet
+at an end of both, or the new one may begin below: a step. A mixture on the curve of w may have less
+CVaR than the point says, by another budget; but then the curve of that budget is as low before this
+point, and it is no corner: on the envelope every risk is that of its policy.
 
 **Rounding.** Tables are off by a share e of risk and mean. Then the true least mean at b lies
 between (1 - e) f(b (1 + e)) and (1 + e) f(b (1 - e)), with f the one found: a mixture of points
@@ -151,9 +147,7 @@ Member = tuple[float, float, int]
 
 
 class Axis(NamedTuple):
-    """How a risk is read off a table: at a budget it is `factor * value + shift * budget`, in cost
-    units.
-    """
+    """At a budget a risk is `factor * value + shift * budget` of a table, in cost units."""
 
     criterion: FloatArray
     budgets: range
@@ -168,11 +162,9 @@ class Rounding(NamedTuple):
     slack: float
 
     def below(self, risk: float) -> float:
-        """The least that a risk may be."""
         return risk * (1 - self.share) - self.slack
 
     def above(self, risk: float) -> float:
-        """The most that a risk may be."""
         return risk * (1 + self.share) + self.slack
 
 
@@ -190,9 +182,7 @@ CornerPoint = tuple[Point, float]
 
 @dataclass(frozen=True, eq=False)
 class Trade:
-    """The envelope of the chords met. The least mean may lie below it by `gap`, relatively, and by
-    rounding.
-    """
+    """The envelope of the chords met; the least mean may lie below it by `gap`, relatively."""
 
     axis: Axis
     chords: Chords
@@ -202,7 +192,6 @@ class Trade:
 
     @property
     def least_risk(self) -> float:
-        """The least risk that was searched."""
         return float(self.envelope.start[0])
 
     def mean(self, risk: float) -> float:
@@ -219,16 +208,14 @@ class Trade:
         return self._on_chord(self._chord(risk), risk)
 
     def alone(self, risk: float) -> Point:
-        """Of the single policies met that have no more than a risk the one with the least mean."""
+        """Of the single policies met with no more than a risk the one with the least mean."""
         ends = [(X0, M0), (X1, M1)]
         mean = np.stack([np.where(self.chords[x] <= risk, self.chords[m], np.inf) for x, m in ends])
         side, chord = np.unravel_index(int(np.argmin(mean)), mean.shape)
         return self._ends(int(chord))[int(side)]
 
     def corners(self) -> list[CornerPoint]:
-        """The corners in rising risk and falling mean. What differs by no more than
-        `SAME` is one.
-        """
+        """By rising risk and falling mean; what differs by no more than `SAME` is one."""
         lowest, before = self.envelope.lowest.tolist(), self.envelope.before(self.chords).tolist()
         first = self._on_chord(lowest[0], self.least_risk)
         found = [(first, first.mean)]
@@ -244,7 +231,6 @@ class Trade:
         return _without_straight(_falling([*found, (last, last.mean)]))
 
     def _chord(self, risk: float) -> int:
-        """The lowest chord at a risk."""
         point = int(np.searchsorted(self.envelope.start, risk, side="right")) - 1
         return int(self.envelope.lowest[max(point, 0)])
 
@@ -296,9 +282,7 @@ def _without_straight(corners: list[CornerPoint]) -> list[CornerPoint]:
 
 
 def _apart(start: Point, end: Point, mean: float, between: Point) -> float:
-    """How far a point is from the line that goes from the start to a mean at the end's risk,
-    relatively.
-    """
+    """How far a point is from the line from the start to a mean at the end's risk, relatively."""
     slope = (start.mean - mean) / (end.risk - start.risk)
     straight = start.mean + slope * start.risk
     if straight == 0:

@@ -28,7 +28,6 @@ MOST = 1e305
 
 
 def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
-    """The policy with the least value of a measure."""
     if isinstance(goal, Mean):
         expected = solve_expected(ssp)
         return RiskSolution(ssp, goal, (), expected.cost(), expected.bounds, expected.policy)
@@ -60,7 +59,6 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
 
 
 def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
-    """The least expected loss."""
     losses, alone = Losses(ssp, [curve]), np.ones(1)
     found, policy = losses.price(alone), losses.policy(alone)
     return RiskSolution(ssp, goal, (), found.value, (found.low, found.high), policy)
@@ -106,7 +104,7 @@ def _factor_of_mean(measure: Measure) -> float | None:
 
 
 def check_size(ssp: SSP, measure: Measure) -> None:
-    """Refuse factors with which costs that can be computed with become values that cannot."""
+    """Refuse factors that make values too large of costs that are not."""
     slope = sum(
         abs(factor) * (1.0 if part.curve is None else part.curve.steepest)
         for factor, part in measure.terms

@@ -1,23 +1,17 @@
 """CVaRVIQ, CVaR value iteration via quantiles (Stanko and Macek 2019), and CVaRVILI, with linear
-interpolation (Chow et al. 2015); the paper's section 2.
+interpolation (Chow et al. 2015); the paper's section 2, and `docs/planners.md`.
 
 `y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile
 function is a step: slope VaR, width the distance of the atoms. The inner problem of the Bellman
-operator, `max_xi sum_o P_o I_o(y xi_o) / y` with I_o the `y V` of outcome o's successor, concave
-and piecewise linear, is a fractional knapsack. *CVaRVIQ* takes the successors' steps in order of
-falling slope (outcome costs added), which solves it for all y at once. *CVaRVILI* solves a linear
-program per state, action and atom in every sweep, which splits y xi_o into the segments of I_o; no
-node is ever passed over, and the policy takes as many programs once more. The answer is the same,
-but where segments tie at the VaR a linear program returns a vertex, which serves some outcomes
-fully and others not at all; hence the small differences between the policies.
+operator, `max_xi sum_o P_o I_o(y xi_o) / y` with I_o the `y V` of outcome o's successor, is a
+fractional knapsack. *CVaRVIQ* takes the successors' steps in order of falling slope (outcome costs
+added), which solves it for all y at once. *CVaRVILI* solves a linear program per state, action and
+atom in every sweep, which splits y xi_o into the segments of I_o, and as many once more for the
+policy.
 
-The factors xi of CVaRVIQ follow from the VaR of the merged steps: all mass above it, none below.
-Mass *at* it is shared among the outcomes in proportion to what they have there, as in the authors'
-code (github.com/Silvicek/cvar-algorithms, `single_var_yc_xis_from_t` in
-`cvar/gridworld/core/cvar_computation.py`). *The planners as published* are `start="zero"`. The
-formula as it is printed, xi = F(VaR) / y, is shorthand: to the letter it gives all mass at the VaR
-to each outcome, and where several have some sum P xi exceeds 1; `factors="printed"` keeps it for
-contrast.
+The factors xi follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it
+is shared among the outcomes in proportion to what they have there, or goes to the first of them, as
+at a vertex of a linear program.
 """
 
 from __future__ import annotations
@@ -129,9 +123,7 @@ def solve_cvar_quantile(
 
 
 class Operator(NamedTuple):
-    """How a planner solves its inner problems: by sweeps over the values, and for the policy at the
-    end, by `settings.rule`.
-    """
+    """How a planner solves its inner problems: in sweeps, and for the policy at the end."""
 
     sweep: Callable[[Augmented, Pool, float], Sweep]
     tables: Callable[[Augmented, Pool, int], Tables]
@@ -150,9 +142,7 @@ def solve_by_sweeps(
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
-    """Values by sweeps of an operator, and the policy that is greedy for them; `settings.factors`
-    decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`).
-    """
+    """Values by sweeps of an operator, and the policy that is greedy for them."""
     tolerance = settings.tolerance
     augmented = augment(ssp, atoms, settings)
     with pool_for(augmented, threads) as pool:
@@ -280,9 +270,7 @@ def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
 
 
 def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
-    """The greedy choices, with the factors of the vertices that the programs return, or by another
-    rule from the values.
-    """
+    """The greedy choices, with the factors of the programs' vertices, or by another rule."""
     model, scratch = augmented.model, new_scratch(augmented.model)
     choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var, runs = np.zeros(choice.shape), [np.empty(0)]

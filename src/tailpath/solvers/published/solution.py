@@ -1,16 +1,11 @@
 """What CVaRVIQ and CVaRVILI return: predicted values over (state, atom), and the policy that goes
 with them, made of the values as tables over the model's states.
 
-The policy is greedy with respect to the values; choices that tie go to the lower index. Two things
-need care.
-
-- *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest
-  one, and they may still be a little too low, so a greedy policy could walk in cycles. Pairs (node,
-  atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does arrive,
-  the one that costs least more, and the cheapest detours first. Every almost sure state has
-  such a choice, so in the end all pairs arrive.
-- *Zero-cost components* were one node. At each atom its member with the chosen choice takes it; the
-  others walk there, at no cost and with xi = 1, which leaves y as it is.
+The policy is greedy with respect to the values; choices that tie go to the lower index. It goes on
+at the nearest atom, where the values interpolate, so it could walk in cycles: pairs (node, atom)
+that cannot arrive take a *detour*, of all choices that may meet a pair that does arrive the one
+that costs least more, the cheapest detours first. *Zero-cost components* were one node: its member
+with the chosen choice takes it, and the others walk there, at no cost and with xi = 1.
 """
 
 from __future__ import annotations
@@ -193,9 +188,7 @@ SAME_SUM = 1e-6
 
 @dataclass(eq=False)
 class Tables:
-    """Decisions over (node, atom): core choices, VaR, and where in `xi` the factors of the outcomes
-    begin. `detours` counts the exceptions.
-    """
+    """Decisions over (node, atom): core choices, VaR, and where in `xi` their factors begin."""
 
     choice: IntArray
     var: FloatArray
@@ -225,7 +218,6 @@ def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
 
 
 def fill_factors(augmented: Augmented, tables: Tables, nodes: slice, rule: int) -> None:
-    """The factors of the choices of some nodes at every atom."""
     tabled = (tables.choice, tables.var, tables.offset)
     choice, var, offset = (table[nodes].reshape(-1) for table in tabled)
     n_atoms = tables.choice.shape[1]
@@ -234,8 +226,8 @@ def fill_factors(augmented: Augmented, tables: Tables, nodes: slice, rule: int) 
 
 
 def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
-    """Where the factors of each pair begin if they are stored one after the other, and how many
-    there are.
+    """Where the factors of each pair begin if they are stored one after the other, and their
+    number.
     """
     offsets = offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
     return offsets[:-1].reshape(choice.shape), int(offsets[-1])
@@ -275,9 +267,7 @@ def _replace(
 def _over_states(
     augmented: Augmented, tables: Tables
 ) -> tuple[NDArray[np.int32], IntArray, FloatArray]:
-    """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy
-    surely arrives.
-    """
+    """Choices, offsets and factors over the model's states; -1 and 0 where there are none."""
     ssp, core = augmented.core.ssp, augmented.core
     shape = (ssp.n_states, len(augmented.model.atoms))
     choice, offset = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64)
@@ -295,7 +285,7 @@ def _over_states(
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
     """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the printed
-    formula's.
+    ones.
     """
     rows = augmented.core.transitions.restrict(tables.choice.reshape(-1))
     first = rows.row_start[:-1]
@@ -318,7 +308,6 @@ def warn_of_excess(sums: FloatArray) -> None:
 def solution_of(
     augmented: Augmented, tables: Tables, progression: Progression, settings: Settings, inner: str
 ) -> AtomSolution:
-    """Everything over the model's own states."""
     sums = factor_sums(augmented, tables)
     warn_of_excess(sums)
     choice, offset, xi = _over_states(augmented, tables)

@@ -5,25 +5,15 @@ Both planners look for the fixed point of
     T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),
                  sum_o P_o xi_o = 1,  0 <= xi_o <= 1 / y
 
-with `y V(s, y)` linear between the atoms. They work on the *core* of the model
-(`analysis/core.py`), where it is unique. The papers start from V = 0 (`start="zero"`), and values
-rise. As long as they are too low, walking in a safe cycle looks better than any way out, and each
-sweep adds no more than the cost of a step. So by default values start at E(s) / y, E the least
-expected cost: `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not
-exceed it, since with xi <= 1 / y
+with `y V(s, y)` linear between the atoms, on the *core* of the model (`analysis/core.py`), where it
+is unique. By default values start at E(s) / y, E the least expected cost: one step of the
+risk-neutral policy does not exceed it, since with xi <= 1 / y
 
     sum_o P_o (y xi_o c_o + gamma E(s_o)) <= sum_o P_o (c_o + E(s_o)) = E(s).
 
 So T[V] <= V there, T is monotone, and values *fall*, in whatever order nodes are updated: first a
-few sweeps with the choices of the risk-neutral policy alone, which cost less, then all choices.
-Stopped early, the policy is still one that has been improved, not one fooled by low values.
-
-The *order* puts cheap nodes first, since costs flow from the goal outwards: in turns those that are
-cheap at the smallest atom and at the largest, as the careful and the careless go different ways. In
-large models it is cut into `PARTS` equal parts, which see each other as they were before the sweep:
-that takes hardly more sweeps, and the numbers are the same for any number of threads. With T
-non-expansive, the residual max |V_new - V| of a full sweep bounds |T[V] - V| of the result, which
-is no bound on the error.
+few sweeps with the choices of the risk-neutral policy alone, then all. `docs/planners.md` says why,
+in which order, and what the residual means.
 """
 
 from __future__ import annotations
@@ -76,10 +66,9 @@ Pool = ThreadPoolExecutor | None
 @dataclass(frozen=True, eq=False)
 class Augmented:
     """A model made ready for sweeps over (node, atom): its core, and the kernels' arrays.
-
     `risk_neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost;
-    `falling` says that values start above the result. `given` is the model with costs as given, of
-    which the core is that of the reduced one.
+    `falling` says that values start above the result. The core is that of the reduced model of
+    `given`.
     """
 
     core: Core
@@ -106,7 +95,6 @@ class Augmented:
 
     @cached_property
     def segments(self) -> int:
-        """What one full sweep merges."""
         return len(self.model.outcomes.target) * len(self.model.atoms)
 
     @property
@@ -120,18 +108,14 @@ class Augmented:
         return PARTS if self.segments > self.worth_parts else 1
 
     def share(self, pool: Pool, function: Callable[[int, int, int], Any]) -> list[Any]:
-        """Call `function(first, last, part)` for every part, which must not need each other, by the
-        threads of a pool if there is one; returns what they return.
-        """
+        """`function(first, last, part)` of every part, by the threads of a pool if there is one."""
         cuts = [self.n * part // self.parts for part in range(self.parts + 1)]
         return list((pool.map if pool else map)(function, cuts, cuts[1:], range(self.parts)))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a planner runs: when to stop, from where, with which risk factors, and from how many
-    segments on in parts; checked when made.
-    """
+    """How a planner runs; checked when made. From `worth_parts` segments on in parts."""
 
     tolerance: float
     gamma: float
@@ -158,14 +142,11 @@ class Settings:
 
     @property
     def rule(self) -> int:
-        """The kernels' number for the factors."""
         return FACTORS[self.factors]
 
 
 def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
-    """Cut the model to its core, its nodes by rising expected cost, and choose the first values;
-    `atoms` as `grids_of` takes them.
-    """
+    """Cut the model to its core, its nodes by rising expected cost, and choose the first values."""
     every, grids = grids_of(ssp, atoms)
     if settings.gamma < 1:
         refuse_signed(ssp, "a planner with a discount")
@@ -213,9 +194,8 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
 
 
 def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray, BoolArray]:
-    """The grid of every node, and the atoms of every grid. States of a zero-cost component are one
-    node,
-    and have the atoms of all of them.
+    """The grid of every node, and the atoms of every grid; a zero-cost component has those of all
+    members.
     """
     if grids is None:
         return np.zeros(core.n + 1, dtype=np.int64), np.ones((1, n_atoms), dtype=np.bool_)
@@ -228,7 +208,6 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray
 
 
 def outcomes_of(rows: Transitions, gamma: float) -> AtomOutcomes:
-    """The rows of choices, as the kernels take them."""
     return AtomOutcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
 
 
@@ -263,9 +242,7 @@ def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
 
 
 def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> AtomWork:
-    """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from
-    there.
-    """
+    """`y V(s, y)` at the expected cost for all y > 0."""
     n = len(expected)
     slope = np.zeros((n + 1, len(atoms)))
     slope[:n, 0] = expected / atoms[0]
@@ -290,8 +267,6 @@ START_SWEEPS = 8
 
 @dataclass(frozen=True)
 class Progression:
-    """How the sweeps ended."""
-
     sweeps: int
     residual: float
     converged: bool
@@ -324,9 +299,7 @@ def iterate(
 
 
 def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) -> None:
-    """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices
-    alone.
-    """
+    """Bring values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
     nodes = np.arange(augmented.n + 1)
     rows = augmented.core.transitions.restrict(augmented.risk_neutral)
     alone = augmented.model._replace(
@@ -350,9 +323,7 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
 
 
 def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManager[Pool]:
-    """All processors the process may use, unless told otherwise or the model is too small for more
-    than one.
-    """
+    """All processors, unless told otherwise or the model is too small for more than one."""
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be 1 or more, not {threads!r}")
     count = min(threads or processors(), augmented.parts)
