@@ -7,9 +7,9 @@ from tailpath.errors import TailpathError as TailpathError
 from tailpath.errors import TailpathWarning as TailpathWarning
 from tailpath.evaluation.band import CostBand as CostBand
 from tailpath.evaluation.distribution import CostDistribution as CostDistribution
+from tailpath.evaluation.estimation import Estimate as Estimate
+from tailpath.evaluation.estimation import estimate as estimate
 from tailpath.evaluation.evaluate import evaluate as evaluate
-from tailpath.evaluation.simulation import Estimate as Estimate
-from tailpath.evaluation.simulation import estimate as estimate
 from tailpath.evaluation.simulation import simulate as simulate
 from tailpath.formats import read as read
 from tailpath.formats import write as write

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,16 @@ from tailpath.analysis.reachability import (
     zero_cost_components,
 )
 from tailpath.dp.backup import Decisions
-from tailpath.graph import FloatArray, IntArray, Transitions, grouped, members_of, positions
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Transitions,
+    grouped,
+    members_of,
+    positions,
+)
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
@@ -126,7 +134,7 @@ class Core:
     def _inside(self) -> IntArray:
         return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
 
-    def to_nodes(self, per_state: NDArray[Any]) -> NDArray[Any]:
+    def to_nodes(self, per_state: Array) -> Array:
         """State values to nodes: those of any member, which must agree."""
         state = self._inside()
         values = np.empty(self.n, dtype=per_state.dtype)
@@ -165,7 +173,7 @@ class Core:
         choices[ssp.choice_state[ready][::-1]] = ready[::-1]
         return choices
 
-    def core_choices(self, choices: NDArray[Any]) -> IntArray:
+    def core_choices(self, choices: Array) -> IntArray:
         """The way back from `model_choices`: the core choice of every node."""
         number = np.full(self.ssp.n_choices + 1, -1, dtype=np.int64)
         number[self.choice] = np.arange(len(self.choice))
@@ -192,7 +200,7 @@ def loose_core_of(ssp: SSP) -> Core:
     return _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
 
 
-def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> BoolArray:
     """The choices that only walk inside their own zero-cost component at no cost."""
     if zero_cost.max(initial=-1) < 0:
         return np.zeros(ssp.n_choices, dtype=np.bool_)

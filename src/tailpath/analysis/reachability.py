@@ -23,14 +23,13 @@ tell from 1 are added up as the decimals they stand for.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
-from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
+from tailpath.graph import SWEEPS, Array, BoolArray, Transitions, fit
 from tailpath.kernels import graph
 from tailpath.model.checks import describe_choice
 from tailpath.model.cost_units import as_fraction
@@ -43,21 +42,14 @@ WAYS = (
     "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival,"
     " --given-arrival) or limit steps (within, --within N)"
 )
+NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
+#: Sums this close to 1 are added up exactly.
+CLOSE = 1e-9
 
 
-def _unweighted(row_start: NDArray[Any], target: NDArray[Any]) -> Transitions:
-    nothing = np.broadcast_to(0.0, len(target))
-    return Transitions(row_start, target, nothing, nothing, None)
-
-
-def components_of(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    return _unweighted(row_start, target).components()
-
-
-def zero_cost_edge_order(
-    source: NDArray[Any], target: NDArray[Any], n: int
-) -> tuple[NDArray[np.int32], int] | None:
-    return _unweighted(offsets_of(source, n), target).acyclic_order()
+def until_goals(ssp: SSP) -> Transitions:
+    """The outcomes with a row for each state; all goals are one node outside, number n_states."""
+    return ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
 
 
 def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
@@ -80,7 +72,7 @@ class _Backward:
         self.ssp = ssp
 
     @cached_property
-    def into(self) -> tuple[NDArray[Any], ...]:
+    def into(self) -> tuple[Array, ...]:
         into = self.ssp.transitions.transpose(self.ssp.n_states)
         return into.row_start, into.target, self.ssp.choice_state
 
@@ -168,11 +160,6 @@ def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int3
     return component
 
 
-NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
-#: Sums this close to 1 are added up exactly.
-CLOSE = 1e-9
-
-
 def nature_called(name: str) -> int:
     if name not in NATURES:
         raise OptionError(f"nature is 'adversarial' or 'cooperative', not {name!r}")
@@ -206,16 +193,11 @@ def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray
         )
         # What must happen sometimes needs no look at nature; most models have nothing else.
         certain = stays & safe[ssp.outcome_choice] & (model.low > 0)
-        number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-        reached = ssp.is_goal | (ssp.by_state.only(certain).renumber(number).steps() >= 0)
+        reached = ssp.is_goal | (until_goals(ssp).only(certain).steps() >= 0)
         while not reached[state[safe]].all():
             there = reached[ssp.outcome_target] & stays
             # Nature cannot avoid what is reached; or, if it helps, may go there.
-            nearer = safe & (
-                ~can_take_all(model, ~there)
-                if nature == ADVERSARIAL
-                else ~all_outcomes(ssp, ~there)
-            )
+            nearer = safe & (~can_take_all(model, ~there) if worst else ~all_outcomes(ssp, ~there))
             before = int(reached.sum())
             reached[state[nearer]] = True
             if int(reached.sum()) == before:
@@ -242,9 +224,7 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
         & (model.low == 0)
     )
     # An outcome that is withheld comes nearer to a goal than where it is withheld.
-    steps = ssp.by_state.renumber(
-        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    ).steps()
+    steps = until_goals(ssp).steps()
     held = held[np.argsort(steps[ssp.outcome_target[held]], kind="stable")]
     what = ""
     for outcome in held[:1].tolist():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -30,7 +31,7 @@ from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import game_transitions, interval_layout
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
@@ -42,6 +43,15 @@ CANCELLED, ROUNDED = 4.0, 4
 GUESSED = 1.25
 #: What a table keeps may take this much memory.
 MAX_BYTES = 4 * 2**30
+
+
+def unit_to_count_in(model: IntervalSSP) -> Fraction:
+    if model.cost_unit is None:
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in; round them to a grid"
+            " first"
+        )
+    return model.cost_unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +82,7 @@ class Robust:
             nodes, ends = np.flatnonzero(almost_sure & ~ssp.is_goal), np.zeros(0, dtype=np.int64)
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
 
-        def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
+        def ended(column: Array, last: float) -> Array:
             """One more choice, of one more outcome, stands for all that end at the penalty."""
             return np.append(column, last).astype(column.dtype)
 
@@ -141,17 +151,9 @@ class Robust:
 
     @cached_property
     def _laid_out(self) -> tuple[Layout, IntArray, IntArray]:
-        ssp = self.model.inside
-        if ssp.cost_unit is None:
-            raise ModelError(
-                "the costs have no common unit that is coarse enough to count in; round them to a"
-                " grid first"
-            )
         game, nodes, _, level = self._rows
-        start, value = (
-            int(np.searchsorted(nodes, ssp.start_index)),
-            self.optimum.bounds.value / float(ssp.cost_unit),
-        )
+        start = int(np.searchsorted(nodes, self.model.inside.start_index))
+        value = self.optimum.bounds.value / float(unit_to_count_in(self.model))
         nearest = game_transitions(game, level).distances().least[:-1]
         # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
         # allow.

@@ -11,16 +11,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import almost_sure_under_nature
-from tailpath.analysis.robust import robust
+from tailpath.analysis.robust import robust, unit_to_count_in
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import (
     GoalUnreachableError,
     LimitExceededError,
-    ModelError,
     OptionError,
     PolicyError,
     kind_of,
@@ -33,6 +31,7 @@ from tailpath.evaluation.product import (
     product_of,
     uncertain_outcomes,
 )
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
@@ -41,7 +40,7 @@ from tailpath.pictures.distributions import plot_band
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
-from tailpath.policies.unrolling import unroll
+from tailpath.policies.unrolling import MAX_PAIRS, unroll
 
 #: How far apart the proved bounds of a CVaR may be, relatively.
 TOLERANCE = 1e-9
@@ -89,7 +88,7 @@ class CostBand(Record):
     model: IntervalSSP
     alpha: float
     product: IntervalSSP
-    outcome: NDArray[np.int64]
+    outcome: IntArray
     chain: CostChain
 
     # ------------------------------------------------------------------ mean and CVaR
@@ -217,12 +216,7 @@ class CostBand(Record):
 
     @property
     def _unit(self) -> float:
-        if self.product.cost_unit is None:
-            raise ModelError(
-                "the costs have no common unit that is coarse enough to count in; round them to a"
-                " grid first"
-            )
-        return float(self.product.cost_unit)
+        return float(unit_to_count_in(self.product))
 
     # ------------------------------------------------------------------ the distribution
 
@@ -267,10 +261,8 @@ class CostBand(Record):
             raise OptionError(f"{x!r} is not a cost")
         if x < 0:
             return 0.0, 0.0
-        assert self.product.cost_unit is not None
-        level = (
-            math.floor(in_units(x, self.product.cost_unit)) if x < LONGEST * self._unit else LONGEST
-        )
+        unit = unit_to_count_in(self.product)
+        level = math.floor(in_units(x, unit)) if x < LONGEST * self._unit else LONGEST
         if level >= LONGEST:
             raise LimitExceededError(f"{x:g} lies more than {LONGEST} cost units away", (0.0, 1.0))
         most, least = (1.0 - lateness.at(level) for lateness in self._lateness)
@@ -329,7 +321,7 @@ class CostBand(Record):
             }
         )
 
-    def _worst_probabilities(self) -> NDArray[np.float64]:
+    def _worst_probabilities(self) -> FloatArray:
         _, (_, almost_sure) = self._natures
         if not almost_sure:
             raise GoalUnreachableError(
@@ -398,10 +390,6 @@ def evaluate_band(
             f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
             " intervals evaluate others"
         )
-    chain = (
-        unroll(model.inside, given)
-        if max_nodes is None
-        else unroll(model.inside, given, max_nodes=max_nodes)
-    )
+    chain = unroll(model.inside, given, max_nodes=MAX_PAIRS if max_nodes is None else max_nodes)
     assert chain.outcome is not None
     return CostBand(model, alpha, *product_of(model, chain), chain)

@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.analysis.reachability import until_goals
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.forward import RowSteps
@@ -32,14 +33,15 @@ from tailpath.evaluation.engine import (
     truncation_bound,
 )
 from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
-from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.graph import BoolArray, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.unrolling import chain_of_choices, no_action
+from tailpath.policies.checks import no_action
+from tailpath.policies.unrolling import chain_of_choices
 
 #: Below every budget, and above.
 ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -72,8 +74,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if not risk_neutral.all_arrive:
         # Mass where nothing leads to a goal that the policy may ever do would go round until the
         # budget is spent, however large it is.
-        number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-        cannot_arrive = ssp.by_state.only(taken).renumber(number).steps() < 0
+        cannot_arrive = until_goals(ssp).only(taken).steps() < 0
     inner = states & ~ssp.is_goal
     lattice = _lay_out(ssp, policy, (inner, choices, cannot_arrive), ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
@@ -101,7 +102,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
 
 
 def zero_cost_order(
-    ssp: SSP, level: NDArray[np.int64], taken: NDArray[np.bool_]
+    ssp: SSP, level: IntArray, taken: BoolArray
 ) -> tuple[NDArray[np.int32], int] | None:
     """A rank of every state that falls along zero-cost outcomes taken, and the most of them in a
     row; None if they form a cycle.
@@ -112,7 +113,7 @@ def zero_cost_order(
     return ssp.by_state.only(zero).acyclic_order()
 
 
-def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[BoolArray, BoolArray]:
     """What a policy can do whatever its budget: the states it gets to, and the choices it may take
     there.
     """
@@ -127,7 +128,7 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArr
 def _lay_out(
     ssp: SSP,
     policy: BudgetPolicy,
-    used: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]],
+    used: tuple[BoolArray, BoolArray, BoolArray],
     ordered: tuple[NDArray[np.int32], int],
     risk_neutral: CostChain,
 ) -> Lattice:
@@ -156,10 +157,10 @@ def _lay_out(
 
 def _steps(
     policy: BudgetPolicy,
-    choice: NDArray[np.int64],
-    order: NDArray[np.int64],
-    dead_end: NDArray[np.bool_],
-    cannot_arrive: NDArray[np.bool_],
+    choice: IntArray,
+    order: IntArray,
+    dead_end: BoolArray,
+    cannot_arrive: BoolArray,
 ) -> RowSteps:
     """The steps of these states as rows of these choices: first the risk-neutral one.
 
@@ -263,9 +264,7 @@ def _moments_if_missed(
     return Moments((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
 
 
-def _dead_end_label(
-    ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice
-) -> str:
+def _dead_end_label(ssp: SSP, risk_neutral: CostChain, may_miss: IntArray, lattice: Lattice) -> str:
     """A state where the goal is out of reach once the budget is spent: one that was entered, or
     ahead of those open.
     """

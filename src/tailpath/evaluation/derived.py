@@ -184,11 +184,7 @@ class ShiftedDistribution(CostDistribution):
     def cvar(self, alpha: float) -> float:
         return shifted(self.reduced.cvar(alpha), self.shift)
 
-    @vectorised
-    def bounds(self, alpha: Any) -> tuple[float, float]:
-        if hasattr(alpha, "bounds_of"):
-            low, high = alpha.bounds_of(self)
-            return float(low), float(high)
+    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
         return shifted_bounds(self.reduced.bounds(alpha), self.shift, self.exact)
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:

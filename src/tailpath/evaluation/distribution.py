@@ -28,7 +28,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -36,6 +35,7 @@ from tailpath.evaluation.expected_loss import (
     loss_bounds_by_lines,
     loss_of_head_and_tail,
 )
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
@@ -44,9 +44,6 @@ from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
-
-FloatArray = NDArray[np.float64]
-
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
@@ -242,7 +239,7 @@ class CostDistribution(Record):
         if position < 0 or self.unreached > 0:
             return math.inf
         value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
-        low, high = self.bounds(alpha)
+        low, high = self._cvar_bounds(alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
@@ -266,13 +263,6 @@ class CostDistribution(Record):
         OptionError
             If `alpha` is smaller than the distribution answers.
 
-        Notes
-        -----
-        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w
-        gives an upper bound. Lower: the minimum of the same with rounding charged downwards over 0
-        and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
-        times its own size, which the last factor takes off. Neither lies below the mean.
-
         Examples
         --------
         >>> low, high = costs.bounds(0.1)
@@ -282,6 +272,14 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
+        return self._cvar_bounds(alpha)
+
+    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
+        """Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any
+        w gives an upper bound. Lower: the minimum of the same with rounding charged downwards over
+        0 and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
+        times its own size, which the last factor takes off. Neither lies below the mean.
+        """
         alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf

@@ -13,16 +13,16 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import open_sums
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
+from tailpath.graph import Array, FloatArray
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted_bounds
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.policy import Policy
 
@@ -141,7 +141,7 @@ class OpenMass(NamedTuple):
     masses.
     """
 
-    node: NDArray[Any]
+    node: Array
     overshoot: FloatArray
     mass: FloatArray
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
-from tailpath.evaluation.distribution import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.options import check_alpha, takes_alpha
 
@@ -135,20 +135,9 @@ def estimate(
     if n == 0 or not sample[0] > -math.inf or np.isnan(sample[-1]):
         raise OptionError("an estimate needs at least one cost, and costs that are numbers")
     least = least if sample[0] >= least else -math.inf
-    _, _, mean, mean_interval = _tail(sample, 1.0, confidence, least)
-    var, var_interval, cvar, cvar_interval = _tail(sample, alpha, confidence, least)
-    return Estimate(
-        alpha=alpha,
-        confidence=confidence,
-        runs=n,
-        mean=mean,
-        mean_interval=mean_interval,
-        var=var,
-        var_interval=var_interval,
-        cvar=cvar,
-        cvar_interval=cvar_interval,
-        unreached=float(np.mean(np.isinf(sample))),
-    )
+    mean = _tail(sample, 1.0, confidence, least)[2:]
+    tail = _tail(sample, alpha, confidence, least)
+    return Estimate(alpha, confidence, n, *mean, *tail, float(np.mean(np.isinf(sample))))
 
 
 def _tail(
@@ -177,9 +166,8 @@ def _var_interval(sample: FloatArray, alpha: float, miss: float, least: float) -
     # Both conditions, once true, stay true.
     below = bisect_left(range(n), True, key=lambda k: bdtr(k, n, 1 - alpha) > miss / 2)
     above = bisect_left(range(n), True, key=lambda k: bdtrc(k, n, 1 - alpha) <= miss / 2) + 1
-    return float(sample[below - 1]) if below > 0 else least, float(
-        sample[above - 1]
-    ) if above <= n else math.inf
+    low = float(sample[below - 1]) if below > 0 else least
+    return low, float(sample[above - 1]) if above <= n else math.inf
 
 
 def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:

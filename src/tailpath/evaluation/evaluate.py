@@ -40,18 +40,15 @@ from tailpath.evaluation.engine import (
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.queue import QueueSearch, evaluate_discounted, evaluate_lazily
 from tailpath.evaluation.search_graphs import ChainGraph, own_heuristic
-from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
+from tailpath.policies.chain import CostChain, without_zero_cost_cycles
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
-
-__all__ = ["evaluate", "evaluate_for"]
 
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
 #: few pairs is unrolled.
@@ -202,14 +199,13 @@ def evaluate(
 
 
 def evaluate_for(
-    ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None
+    ssp: SSP, policy: Any, measures: Iterable[Any], max_nodes: int | None = None
 ) -> CostDistribution:
-    """The distribution of the total cost, known as far as all the measures ask, and from `alpha`
-    up. Where one asks for the probability of a certain cost the tail is cut finer until it is
-    reached.
+    """The distribution of the total cost, known as far as all the measures ask. Where one asks for
+    the probability of a certain cost the tail is cut finer until it is reached.
     """
     wanted = list(measures)
-    alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
+    alpha = min([1.0, *(measure.finest_alpha for measure in wanted)])
     cost = max([-math.inf, *(measure.farthest_cost for measure in wanted)])
     while True:
         found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)

@@ -5,8 +5,7 @@ say all once h is linear there:
 
     E[h(Z); Z > x] = h(x+) P(Z > x) + slope E[(Z - x)+]
 
-Where h still bends beyond the head, a line a + c (z - x) below h gives a lower bound, a * mass +
-c * excess, and one above h an upper bound. What never arrives is worth the limit of h.
+What never arrives is worth the limit of h.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.forward import (
     AT_LIMIT,
@@ -42,6 +41,7 @@ from tailpath.evaluation.engine import (
     truncation_threshold,
     unscaled,
 )
+from tailpath.graph import IntArray
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.cost_units import in_costs
@@ -66,7 +66,7 @@ class Lattice(NamedTuple):
     """
 
     space: SearchSpace
-    node: NDArray[np.int64]  # (n + 1,)
+    node: IntArray  # (n + 1,)
     start: int
     depth: int
     steps: RowSteps = NO_STEPS
@@ -93,9 +93,7 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     return Lattice(SearchSpace(*frozen(*rows, node[:-1], position, v_min)), node, start, depth)
 
 
-def _along_zero_costs(
-    chain: CostChain, heuristic: Heuristic
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray, IntArray, int]:
     """The arriving nodes and the goal in that order, their positions, and the most zero-cost steps
     in a row.
     """

@@ -12,18 +12,24 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.analysis.robust import Robust, robust
+from tailpath.analysis.robust import Robust, robust, unit_to_count_in
 from tailpath.errors import LimitExceededError
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import equations
 
+#: Tables of lateness have so many levels at first, and at most.
+SHORT, LONGEST = 64, 10**7
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
+#: arrives, as far as doubles tell.
+CONVERGED = 1e-15
 
-def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArray[np.int64]]:
+
+def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, IntArray]:
     """The chain as a model with intervals, and the outcome behind each of its own."""
     assert chain.outcome is not None
     ssp = model.inside
@@ -62,13 +68,6 @@ def product_of(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArr
     return IntervalSSP(inside, low[order], high[order]), outcome[order]
 
 
-#: Tables of lateness have so many levels at first, and at most.
-SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
-#: arrives, as far as doubles tell.
-CONVERGED = 1e-15
-
-
 def has_converged(model: IntervalSSP, units: int, late: float, before: float) -> bool:
     """Whether all that is late never arrives, given what was late at half the deadline."""
     # From anywhere nature cannot keep from arriving at all, a run of one visit to each state may
@@ -89,7 +88,6 @@ class Lateness:
     _late: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def up_to(self, units: int) -> FloatArray:
-        """The lateness for t = 0 .. units at least."""
         if len(self._late) <= units:
             # Runs that never arrive end beyond every t that counts.
             penalty = 0 if self.almost_sure else units + 2
@@ -111,10 +109,9 @@ class Lateness:
             if not self.almost_sure and has_converged(self.product, units, late[-1], before):
                 return math.inf
             units, before = 2 * units, float(late[-1])
-        assert self.product.cost_unit is not None
         raise LimitExceededError(
             f"the VaR at {alpha:g} lies more than {LONGEST} cost units away",
-            (LONGEST * float(self.product.cost_unit), math.inf),
+            (LONGEST * float(unit_to_count_in(self.product)), math.inf),
         )
 
 
@@ -134,9 +131,9 @@ class UncertainOutcome(NamedTuple):
 def uncertain_outcomes(
     model: IntervalSSP,
     product: IntervalSSP,
-    model_outcome: NDArray[np.int64],
+    model_outcome: IntArray,
     problem: Robust,
-    worst: NDArray[np.float64],
+    worst: FloatArray,
 ) -> tuple[UncertainOutcome, ...]:
     """By falling harm, from the product with a policy, the outcome of the model behind each of its
     own (-1: none), and nature's probabilities there.

@@ -43,10 +43,13 @@ from tailpath.evaluation.engine import (
     unscaled,
 )
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import FIXED, FLUTTER, ROW, SAME_MASS, UNIT
 from tailpath.model.cost_units import decimal_above, in_costs
-from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
+
+#: The policy is followed until this share of alpha is open.
+OPEN_SHARE = 1e-14
 
 
 @dataclass
@@ -101,12 +104,7 @@ class QueueSearch:
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
-        return (
-            math.fsum(
-                entry.probability for entry in itertools.chain(self._open.values(), self._truncated)
-            )
-            + self.dead_end_mass
-        )
+        return math.fsum(entry.probability for entry in self.remaining()) + self.dead_end_mass
 
     def run(self, until: float = 0.0) -> StopReason:
         """Expand until P(Z > X) <= alpha, or `until` if given, or until a limit or the user stops
@@ -290,10 +288,6 @@ def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
     return float(
         np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start])
     )
-
-
-#: The policy is followed until this share of alpha is open.
-OPEN_SHARE = 1e-14
 
 
 def evaluate_lazily(request: Request) -> CostDistribution:

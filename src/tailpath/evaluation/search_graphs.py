@@ -20,16 +20,19 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.analysis.reachability import until_goals
 from tailpath.errors import OptionError
 from tailpath.evaluation.engine import Heuristic
-from tailpath.graph import IntArray, Transitions, first_of
+from tailpath.graph import FloatArray, IntArray, Transitions, first_of
 from tailpath.model.cost_units import as_fraction, integer_costs
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
 
 GOAL = "goal"
+#: Allowance for the rounding of the user's numbers, relatively.
+ROUNDING = 1e-12
 
 
 class SearchGraph:
@@ -102,8 +105,8 @@ class LazyGraph(SearchGraph):
     remembers_all = True
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
-        edges = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
         unit = ssp.cost_unit
+        edges = until_goals(ssp)
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
         self._steps = itertools.count()
@@ -151,10 +154,6 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
             return least
         least = after
     return least
-
-
-#: Allowance for the rounding of the user's numbers, relatively.
-ROUNDING = 1e-12
 
 
 def own_heuristic(ssp: SSP, given: Any) -> FloatArray:

@@ -18,29 +18,25 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import zero_cost_order
-from tailpath.evaluation.estimation import Estimate, estimate
-from tailpath.graph import Transitions
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.cost_units import in_costs
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.potential import shifted_costs
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, processors, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide, no_action
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import chain_of_choices, unroll
-
-__all__ = ["Estimate", "estimate", "simulate"]
 
 
 class RunTuning(NamedTuple):
@@ -164,9 +160,7 @@ class _Task(NamedTuple):
     ssp: SSP
 
 
-def _laid_out(
-    rows: Transitions, dead_end: NDArray[np.bool_], spent: NDArray[np.int64] | None = None
-) -> Paths:
+def _laid_out(rows: Transitions, dead_end: BoolArray, spent: IntArray | None = None) -> Paths:
     count = len(rows.target)
     order, cumulative = np.empty(count, dtype=np.int64), np.empty(count)
     lay_rows(rows.row_start, rows.probability, order, cumulative)
@@ -207,7 +201,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     return _Task(_laid_out(rows, dead_end, policy.level), policy.steps(), start, ssp)
 
 
-def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> NDArray[Any]:
+def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> Array:
     """The totals of all runs, block by block on several threads; -1 for what never arrives."""
     totals = np.zeros(n, dtype=task.paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
@@ -242,9 +236,9 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -
 
 def _walk_block(
     task: _Task,
-    key: NDArray[Any],
+    key: Array,
     first: int,
-    totals: NDArray[Any],
+    totals: Array,
     pause: int,
     stopped: threading.Event,
 ) -> None:
@@ -252,10 +246,7 @@ def _walk_block(
     while not stopped.is_set():
         status = walk(task.paths, task.rows, task.start, key, first, pause, now, totals)
         if status == Pause.NO_ACTION:
-            raise PolicyError(
-                f"the policy has no action for state {task.ssp.states[int(now.node)]!r}, which it"
-                " can reach"
-            )
+            raise no_action(task.ssp, int(now.node))
         if status == Pause.FINISHED:
             return
 
@@ -277,7 +268,7 @@ def _walk_once(
     ssp: SSP,
     policy: Policy,
     costs: list[Any],
-    dead: NDArray[np.bool_],
+    dead: BoolArray,
     random: np.random.Generator,
     most: int,
 ) -> Any:

@@ -27,6 +27,21 @@ ROUNDING = 1e-9
 
 
 GAMMA = Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G")
+#: Each name with the address of its method; the first is the default of `solve`.
+ADDRESSES = {
+    "exact": "tailpath.methods.optimal:EXACT",
+    "expected": "tailpath.methods.optimal:EXPECTED",
+    "quantile": "tailpath.methods.published:QUANTILE",
+    "interpolation": "tailpath.methods.published:INTERPOLATION",
+    "improved": "tailpath.methods.published:IMPROVED",
+    "second-stage": "tailpath.methods.published:SECOND_STAGE",
+    "layers": "tailpath.methods.published:LAYERS",
+    "pareto": "tailpath.methods.published:PARETO",
+    "surrogate": "tailpath.methods.published:SURROGATE",
+    "nested": "tailpath.methods.published:NESTED",
+}
+#: What tables call a method is understood, too.
+ALSO = {"optimum": "exact"}
 
 
 def no_prediction(alpha: float) -> None:
@@ -260,22 +275,6 @@ class Method:
         given = {**self.variants.get(variant, {}), **given}
         return self.plan(ssp, alpha, progress=progress, **given)
 
-
-#: Each name with the address of its method; the first is the default of `solve`.
-ADDRESSES = {
-    "exact": "tailpath.methods.optimal:EXACT",
-    "expected": "tailpath.methods.optimal:EXPECTED",
-    "quantile": "tailpath.methods.published:QUANTILE",
-    "interpolation": "tailpath.methods.published:INTERPOLATION",
-    "improved": "tailpath.methods.published:IMPROVED",
-    "second-stage": "tailpath.methods.published:SECOND_STAGE",
-    "layers": "tailpath.methods.published:LAYERS",
-    "pareto": "tailpath.methods.published:PARETO",
-    "surrogate": "tailpath.methods.published:SURROGATE",
-    "nested": "tailpath.methods.published:NESTED",
-}
-#: What tables call a method is understood, too.
-ALSO = {"optimum": "exact"}
 
 REGISTER = Register(
     "method",

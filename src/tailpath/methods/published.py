@@ -68,6 +68,20 @@ PUBLISHED = {"values_from": "zero"}
 #: What a solution tells programs.
 FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
+INNER = Option(
+    "inner",
+    str,
+    "lp",
+    "Inner problems: linear programs by HiGHS, or their closed form.",
+    choices=("lp", "greedy"),
+)
+#: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
+FEW = 1 / 10
+GOING_ON = (
+    Option("base", str, "quantile", "Start from the policies of this method.", "NAME"),
+    ATOMS,
+    ALPHA0,
+)
 
 
 def _factors(default: str) -> Option:
@@ -168,13 +182,6 @@ def _listed(given: Any, what: str) -> Any:
     )
 
 
-INNER = Option(
-    "inner",
-    str,
-    "lp",
-    "Inner problems: linear programs by HiGHS, or their closed form.",
-    choices=("lp", "greedy"),
-)
 QUANTILE = Method(
     name="quantile",
     title="CVaRVIQ",
@@ -192,15 +199,6 @@ INTERPOLATION = Method(
     options=(*OPTIONS, INNER, _factors("vertex")),
     variants={"published": PUBLISHED},
     doing=DOING,
-)
-
-
-#: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
-FEW = 1 / 10
-GOING_ON = (
-    Option("base", str, "quantile", "Start from the policies of this method.", "NAME"),
-    ATOMS,
-    ALPHA0,
 )
 
 

@@ -25,7 +25,7 @@ from tailpath.pictures.style import sheet
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
@@ -35,6 +35,11 @@ from tailpath.texts import name as name_in_words
 
 #: Pairs of state and memory beyond which a policy of functions is not listed.
 MAX_PAIRS = 200_000
+#: Decisions on the card of a notebook.
+CARD_ROWS = 8
+#: States of a graph beyond which a picture is a black square, and those that are drawn of such a
+#: graph.
+MAX_STATES, MAX_MET = 400, 40
 
 
 class Row(NamedTuple):
@@ -175,14 +180,7 @@ def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> s
     return f"{most} left" if low == high else f"{least} to {most} left"
 
 
-#: States of a graph beyond which a picture is a black square, and those that are drawn of such a
-#: graph.
-MAX_STATES, MAX_MET = 400, 40
-
-
-def draw_policy(
-    ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = ""
-) -> Any:
+def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None) -> Any:
     """The decisions on the map of the model, by place and time, or on a graph; returns the Axes.
 
     With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state
@@ -198,21 +196,17 @@ def draw_policy(
         choices = policy.choices_at(np.arange(ssp.n_states), remaining).astype(np.int64)
         strength = np.zeros(ssp.n_states)
         strength[chain.state[np.asarray(chain.memory) == remaining[chain.state]]] = 1.0
-        title = title or (f"{budget:g} left" if budget else "budget spent")
+        left = f"{budget:g} left" if budget else "budget spent"
+        note = f"{left}, {note}" if note else left
     elif has_schedule(ssp):
-        return plot_schedule(ssp, choices, visits, ax, title)
-    return plot_states(
-        ssp, choices, strength, ax=ax, title=", ".join(filter(None, (title, note))), states=shown
-    )
+        return plot_schedule(ssp, choices, visits, ax, "")
+    return plot_states(ssp, choices, strength, ax=ax, title=note, states=shown)
 
 
-def usual_choices(
-    ssp: SSP, policy: Policy, chain: CostChain | None = None
-) -> tuple[IntArray, FloatArray]:
+def usual_choices(ssp: SSP, policy: Policy, chain: CostChain) -> tuple[IntArray, FloatArray]:
     """For each state the choice that is taken there most often, -1 where none is, and how often a
     run is there, or ends there.
     """
-    chain = chain or unroll(ssp, policy)
     often = Visits(chain).expected if chain.n else np.zeros(0)
     choices, visits = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
     order = np.argsort(often, kind="stable")
@@ -250,10 +244,10 @@ def met_most(ssp: SSP, visits: FloatArray, most: int) -> list[int]:
     )
 
 
-def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float], columns: int = 3) -> list[Any]:
+def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float]) -> list[Any]:
     if not budgets:
         raise OptionError("a sheet needs at least one budget")
-    columns = min(columns, len(budgets))
+    columns = min(3, len(budgets))
     rows = math.ceil(len(budgets) / columns)
     shape = (ssp.geometry.columns, ssp.geometry.rows) if ssp.geometry is not None else (10, 7)
     width = min(4.0, 12.0 / columns)
@@ -282,7 +276,7 @@ def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:
     return np.full(ssp.n_states, round(units) + policy.deadline)
 
 
-def policy_card(policy: Policy, rows: int = 8) -> str:
+def policy_card(policy: Policy) -> str:
     """What a notebook shows of a policy: with its model at hand also a picture."""
     title = repr(policy).strip("<>")
     ssp = getattr(policy, "ssp", None)
@@ -290,12 +284,14 @@ def policy_card(policy: Policy, rows: int = 8) -> str:
         decisions = getattr(policy, "decisions", {})
         named = [
             (name_in_words(state), decision_in_words(decisions[state]))
-            for state in list(decisions)[:rows]
+            for state in list(decisions)[:CARD_ROWS]
         ]
         return card(title, [Table(("state", "action"), named)])
     cells = [
         (name_in_words(state), memory, decision_in_words(action), probability, mean)
-        for state, memory, action, probability, mean, _ in decision_table(ssp, policy, most=rows)
+        for state, memory, action, probability, mean, _ in decision_table(
+            ssp, policy, most=CARD_ROWS
+        )
     ]
     drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MAX_CELLS else None
     return card(

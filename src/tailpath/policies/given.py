@@ -16,7 +16,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha, takes_model
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.decisions import (
+from tailpath.policies.checks import (
     Actions,
     decisions_met,
     missing_decision,
@@ -264,7 +264,7 @@ class FunctionOfHistory:
         answer = self.function(history[-1], history) if self.with_state else self.function(history)
         decision = self.actions.understood(state, answer)
         if decision is None:
-            raise PolicyError(missing_decision(self.ssp, state))
+            raise missing_decision(self.ssp, state)
         return decision
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name, Origin
-from tailpath.policies.decisions import (
+from tailpath.policies.checks import (
     Actions,
     checked_decision,
     decisions_met,

@@ -45,8 +45,6 @@ class MarkovPolicy(Kind):
     """
 
     decisions: Mapping[Name, Decision]
-    #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
-    #: nor travels with the policy.
     made_for: tuple[Callable[[], SSP | None], Array] | None = field(
         default=None, kw_only=True, compare=False
     )

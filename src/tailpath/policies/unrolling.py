@@ -31,7 +31,7 @@ from tailpath.options import takes_model, warn_caller
 from tailpath.policies.atoms import AtomPolicy, borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import checked_decision, decide
+from tailpath.policies.checks import checked_decision, decide, no_action
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
@@ -241,13 +241,6 @@ def _outcomes(ssp: SSP) -> Outcomes:
     level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
     rows = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability
     return Outcomes(*frozen(*rows, ssp.outcome_cost, level, ssp.is_goal))
-
-
-def no_action(ssp: SSP, state: int) -> PolicyError:
-    """What to raise where a policy gets to a state that it does not know."""
-    return PolicyError(
-        f"the policy has no action for state {ssp.states[state]!r}, which it can reach"
-    )
 
 
 def _too_many(most: int, question: str = "") -> LimitExceededError:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.budgets import node_values
@@ -39,6 +38,9 @@ AT_A_TIME = 2**20
 #: What every level takes beside its edges, in edges; and the most values that are stored of the
 #: levels still needed.
 EACH_LEVEL, MAX_VALUES = 1_000, 2**27
+_NONE, _FIRST = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
+#: The factors of nothing.
+NO_FACTORS = Factors(*frozen(_FIRST, _NONE, np.zeros(0), _FIRST, _NONE, np.zeros(0), np.zeros(0)))
 
 
 class Visits:
@@ -248,14 +250,9 @@ def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
     return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)
 
 
-_NONE, _FIRST = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
-#: The factors of nothing.
-NO_FACTORS = Factors(*frozen(_FIRST, _NONE, np.zeros(0), _FIRST, _NONE, np.zeros(0), np.zeros(0)))
-
-
 def equations(
-    source: NDArray[Any],
-    target: NDArray[Any],
+    source: Array,
+    target: Array,
     probability: FloatArray,
     n: int,
     ordered: bool = False,
@@ -303,7 +300,7 @@ def own_visits(factors: Factors) -> FloatArray:
     return diagonal
 
 
-def _off_diagonal(part: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _off_diagonal(part: Any) -> tuple[Array, Array, Array]:
     """Where the rows or columns of a factor begin, and positions and values behind the diagonal."""
     part.sort_indices()
     owner = owners(part.indptr)

@@ -163,7 +163,6 @@ class Curve:
 
 
 def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
-    """The curve through some points, checked."""
     breakpoints: dict[Fraction, list[float]] = {}
     last = None
     for x, y in points:

@@ -24,7 +24,7 @@ from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide
 from tailpath.policies.display import (
     MAX_PAIRS,
     action_of,

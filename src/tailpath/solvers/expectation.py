@@ -140,117 +140,6 @@ class LeastCosts(ByState):
 Pair = tuple[float, float]
 
 
-def other_nature(nature: str) -> str:
-    return next(name for name in NATURES if name != nature)
-
-
-def both_sides(
-    model: IntervalSSP,
-    what: str,
-    nature: str,
-    bounds: Pair,
-    others: Callable[[], Pair],
-    verb: str = "costs",
-) -> str:
-    """The sentence about the least of something, from its bounds under both natures."""
-    try:
-        other = others()
-    except GoalUnreachableError:  # some nature keeps every policy away
-        other = math.inf, math.inf
-    cooperative, adversarial = (other, bounds) if nature == "adversarial" else (bounds, other)
-    low, high = cooperative[0], adversarial[1]
-    condition = (
-        "if all intervals hold"
-        if model.confidence is None
-        else f"with {100 * model.confidence:g} % confidence"
-    )
-    promise = f", and this policy {verb} at most {high:.6g}" if nature == "adversarial" else ""
-    return f"{condition} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class RobustExpected(LeastCosts):
-    """The least expected cost from every state against, or with, nature, with verified bounds.
-
-    Attributes
-    ----------
-    model : IntervalSSP
-        The model.
-    nature : {"adversarial", "cooperative"}
-        Whether nature is the worst or the best.
-    value : array of float64, shape (n_states,)
-        V(s): 0 at goals, infinite where no policy surely arrives.
-    lower, upper : array of float64, shape (n_states,)
-        lower[s] <= V(s) <= upper[s], proved.
-    choices : array of int32, shape (n_states,)
-        The choice of the policy; -1 at goals and where the value is infinite.
-    method : str
-        How it was found and proved.
-    iterations : int
-        How many iterations that took.
-    """
-
-    model: IntervalSSP
-    nature: str
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    choices: NDArray[np.int32]
-    method: str
-    iterations: int
-
-    @property
-    def _ssp(self) -> SSP:
-        return self.model.inside
-
-    def words(self) -> str:
-        """Both sides in one sentence: with the best nature and against the worst.
-
-        Returns
-        -------
-        str
-            The sentence about the start.
-        """
-        other = other_nature(self.nature)
-        return both_sides(
-            self.model,
-            "mean",
-            self.nature,
-            self.bounds,
-            lambda: solve_robust_expected(self.model, other).bounds,
-        )
-
-    def _checked(self) -> Proof:
-        return check_robust_expected(self)
-
-    def __repr__(self) -> str:
-        return (
-            f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by"
-            f" {self.method}>"
-        )
-
-
-def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
-    """`solve_expected` of a model with intervals."""
-    problem = robust(model, nature_called(nature))
-    found = problem.optimum
-    if not np.isfinite(found.bounds.value).all():
-        raise ModelError(
-            "the expected costs are too large to compute with; choose another unit of cost"
-        )
-    bounds = found.bounds
-    return RobustExpected(
-        model=model,
-        nature=nature,
-        value=problem.to_states(bounds.value),
-        lower=problem.to_states(bounds.lower),
-        upper=problem.to_states(bounds.upper),
-        choices=problem.risk_neutral,
-        method=bounds.method,
-        iterations=found.iterations,
-    )
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedSolution(LeastCosts):
     """The least expected cost from every state, with verified bounds.
@@ -375,17 +264,12 @@ def solve_expected(
 def _solve(ssp: SSP) -> ExpectedSolution:
     if ssp.signed:
         of_reduced = _solve(ssp.reduced)
-        moved = Bounds(of_reduced.value, of_reduced.lower, of_reduced.upper).shifted(
-            ssp.reduction.values
-        )
-        return replace(of_reduced, ssp=ssp, value=moved.value, lower=moved.lower, upper=moved.upper)
+        moved = bounds_by_state(of_reduced).shifted(ssp.reduction.values)
+        return _with_bounds(replace(of_reduced, ssp=ssp), moved)
     core = core_of(ssp)
     zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
     found = least_total(core.decisions(), core.exact_rates, zero)
-    if not np.isfinite(found.bounds.value).all():
-        raise ModelError(
-            "the expected costs are too large to compute with; choose another unit of cost"
-        )
+    _refuse_infinite(found.bounds)
     warn_if_unproved(found.bounds)
     lower = np.maximum(found.bounds.lower, 0.0)
     return ExpectedSolution(
@@ -414,7 +298,124 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
 def sharpened(ssp: SSP) -> ExpectedSolution:
     """`solve_expected` with narrower bounds, for what takes differences of values."""
     expected, core = solve_expected(ssp), core_of(ssp)
-    decisions, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
-    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found.each(core.to_nodes))
-    sharp = sharp.each(core.to_states)
-    return replace(expected, value=sharp.value, lower=sharp.lower, upper=sharp.upper)
+    decisions, found = core.decisions(), bounds_by_state(expected).each(core.to_nodes)
+    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found)
+    return _with_bounds(expected, sharp.each(core.to_states))
+
+
+def bounds_by_state(found: ByState) -> Bounds:
+    return Bounds(found.value, found.lower, found.upper)
+
+
+def _with_bounds(found: ExpectedSolution, bounds: Bounds) -> ExpectedSolution:
+    return replace(found, value=bounds.value, lower=bounds.lower, upper=bounds.upper)
+
+
+# ---------------------------------------------------------------------- with intervals
+
+
+def other_nature(nature: str) -> str:
+    return next(name for name in NATURES if name != nature)
+
+
+def both_sides(
+    model: IntervalSSP,
+    what: str,
+    nature: str,
+    bounds: Pair,
+    others: Callable[[], Pair],
+    verb: str = "costs",
+) -> str:
+    """The sentence about the least of something, from its bounds under both natures."""
+    try:
+        other = others()
+    except GoalUnreachableError:  # some nature keeps every policy away
+        other = math.inf, math.inf
+    cooperative, adversarial = (other, bounds) if nature == "adversarial" else (bounds, other)
+    low, high = cooperative[0], adversarial[1]
+    condition = (
+        "if all intervals hold"
+        if model.confidence is None
+        else f"with {100 * model.confidence:g} % confidence"
+    )
+    promise = f", and this policy {verb} at most {high:.6g}" if nature == "adversarial" else ""
+    return f"{condition} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustExpected(LeastCosts):
+    """The least expected cost from every state against, or with, nature, with verified bounds.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    value, lower, upper, choices, method, iterations
+        As of `ExpectedSolution`.
+    """
+
+    model: IntervalSSP
+    nature: str
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    choices: NDArray[np.int32]
+    method: str
+    iterations: int
+
+    @property
+    def _ssp(self) -> SSP:
+        return self.model.inside
+
+    def words(self) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Returns
+        -------
+        str
+            The sentence about the start.
+        """
+        other = other_nature(self.nature)
+        return both_sides(
+            self.model,
+            "mean",
+            self.nature,
+            self.bounds,
+            lambda: solve_robust_expected(self.model, other).bounds,
+        )
+
+    def _checked(self) -> Proof:
+        return check_robust_expected(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by"
+            f" {self.method}>"
+        )
+
+
+def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
+    """`solve_expected` of a model with intervals."""
+    problem = robust(model, nature_called(nature))
+    found = problem.optimum
+    _refuse_infinite(found.bounds)
+    bounds = found.bounds.each(problem.to_states)
+    return RobustExpected(
+        model=model,
+        nature=nature,
+        value=bounds.value,
+        lower=bounds.lower,
+        upper=bounds.upper,
+        choices=problem.risk_neutral,
+        method=bounds.method,
+        iterations=found.iterations,
+    )
+
+
+def _refuse_infinite(bounds: Bounds) -> None:
+    if not np.isfinite(bounds.value).all():
+        raise ModelError(
+            "the expected costs are too large to compute with; choose another unit of cost"
+        )

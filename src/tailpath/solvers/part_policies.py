@@ -20,10 +20,10 @@ from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph, graph_of
 from tailpath.errors import ModelError
-from tailpath.graph import IntArray, offsets_from_lengths
+from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import NO_STEPS, Steps
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
@@ -196,7 +196,7 @@ class PartMarkovPolicy(InParts[MarkovPolicy]):
     probability: FloatArray
 
     @classmethod
-    def from_choices(cls, comm: Any, part: Part, choices: NDArray[Any]) -> PartMarkovPolicy:
+    def from_choices(cls, comm: Any, part: Part, choices: Array) -> PartMarkovPolicy:
         """A policy that mixes nothing.
 
         Parameters

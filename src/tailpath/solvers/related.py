@@ -30,6 +30,18 @@ from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import BudgetTable, always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 
+#: Sweeps of nested CVaR end when no value moves by more than this part of it.
+SAME_NESTED = 1e-12
+MAX_SWEEPS = 1_000_000
+#: Directions e - x p with |x - b| up to this many units are stored.
+WINDOW = 0.25
+#: Chances p that differ by no more than this are equal but for rounding.
+SAME_CHANCE = 1e-15
+Corner = tuple[float, float]
+Corners = list[Corner]
+#: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
+WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
+
 
 def unit_of(ssp: SSP, who: str) -> float:
     """The cost unit; refuses costs without one, and negative ones."""
@@ -72,13 +84,10 @@ def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float
     the tail.
     """
     alpha = check_alpha(alpha)
-    refuse_signed(ssp, "the search by cost layers")
-    chain = unroll(ssp, policy)
-    if chain.unit is None:
-        raise ModelError("the costs have no common unit; cost layers count in units")
+    unit, chain = unit_of(ssp, "evaluation by cost layers"), unroll(ssp, policy)
     if not chain.arrives.all():
         raise ModelError("the policy may never arrive; cost layers need a policy that does")
-    step = np.rint(chain.cost / float(chain.unit)).astype(np.int64)
+    step = np.rint(chain.cost / unit).astype(np.int64)
     if ((step == 0) & (chain.target < chain.n)).any():
         raise ModelError("a free step does not arrive; cost layers need costs above 0")
     longest = int(step.max(initial=1)) + 1
@@ -99,14 +108,9 @@ def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float
         if arrived > 0 and arrived >= (1 - alpha) * (1 - 1e-15):
             break
         k += 1
-    mean = float(np.append(chain.expected_cost.value, 0.0)[chain.start]) / float(chain.unit)
+    mean = float(np.append(chain.expected_cost.value, 0.0)[chain.start]) / unit
     cvar = (mean - head + k * (arrived - (1 - alpha))) / alpha
-    return cvar * float(chain.unit), k * float(chain.unit)
-
-
-#: Sweeps of nested CVaR end when no value moves by more than this part of it.
-SAME_NESTED = 1e-12
-MAX_SWEEPS = 1_000_000
+    return cvar * unit, k * unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,14 +183,6 @@ def _finite(core: Core, alpha: float) -> BoolArray:
         if (reached == inside).all():
             return reached[:-1]
         inside = reached
-
-
-#: Directions e - x p with |x - b| up to this many units are stored.
-WINDOW = 0.25
-#: Chances p that differ by no more than this are equal but for rounding.
-SAME_CHANCE = 1e-15
-Corner = tuple[float, float]
-Corners = list[Corner]
 
 
 def solve_by_pareto_sets(
@@ -336,10 +332,6 @@ def solve_surrogate(
             progress(w, best * unit)
     assert decisions is not None
     return best * unit, budget_policy(ssp, decisions, cap, expected.choices)
-
-
-#: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
-WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
 
 
 def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:

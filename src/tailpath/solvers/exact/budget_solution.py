@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import IntArray
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
-from tailpath.model.ssp import FloatArray
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import ErrorBound, enclosed

@@ -20,9 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.reachability import components_of
 from tailpath.errors import OptionError
-from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MAX_UNITS, as_fraction
 from tailpath.model.ssp import SSP
@@ -87,11 +85,11 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
 
 def _joined(ssp: SSP, below: SSP) -> int:
     """The most states that a cycle of zero-cost steps joins which rounding down has made."""
-    zero_cost = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
-    source, target = ssp.choice_state[ssp.outcome_choice[zero_cost]], ssp.outcome_target[zero_cost]
-    component, count = components_of(offsets_of(source, ssp.n_states), target)
-    inside = (component[source] == component[target]) & (ssp.outcome_cost[zero_cost] > 0)
-    return int(np.bincount(component, minlength=count)[component[source[inside]]].max(initial=0))
+    zero_cost = (below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    component, count = ssp.by_state.only(zero_cost).components()
+    inside = zero_cost & ssp.by_state.within(component) & (ssp.outcome_cost > 0)
+    source = ssp.by_state.source[inside]
+    return int(np.bincount(component, minlength=count)[component[source]].max(initial=0))
 
 
 def _step(delta: Any) -> Fraction:

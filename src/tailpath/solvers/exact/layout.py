@@ -48,12 +48,24 @@ from tailpath.dp.layout_builders import (
     zero_cost_blocks,
 )
 from tailpath.errors import ModelError
-from tailpath.graph import IntArray, Transitions, members_of, offsets_of, owners
+from tailpath.graph import FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.records import found_once
-from tailpath.model.ssp import SSP, FloatArray
-from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expected
+from tailpath.model.ssp import SSP
+from tailpath.solvers.expectation import (
+    ExpectedSolution,
+    bounds_by_state,
+    sharpened,
+    solve_expected,
+)
+
+#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
+TAKEN_OFF = 4 * UNIT
+#: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
+LITTLE, MUCH = 16 * UNIT, 1e-6
+#: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
+LARGEST_STORED = 2**17
 
 
 class ErrorBound(NamedTuple):
@@ -67,10 +79,6 @@ class ErrorBound(NamedTuple):
     at_all: float
     per_level: float
     vanished: float = 1e-250
-
-
-#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
-TAKEN_OFF = 4 * UNIT
 
 
 def error_bound_of(
@@ -87,8 +95,9 @@ def error_bound_of(
         np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)])
     )
     zero_cost = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
-    bounds = Bounds(expected.value, expected.lower, expected.upper)
-    return error_bound_by(bounds, ssp.cost_unit, certain_cost, bool(zero_cost.all()), per_level)
+    return error_bound_by(
+        bounds_by_state(expected), ssp.cost_unit, certain_cost, bool(zero_cost.all()), per_level
+    )
 
 
 def error_bound_by(
@@ -158,12 +167,6 @@ def enclosed(
     return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + error_bound.vanished * scale
 
 
-#: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
-LITTLE, MUCH = 16 * UNIT, 1e-6
-#: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
-LARGEST_STORED = 2**17
-
-
 @dataclass(frozen=True, eq=False)
 class ModelLayout(Layout):
     """A model laid out. Node `node_of[s]` is that of state s, -1 where the start cannot or must not
@@ -224,7 +227,7 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         certain_cost = nearest.astype(np.int64)
         if skip == "excess":
             allowed, expected = allowed_error(error_bound_of(expected, 0.0)), sharpened(ssp)
-            bounds = Bounds(expected.value, expected.lower, expected.upper).each(core.to_nodes)
+            bounds = bounds_by_state(expected).each(core.to_nodes)
             certain_cost = certain_budgets(bounds, unit, nearest, allowed)
     cost_from_start = rows.costs_from(int(core.node_of[ssp.start_index]))[:-1]
     value = core.to_nodes(expected.value) / float(unit)

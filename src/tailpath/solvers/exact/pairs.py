@@ -18,7 +18,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.budget_model import (
     NEVER,
@@ -253,7 +252,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     return model, choice
 
 
-def _steps(model: Model) -> NDArray[np.int64]:
+def _steps(model: Model) -> IntArray:
     """The most blocks that a run may still meet before the budget of a pair is spent."""
     rows, blocks = model.transitions, model.nodes.block_start
     block = owners(blocks)

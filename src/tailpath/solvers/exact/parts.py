@@ -20,8 +20,7 @@ from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS
-from tailpath.graph import IntArray, members_of
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray, members_of
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import steps_of
 from tailpath.solvers.exact.layout import ErrorBound, allowed_error, certain_budgets, error_bound_by

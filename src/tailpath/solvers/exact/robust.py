@@ -25,9 +25,10 @@ from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.model.ssp import FloatArray, Name
+from tailpath.model.ssp import Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tailpath.analysis.reachability import nature_called, reachable_states, zero_cost_edge_order
+from tailpath.analysis.reachability import nature_called, reachable_states
 from tailpath.distributed.fill import way_of
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
@@ -31,11 +31,12 @@ from tailpath.distributed.ranks import together
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import (
     Progress,
     check_amount,
@@ -270,9 +271,9 @@ def solve_cvar_exact(
 
 def most_steps(ssp: SSP) -> int:
     """The most steps that a run can take, which a discount needs."""
-    source = ssp.choice_state[ssp.outcome_choice]
-    inside = np.flatnonzero(reachable_states(ssp)[source] & ~ssp.is_goal[ssp.outcome_target])
-    order = zero_cost_edge_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
+    rows = ssp.by_state
+    inside = reachable_states(ssp)[rows.source] & ~ssp.is_goal[rows.target]
+    order = rows.only(inside).acyclic_order()
     if order is None:
         raise OptionError(
             "with a discount every step has costs of its own, so a run that may take any number of"

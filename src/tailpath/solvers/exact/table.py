@@ -7,8 +7,8 @@ at which a state's choice changes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from tailpath.analysis.core import core_of
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
 from tailpath.dp.budgets import Fill, cutoff_of, fill
 from tailpath.errors import LimitExceededError
-from tailpath.graph import members_of, owners
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import Array, FloatArray, IntArray, members_of, owners
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact.layout import ModelLayout
@@ -36,8 +36,8 @@ class BudgetTable:
     """
 
     layout: ModelLayout
-    budgets: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    budgets: IntArray
+    steps: IntArray
     values: FloatArray
     changes: Changes
     error: float
@@ -115,6 +115,14 @@ def _too_large(
     )
 
 
+def too_many_levels(levels: int, max_bytes: int = MAX_BYTES) -> LimitExceededError:
+    return LimitExceededError(
+        f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser grid (--delta,"
+        " delta=) would help",
+        (0.0, math.inf),
+    )
+
+
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
     nothing = np.zeros(0, dtype=np.int64)
@@ -161,9 +169,7 @@ def budget_policy(
     )
 
 
-def _way_out(
-    ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]
-) -> NDArray[Any]:
+def _way_out(ssp: SSP, layout: ModelLayout, state: Array, leaving: IntArray) -> Array:
     """What states of zero-cost components do: walk to the state that has the choice that leaves."""
     node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
     # One walk serves all components at once, so there are as many walks as the most exits that one

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.pictures.distributions import plot_frontier
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure

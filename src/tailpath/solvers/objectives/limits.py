@@ -23,8 +23,9 @@ import numpy as np
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, VaR

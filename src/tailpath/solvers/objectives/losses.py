@@ -18,7 +18,6 @@ penalty prefers the surer one. States, choices and outcomes keep their numbers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,15 +25,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
-from tailpath.errors import LimitExceededError, ModelError, OptionError
+from tailpath.errors import ModelError, OptionError
+from tailpath.graph import BoolArray, FloatArray
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
 from tailpath.model.records import found_once
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
 from tailpath.solvers.exact.layout import (
@@ -50,6 +49,7 @@ from tailpath.solvers.exact.table import (
     always_risk_neutral,
     budget_policy,
     fill_table,
+    too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
 
@@ -71,28 +71,33 @@ class Priced(NamedTuple):
     weights: FloatArray
 
 
+def horizon_of(curves: Sequence[Curve], unit: Fraction) -> int:
+    """The number of units from which on all losses are linear; refuses one that falls for ever."""
+    if any(curve.slope < 0 for curve in curves):
+        raise OptionError(
+            "a sum of measures falls without end for large costs; no policy is best then"
+        )
+    return max(curve.units(unit) for curve in curves)
+
+
+def costs_by_budget(horizon: int, unit: Fraction) -> FloatArray:
+    """The cost so far with 0, 1, ... units of the horizon left."""
+    return as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
+
+
 class Losses:
     """Several losses over one model."""
 
     def __init__(self, ssp: SSP, curves: Sequence[Curve]) -> None:
         assert ssp.cost_unit is not None
-        for curve in curves:
-            if curve.slope < 0:
-                raise OptionError(
-                    "a sum of measures falls without end for large costs; no policy is best then"
-                )
         self.ssp, self.unit = ssp, ssp.cost_unit
-        self.horizon = max(curve.units(self.unit) for curve in curves)
+        self.horizon = horizon_of(curves, self.unit)
         self.flat = all(curve.slope == 0 for curve in curves)
         if LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
-            raise LimitExceededError(
-                f"{self.horizon} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB; a coarser"
-                " grid (--delta, delta=) would help",
-                (0.0, math.inf),
-            )
+            raise too_many_levels(self.horizon)
         # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
         # spent.
-        costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
+        costs = costs_by_budget(self.horizon, self.unit)
         self.terminal_loss = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
@@ -203,11 +208,11 @@ def counting_losses(ssp: SSP) -> SSP:
 
 
 @found_once
-def _dead(ssp: SSP) -> NDArray[np.bool_]:
+def _dead(ssp: SSP) -> BoolArray:
     return dead_ends(ssp) & reachable_states(ssp)
 
 
-def _ending(ssp: SSP, dead: NDArray[np.bool_], cost: NDArray[np.float64], unit: Fraction) -> SSP:
+def _ending(ssp: SSP, dead: BoolArray, cost: FloatArray, unit: Fraction) -> SSP:
     goal = int(np.flatnonzero(ssp.is_goal)[0])
     target = np.where(dead[ssp.outcome_target], goal, ssp.outcome_target).astype(np.int32)
     return replace(ssp, outcome_target=target, outcome_cost=cost, exact_unit=unit)

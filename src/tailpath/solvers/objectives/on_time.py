@@ -23,7 +23,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import together
 from tailpath.dp.budget_model import LATE, MEAN
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
@@ -42,6 +42,7 @@ from tailpath.solvers.exact.table import (
     always_risk_neutral,
     budget_policy,
     fill_table,
+    too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
@@ -214,10 +215,7 @@ def _missed(ssp: SSP) -> tuple[float, float]:
 
 def _check_levels(levels: int, max_bytes: int) -> None:
     if LEVEL_BYTES * levels > max_bytes:
-        raise LimitExceededError(
-            f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
-            (0.0, math.inf),
-        )
+        raise too_many_levels(levels, max_bytes)
 
 
 def _solve_until(

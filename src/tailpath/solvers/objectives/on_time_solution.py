@@ -11,12 +11,13 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states
 from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.shortest_paths import dijkstra_tree
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tailpath.dp.budget_model import MEAN, SLOPE
-from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP
@@ -32,6 +31,7 @@ from tailpath.solvers.exact.table import (
     always_risk_neutral,
     budget_policy,
     fill_table,
+    too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.risk_solution import by_coin
@@ -61,6 +61,17 @@ VALUES_AT_ONCE, AT_ONCE = 2**15, (8, 16)
 BADLY = 1e-9
 #: Risks below this, in cost units, may have been taken for 0.
 VANISHED = 1e-250
+#: Prices asked for at first, as multiples of mean over risk.
+FIRST = np.geomspace(1e-3, 1e4, 15)
+#: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
+WIDE, MAX_TABLES = 0.05, 8
+#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
+#: do.
+LARGE, CLOSE = 10**10, 1e-6
+#: Chords are held against so many pieces of the envelope at a time.
+PAIRS = 2**20
+#: What a budget takes, in bytes: its curve, and its points for one price.
+CURVE_BYTES, POINT_BYTES = 600, 48
 
 
 class MeanRisk:
@@ -102,13 +113,10 @@ class MeanRisk:
             self._hidden = max(self._hidden, float(np.max(mean / mean[0] - 1)))
         return risk, mean
 
-    def curves(
-        self, prices: Sequence[float], limit: int | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def curves(self, prices: Sequence[float], limit: int) -> tuple[FloatArray, FloatArray]:
         """By price the risk and the mean of the best policy for every budget from 0 to
         the limit.
         """
-        limit = self.limit if limit is None else limit
         self.tables += len(prices)
         found = []
         for first in range(0, len(prices), self.at_once):
@@ -159,7 +167,6 @@ class MeanRisk:
         return budget_policy(self.ssp, table, budget, self.expected.choices, deadline)
 
     def mixed(self, parts: Sequence[Member]) -> Policy:
-        """The policy with these parts."""
         policies = [self.policy(price, budget) for _, price, budget in parts]
         return by_coin(policies, [weight for weight, _, _ in parts])
 
@@ -178,19 +185,6 @@ class MeanRisk:
         table = fill_table(self.layout, objective)
         self._per_level = max(self._per_level, table.error)
         return table
-
-
-#: Prices asked for at first, as multiples of mean over risk.
-FIRST = np.geomspace(1e-3, 1e4, 15)
-#: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
-WIDE, MAX_TABLES = 0.05, 8
-#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
-#: do.
-LARGE, CLOSE = 10**10, 1e-6
-#: Chords are held against so many pieces of the envelope at a time.
-PAIRS = 2**20
-#: What a budget takes, in bytes: its curve, and its points for one price.
-CURVE_BYTES, POINT_BYTES = 600, 48
 
 
 def least_means(
@@ -228,11 +222,7 @@ class _Search:
             POINT_BYTES * axis.budgets.stop
         )
         if self.most < tables.at_once:
-            raise LimitExceededError(
-                f"{axis.budgets[-1]} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB;"
-                " a coarser grid (--delta, delta=) would help",
-                (0.0, math.inf),
-            )
+            raise too_many_levels(axis.budgets[-1])
         if at is not None:  # one risk needs the next prices only
             self.most = tables.at_once
         safest = self._points(*tables.safest())
@@ -379,5 +369,4 @@ class _Search:
         )
 
     def found(self, gap: float) -> Trade:
-        """What the search ends with."""
         return Trade(self.axis, self.chords, self.envelope, self.rounding, gap)

@@ -39,9 +39,14 @@ from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.on_time import on_time_until
 from tailpath.solvers.objectives.price_search import MeanRisk, least_means
 from tailpath.solvers.objectives.risk_solution import RiskSolution
-from tailpath.solvers.objectives.robust import RobustRisk, solve_robust
 from tailpath.solvers.objectives.trade import Axis
-from tailpath.solvers.objectives.unconstrained import MAX_NODES, check_size, least_alone
+from tailpath.solvers.objectives.unconstrained import (
+    MAX_NODES,
+    RobustRisk,
+    check_size,
+    least_alone,
+    solve_robust,
+)
 
 
 @overload
@@ -224,7 +229,6 @@ def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
 def _with_intervals(
     model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
-    """Without limits, on a model with intervals."""
     if limits:
         raise OptionError(
             "limits need known probabilities: nature would not be the same for the objective"

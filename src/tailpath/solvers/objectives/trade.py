@@ -38,6 +38,10 @@ Chords = FloatArray
 #: The rows of an array of pieces of envelopes, one piece a column: whose it is, the
 #: risk at which it starts, and the chord that is the lowest from there on, -1 where there is none.
 GROUP, START, LOWEST = range(3)
+#: Differences below this, relatively, are rounding.
+SAME = SAME_VALUE
+#: A weight, and the price and the budget in cost units that find the policy again.
+Member = tuple[float, float, int]
 
 
 class Envelope(NamedTuple):
@@ -59,7 +63,6 @@ class Envelope(NamedTuple):
         return heights(chords, self.lowest[:-1], self.start[1:])
 
     def with_more(self, chords: Chords, more: IntArray) -> Envelope:
-        """The envelope of these chords and some more."""
         others = envelope_of(chords, more, float(self.start[0]), self.end)
         pieces = [
             np.stack(np.broadcast_arrays(group, each.start, each.lowest))
@@ -137,13 +140,6 @@ def _distinct(pieces: FloatArray) -> FloatArray:
     """Of pieces of one group with the same start the last."""
     unlike = pieces[:, 1:] != pieces[:, :-1]
     return pieces[:, np.append(unlike[GROUP] | unlike[START], True)]
-
-
-#: Differences below this, relatively, are rounding.
-SAME = SAME_VALUE
-
-#: A weight, and the price and the budget in cost units that find the policy again.
-Member = tuple[float, float, int]
 
 
 class Axis(NamedTuple):

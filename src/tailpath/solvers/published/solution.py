@@ -35,6 +35,11 @@ from tailpath.policies.atoms import AtomPolicy, Grids, borders_of, nearest_own
 from tailpath.solvers.published.sweeps import Augmented, Pool, Progression, Settings
 from tailpath.texts import Table, count
 
+#: Detours whose regrets differ by less than this are taken together.
+SAME_REGRET = 1e-12
+#: A sum of factors beyond 1 by less than this is rounding.
+SAME_SUM = 1e-6
+
 
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
@@ -180,12 +185,6 @@ class AtomSolution(Record):
         return AtomPolicy.trusted(**tables, start_atom=start)
 
 
-#: Detours whose regrets differ by less than this are taken together.
-SAME_REGRET = 1e-12
-#: A sum of factors beyond 1 by less than this is rounding.
-SAME_SUM = 1e-6
-
-
 @dataclass(eq=False)
 class Tables:
     """Decisions over (node, atom): core choices, VaR, and where in `xi` their factors begin."""
@@ -326,9 +325,7 @@ def solution_of(
         xi=xi,
         gamma=augmented.model.outcomes.gamma,
         tolerance=settings.tolerance,
-        residual=progression.residual,
-        sweeps=progression.sweeps,
-        converged=progression.converged,
+        **vars(progression),
         detours=tables.detours,
         inner=inner,
         start=settings.start,

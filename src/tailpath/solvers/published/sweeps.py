@@ -61,6 +61,15 @@ FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 
 #: Threads that share the work of a sweep; None is the calling thread alone.
 Pool = ThreadPoolExecutor | None
+#: A node is passed over while its successors have moved by less than this share of the tolerance:
+#: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
+#: at the paper's tolerance of 1e-3.
+SLACK = 1e-5
+#: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
+#: they save.
+START_SWEEPS = 8
+#: One sweep in some order, at some time: returns the largest move of a value.
+Sweep = Callable[[IntArray, int], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,24 +265,11 @@ def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Atom
     )
 
 
-#: A node is passed over while its successors have moved by less than this share of the tolerance:
-#: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
-#: at the paper's tolerance of 1e-3.
-SLACK = 1e-5
-#: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
-#: they save.
-START_SWEEPS = 8
-
-
 @dataclass(frozen=True)
 class Progression:
     sweeps: int
     residual: float
     converged: bool
-
-
-#: One sweep in some order, at some time: returns the largest move of a value.
-Sweep = Callable[[IntArray, int], float]
 
 
 def iterate(
