@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -339,6 +339,11 @@ class MixedPolicy(Kind):
             "<MixedPolicy by a coin at the start:"
             f" {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
         )
+
+
+def by_coin(policies: Sequence[Policy], weights: Sequence[float]) -> Policy:
+    """One of some policies, by a coin at the start; the policy itself if it is the only one."""
+    return policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weights))
 
 
 def _distribution(decision: Decision) -> Mapping[Name, float]:

@@ -22,7 +22,7 @@ from tailpath.risk.measures import Late, Shortfall, parse
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.corners import Corner, Frontier
+from tailpath.solvers.objectives.answers import Corner, Frontier
 from tailpath.solvers.objectives.price_search import VANISHED, MeanRisk, least_means
 from tailpath.solvers.objectives.trade import SAME, Axis, Rounding
 

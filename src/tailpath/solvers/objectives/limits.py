@@ -26,13 +26,14 @@ from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP
+from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, VaR
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
-from tailpath.solvers.objectives.risk_solution import RiskSolution, by_coin
 
 #: Column generation ends when the relative gap has fallen to this.
 GAP = 1e-11

@@ -23,6 +23,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import by_coin
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.layout import error_bound_of, layout_of
 from tailpath.solvers.exact.table import (
@@ -34,7 +35,6 @@ from tailpath.solvers.exact.table import (
     too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.risk_solution import by_coin
 from tailpath.solvers.objectives.trade import (
     CURVE,
     FLAT,

@@ -35,10 +35,10 @@ from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
 from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.on_time import on_time_until
 from tailpath.solvers.objectives.price_search import MeanRisk, least_means
-from tailpath.solvers.objectives.risk_solution import RiskSolution
 from tailpath.solvers.objectives.trade import Axis
 from tailpath.solvers.objectives.unconstrained import (
     MAX_NODES,

@@ -37,10 +37,10 @@ from tailpath.solvers.expectation import (
     solve_expected,
     solve_robust_expected,
 )
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses, costs_by_budget, horizon_of
 from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until, solve_on_time
-from tailpath.solvers.objectives.risk_solution import RiskSolution
 
 #: An evaluation that would only spare a search ends after so many nodes.
 MAX_NODES = 10**7
