@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from tailpath.methods.register import ADDRESSES
+from tailpath.methods.method import ADDRESSES
 
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tailpath"

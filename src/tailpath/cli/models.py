@@ -9,8 +9,13 @@ import click
 import numpy as np
 
 import tailpath
-from tailpath.analysis.nature import NATURES, almost_sure_under_nature
-from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
+from tailpath.analysis.reachability import (
+    NATURES,
+    almost_sure_states,
+    almost_sure_under_nature,
+    dead_ends,
+    every_policy_is_proper,
+)
 from tailpath.cli.common import ModelCommand, out_file
 from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain

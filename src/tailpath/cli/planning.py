@@ -22,7 +22,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import tailpath
-from tailpath.analysis.nature import NATURES
+from tailpath.analysis.reachability import NATURES
 from tailpath.cli.application import print_message
 from tailpath.cli.common import ModelCommand, flag, flags
 from tailpath.cli.output import Output, print_result, reported
@@ -33,8 +33,7 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method
-from tailpath.methods.method import bounds_row
-from tailpath.methods.register import all_methods, method_names
+from tailpath.methods.method import all_methods, bounds_row, method_names
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag, confidence_note

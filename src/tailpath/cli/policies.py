@@ -43,8 +43,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
-from tailpath.policies.table import decision_table
-from tailpath.policies.words import decision_in_words
+from tailpath.policies.display import decision_in_words, decision_table
 from tailpath.texts import count, name, number, pairs
 
 

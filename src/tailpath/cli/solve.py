@@ -48,7 +48,7 @@ from tailpath.errors import LimitExceededError
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
-from tailpath.methods.register import ADDRESSES, all_methods
+from tailpath.methods.method import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP

@@ -3,26 +3,20 @@
 Costs are minimised. `alpha` in (0, 1] is the mass of the *worst* tail:
 
     VaR_alpha(Z)  = min { z : P(Z > z) <= alpha }
-    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha
+    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha,    attained at w = VaR
 
 At alpha = 1 they are the smallest cost that can occur and the mean; for alpha -> 0 both become the
-worst cost.
-
-Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha. The minimum
-is attained at w = VaR.
+worst cost. Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha.
 
 A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with,
 and by two numbers of the rest: its mass P(Z > X) and its excess E[(Z - X)+]. From them every larger
-alpha follows with non-negative sums only:
+alpha follows with non-negative sums only,
 
-    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k)
-                                                 P(Z > z_k)
+    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}
+    E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k),
 
 so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha
 would not.
-
-If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinite, and VaR is finite
-exactly for alpha >= unreached.
 """
 
 from __future__ import annotations
@@ -124,11 +118,8 @@ class CostDistribution(Record):
     -----
     VaR_alpha(Z) = min { z : P(Z > z) <= alpha } and CVaR_alpha(Z) = min_w w + E[(Z - w)+] / alpha,
     whose minimum is attained at w = VaR. At alpha = 1 they are the least possible cost and the
-    mean; towards 0 both become the worst cost.
-
-    Only the head and two numbers of the rest, its mass and its excess, are known. Every larger
-    alpha follows from them with non-negative sums only, so that the result keeps its relative
-    accuracy down to alpha = 1e-12 and below.
+    mean; towards 0 both become the worst cost. If the goal may be missed (`unreached` > 0), the
+    mean and every CVaR are infinite, and VaR is finite exactly for alpha >= unreached.
 
     Examples
     --------
@@ -178,9 +169,7 @@ class CostDistribution(Record):
     def _excesses(
         self, tail_excess: float, error_bound: float = 0.0, dropped: float = 0.0
     ) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound but for
-        a part of the tail.
-        """
+        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound."""
         steps = np.append(
             np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + error_bound) - dropped, 0.0),
             tail_excess,
@@ -251,7 +240,7 @@ class CostDistribution(Record):
         if position < 0 or self.unreached > 0:
             return math.inf
         value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
-        low, high = self.bounds(alpha)
+        low, high = self._cvar_bounds(alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
@@ -275,13 +264,6 @@ class CostDistribution(Record):
         OptionError
             If `alpha` is smaller than the distribution answers.
 
-        Notes
-        -----
-        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w
-        gives an upper bound. Lower: the minimum of the same with rounding charged downwards over 0
-        and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
-        times its own size, which the last factor takes off. Neither lies below the mean.
-
         Examples
         --------
         >>> low, high = costs.bounds(0.1)
@@ -291,6 +273,14 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
+        return self._cvar_bounds(alpha)
+
+    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
+        """Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any
+        w gives an upper bound. Lower: the minimum of the same with rounding charged downwards over
+        0 and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
+        times its own size, which the last factor takes off. Neither lies below the mean.
+        """
         alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
@@ -374,7 +364,6 @@ class CostDistribution(Record):
         return self.unreached > 0 and self.open_mass == 0
 
     def _beyond_head(self) -> OptionError:
-        """What to raise where more is asked for than the head knows."""
         last = f"{self._last_cost:g}" if self.costs.size else "nothing"
         return OptionError(
             f"the distribution is known up to cost {last}; call evaluate with an alpha below"
@@ -500,8 +489,8 @@ class CostDistribution(Record):
         )
 
     def _known_to(self, alpha: float) -> CostDistribution:
-        """The same distribution known as far as a smaller alpha needs it, for pictures of the tail;
-        itself where that is not to be had.
+        """The same known as far as a smaller alpha needs it, for pictures of the tail, if that is
+        to be had.
         """
         if (
             alpha >= self.alpha

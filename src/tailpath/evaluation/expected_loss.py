@@ -5,8 +5,7 @@ say all once h is linear there:
 
     E[h(Z); Z > x] = h(x+) P(Z > x) + slope E[(Z - x)+]
 
-Where h still bends beyond the head, a line a + c (z - x) below h gives a lower bound, a * mass +
-c * excess, and one above h an upper bound. What never arrives is worth the limit of h.
+What never arrives is worth the limit of h.
 """
 
 from __future__ import annotations
@@ -25,9 +24,7 @@ Bracket = tuple[float, float]
 
 
 def is_linear_beyond(costs: CostDistribution, loss: Any) -> bool:
-    """Whether mass and excess of the tail say all: the head reaches to where the loss is linear, or
-    nothing is left that may arrive.
-    """
+    """Whether mass and excess of the tail say all."""
     return costs.tail_mass == 0 or costs._tail_never_arrives or loss.last <= costs._last_cost
 
 
@@ -110,9 +107,7 @@ def loss_bounds_by_lines(costs: CostDistribution, loss: Any) -> Bracket:
 
 
 def _head_loss(costs: CostDistribution, loss: Any) -> tuple[float, float]:
-    """The part of E[h(Z)] that the head has, and a bound on its error: of masses, sums, values of
-    h, and costs.
-    """
+    """The part of E[h(Z)] that the head has, and a bound on its error."""
     z, error = costs.costs, costs.cost_error
     parts = costs.probabilities * loss.values(z)
     of_sums = (costs.relative_error + (len(z) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)))
@@ -143,7 +138,5 @@ def _masses(costs: CostDistribution) -> tuple[Bracket, Bracket]:
 
 
 def _least(factor: float, between: Bracket) -> float:
-    """The least of factor times a number between two, none of them negative; 0 times whatever
-    is 0.
-    """
+    """The least of factor times a number between two, none of them negative; 0 if factor is."""
     return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

@@ -31,11 +31,9 @@ from tailpath.formats.policy_transfer import (
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import Grids
+from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy, MixedPolicy
 from tailpath.policies.policy import Decision, Policy
 
 #: The arrays of the kinds that have some, each with its type and its axes.

@@ -40,8 +40,7 @@ from tailpath.graph import (
 from tailpath.model.checks import check_outcomes, check_structure
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import Grids
+from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.policies.checks import MAX_LEVELS, own_choices, rising_steps
 

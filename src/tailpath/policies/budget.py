@@ -1,8 +1,5 @@
-"""The policy by remaining budget: for each state a step function of the budget left.
-
-The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes
-at few budgets, so that the steps are all there is to store: on a 300 x 300 grid at alpha 0.01 some
-14,000 instead of two million decisions.
+"""The policy by remaining budget: for each state a step function of the budget left. The choice of
+a state changes at few budgets, so that the steps are all there is to store.
 
     first[s] : first[s + 1]     the steps of state s
     from_budget[k]              the least budget, in cost units, from which step k holds; rising
@@ -32,9 +29,7 @@ from tailpath.texts import count
 
 
 def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, Any]:
-    """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
-    is left out.
-    """
+    """The arrays `first`, `from_budget` and `choice` of changes in any order."""
     changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
     n, size = len(risk_neutral), len(state)
     below = np.asarray(risk_neutral, dtype=np.int32)
@@ -365,9 +360,7 @@ class BudgetPolicy(Kind):
         return memory if rise == 0 else running.spent(memory, rise, self.unit)
 
     def _potential_rise(self, state: Name, next_state: Name) -> Fraction:
-        """By how much the potential rises along a step; states that the model does not have are
-        at 0.
-        """
+        """By how much the potential rises along a step; states that the model lacks are at 0."""
         here, there = (
             self._potential(self.ssp.state_index(name)) if name in self.ssp.states else Fraction(0)
             for name in (state, next_state)
@@ -375,7 +368,7 @@ class BudgetPolicy(Kind):
         return there - here
 
     def _potential(self, state: int) -> Fraction:
-        """The least cost of any way from a state, where some cost is negative; 0 elsewhere."""
+        """The least cost of any way from a state, where some cost is negative."""
         return self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
 
     def left(self, state: int, budget: int) -> Fraction:

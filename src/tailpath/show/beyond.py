@@ -32,7 +32,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.equations import equations
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.dp.budgets import node_values
 from tailpath.dp.layout_builders import chain_layout
@@ -40,7 +39,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
 from tailpath.model.ssp import Name
 from tailpath.policies.chain import CostChain
-from tailpath.policies.visits import zero_cost_walks
+from tailpath.policies.visits import equations, zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.

@@ -23,13 +23,18 @@ from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide
+from tailpath.policies.display import (
+    MAX_TABLE_PAIRS,
+    action_of,
+    budgets_in_words,
+    decision_in_words,
+    memory_in_words,
+)
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_TABLE_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
-from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
 from tailpath.show.beyond import expected_visits
 from tailpath.texts import Content, Table, count, number
 

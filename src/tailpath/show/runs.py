@@ -24,11 +24,10 @@ from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import CostChain
+from tailpath.policies.display import MAX_TABLE_PAIRS, memory_in_words
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_TABLE_PAIRS
 from tailpath.policies.unrolling import successors, unroll
-from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond, blame_of
 from tailpath.show.traces import Step, Trace, WorstRuns
 

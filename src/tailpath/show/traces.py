@@ -15,7 +15,7 @@ from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
 from tailpath.pictures.style import Axes
-from tailpath.policies.drawing import shown_states
+from tailpath.policies.display import shown_states
 from tailpath.show.beyond import Blame
 from tailpath.texts import Content, Table, count, name, number
 

@@ -8,14 +8,12 @@ leaves, and H solves H = max (r + P H), with r the probability of entering an al
 once: -H is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close
 also where H is small.
 
-`given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets
-P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of the new model are those of the old one given that
-they arrive; a policy that surely arrives in it arrives in the old one with the largest probability.
-So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual
-solver on the new model. Models of up to 2,000 states that are not dense are solved so finely that H
-is known to the last bit. Otherwise the new probabilities are off by no more than the bounds of H
-lie apart; the new model says so (`probability_error`), and all later bounds count it. A choice that
-loses less than these bounds can tell counts as losing nothing.
+`given_arrival` keeps the choices with sum P H(s') = H(s) and drops the states with H = 0. A policy
+that surely arrives in the new model arrives in the old one with the largest probability. Models of
+up to 2,000 states that are not dense are solved so finely that H is known to the last bit.
+Otherwise the new probabilities are off by no more than the bounds of H lie apart; the new model
+says so (`probability_error`), and all later bounds count it. A choice that loses less than these
+bounds can tell counts as losing nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +45,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
-from tailpath.solvers.by_state import ByState
+from tailpath.solvers.expectation import ByState
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.
@@ -144,8 +142,8 @@ def _exact_rates(core: Core, arrives: BoolArray) -> list[Fraction]:
 
 
 def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
-    """The model of losses on the states in between, which keep their order; after them come the two
-    ends, arrived and lost.
+    """The model on the states in between, in their order; after them the two ends, arrived and
+    lost.
     """
     count = len(between)
     position = np.where(almost_sure, count, count + 1)

@@ -27,8 +27,9 @@ from zlib import crc32
 
 from tailpath.domains import gridworld
 from tailpath.errors import TailpathWarning
+from tailpath.evaluation.estimation import estimate
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.evaluation.simulation import estimate, simulate
+from tailpath.evaluation.simulation import simulate
 from tailpath.methods import Plan, find_method
 from tailpath.methods.method import ignore
 from tailpath.model.checks import model_mark

@@ -14,7 +14,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.solvers.objectives import solve as solve_module
-from tailpath.solvers.objectives.envelope import X0, X1, envelope_of, means_at
+from tailpath.solvers.objectives.trade import X0, X1, envelope_of, means_at
 from tests.ledger.models import MODELS
 from tests.reference import Model, to_ssp
 from tests.solvers.objectives.lotteries import Curve, draw_model

@@ -19,15 +19,14 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import Update, given_row
-from tailpath.methods.method import Plan
-from tailpath.methods.register import find_method
+from tailpath.methods.method import Plan, find_method
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import layers
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.drawing import met_most, usual_choices
+from tailpath.policies.display import met_most, usual_choices
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.nature import NATURES
+from tailpath.analysis.reachability import NATURES
 from tailpath.errors import OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.formats.files import refuse_unwritable, write_text

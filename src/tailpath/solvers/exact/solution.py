@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,

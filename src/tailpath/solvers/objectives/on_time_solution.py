@@ -1,8 +1,5 @@
 """What `solve_on_time` found: the least probability of being late at every deadline, the least VaR,
 and the policies that have them.
-
-At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the
-least of them.
 """
 
 from __future__ import annotations
@@ -14,17 +11,18 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states
 from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.shortest_paths import dijkstra_tree
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import counting_losses
+from tailpath.solvers.objectives.losses import counting_losses
 
 
 @takes_alpha
@@ -237,7 +235,6 @@ class OnTimeSolution(Record):
         )
 
     def _cost(self, level: int) -> float:
-        """A number of units as a cost of the model."""
         return float(level * self.latest.unit + self.latest.ssp.shift)
 
     def __repr__(self) -> str:
@@ -246,26 +243,21 @@ class OnTimeSolution(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartOnTimeSolution(OnTimeSolution):
-    """The largest probability of arriving in time on a model in parts; see `OnTimeSolution`.
-
-    Values and bounds are the same on all ranks. `policy(t)` is a `PartPolicy`, of the rank's own
-    states. Costs are 0 or more, so that nothing is shifted.
+    """`OnTimeSolution` of a model in parts, the same on all ranks; `policy(t)` is a `PartPolicy`.
+    Costs are 0 or more, so that nothing is shifted.
     """
 
     def var(self, alpha: float) -> float:
-        """The least VaR of any policy; see `OnTimeSolution.var`."""
         if check_alpha(alpha) > 1 - 3 * SAME_MASS:
             raise _needs_the_whole("the VaR at 1")
         return super().var(alpha)
 
     def policy(self, t: float | None = None) -> BudgetPolicy:
-        """The policy of the rank's own states; see `OnTimeSolution.policy`."""
         if t is not None and math.isinf(t):
             raise _needs_the_whole("the surest policy")
         return super().policy(t)
 
     def cheapest(self) -> BudgetPolicy:
-        """Refused: it takes the whole model."""
         raise _needs_the_whole("the cheapest run")
 
     def _units(self, t: float) -> int:
@@ -280,9 +272,7 @@ def _needs_the_whole(what: str) -> OptionError:
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
-    """The least cost at which any run arrives, in units, and the choices along it; infinite if
-    there is none.
-    """
+    """The least cost at which any run arrives, in units, and the choices along it."""
     rows, level = ssp.by_state, ssp.outcome_level
     least = np.full(ssp.n_states, np.inf)
     order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
@@ -299,9 +289,7 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
 
 
 def _surest(policy: BudgetPolicy) -> BudgetPolicy:
-    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected
-    number of dead ends entered.
-    """
+    """At the least mean if arriving is sure, else with the fewest dead ends entered."""
     ssp = policy.ssp
     almost_sure = almost_sure_states(ssp)[0][ssp.start_index]
     return policy.spent(solve_expected(ssp if almost_sure else counting_losses(ssp)).choices)

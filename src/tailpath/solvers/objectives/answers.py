@@ -1,4 +1,6 @@
-"""What `frontier` found: its corners, and the least mean at every risk between them."""
+"""What `solve` found; and what `frontier` found: its corners, and the least mean at every risk
+between them.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +14,160 @@ from typing import Any
 import numpy as np
 
 from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series, Shown
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
+from tailpath.options import warn_of_confidence
 from tailpath.pictures.distributions import plot_frontier
 from tailpath.pictures.style import Axes
+from tailpath.policies.kinds import MixedPolicy
 from tailpath.policies.policy import Policy
-from tailpath.risk.measure import Measure
-from tailpath.risk.measures import Late
+from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.measures import Late, Mean, parse
 from tailpath.solvers.exact.grid import on_model
-from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.trade import SAME, Member, Rounding, mixed
+from tailpath.solvers.objectives.price_search import MeanRisk
+from tailpath.solvers.objectives.trade import SAME, Member, Rounding
 from tailpath.texts import Content, Table, count
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskSolution(Shown):
+    """The policy with the least `objective` that keeps all `limits`, as `solve` found it.
+
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    objective : Measure
+        What was minimised.
+    limits : tuple of Limit
+        The limits that are kept.
+    value : float
+        The objective of the policy; with `delta`, for costs rounded up.
+    bounds : tuple of float
+        Proved bounds on the optimum. The lower one holds for all policies, however they remember
+        and randomise; the upper one is kept by the policy given.
+    policy : Policy
+        The policy.
+    multipliers : tuple of float
+        How much the objective would fall if a limit were one unit larger, for each limit (for a
+        small change).
+    """
+
+    ssp: SSP
+    objective: Measure
+    limits: tuple[Limit, ...]
+    value: float
+    bounds: tuple[float, float]
+    policy: Policy
+    multipliers: tuple[float, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """How far the optimum may lie below the value."""
+        return max(self.value - self.bounds[0], 0.0)
+
+    def risk(self, measure: Any) -> float:
+        """Any measure of the policy, by exact evaluation.
+
+        Parameters
+        ----------
+        measure : Measure or str
+            A measure or its text, like `"cvar(0.05)"`.
+
+        Returns
+        -------
+        float
+            Its value for the total cost of the policy.
+
+        Examples
+        --------
+        >>> tp.solve(ssp, "cvar(0.1)").risk("mean")
+        30.0
+        """
+        asked = parse(measure)
+        warn_of_confidence(asked.finest_alpha)
+        return asked(self.costs_for(asked))
+
+    def costs_for(self, *measures: Any) -> CostDistribution:
+        """The distribution of the policy's total cost, known as far as some measures ask.
+
+        Parameters
+        ----------
+        *measures : Measure or str
+            The measures.
+
+        Returns
+        -------
+        CostDistribution
+            Good for all of them.
+        """
+        asked = [parse(measure) for measure in measures]
+        key = (
+            min([1.0, *(m.finest_alpha for m in asked)]),
+            max((m.farthest_cost for m in asked), default=-math.inf),
+        )
+        if key not in self._evaluated:
+            self._evaluated[key] = evaluate_for(self.ssp, self.policy, asked)
+        return self._evaluated[key]
+
+    @cached_property
+    def _evaluated(self) -> dict[tuple[float, float], CostDistribution]:
+        return {}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What each limit costs, in words."""
+        return tuple(
+            self._price(limit, price) for limit, price in zip(self.limits, self.multipliers)
+        )
+
+    def _price(self, limit: Limit, price: float) -> str:
+        if price == 0:
+            return f"{limit} holds anyway"
+        # A probability cannot be one unit more.
+        unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
+        return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
+
+    def _content(self, most: int) -> Content:
+        facts: list[tuple[str, Any]] = [
+            (f"least {self.objective}", self.value),
+            ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),
+        ]
+        if isinstance(self.policy, MixedPolicy):
+            weights = ", ".join(f"{weight:.6g}" for weight in self.policy.weights)
+            facts.append(("policy", f"a coin at the start: {weights}"))
+        table = Table(("measure", "limit", "value"), self._risks())
+        return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
+
+    def _risks(self) -> list[tuple[str, float | None, float]]:
+        """The mean, the objective and the limits with what the policy makes of them."""
+        limits = {str(limit.measure): limit for limit in self.limits}
+        asked = {
+            str(measure): measure
+            for measure in (self.objective, Mean(), *(limit.measure for limit in self.limits))
+        }
+        costs = self.costs_for(*asked.values())
+        return [
+            (text, limits[text].bound if text in limits else None, measure(costs))
+            for text, measure in asked.items()
+        ]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return dict(zip(("measure", "limit", "value"), map(list, zip(*self._risks()))))
+
+    def __repr__(self) -> str:
+        under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
+        coin = (
+            f", by a coin between {len(self.policy.members)} policies"
+            if isinstance(self.policy, MixedPolicy)
+            else ""
+        )
+        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,7 +207,7 @@ class Corner(Record):
             LATE if isinstance(self.measure, Late) else EXCESS,
             max(budget for _, _, budget in self.parts),
         )
-        policy = mixed(tables, self.parts)
+        policy = tables.mixed(self.parts)
         return policy if self.true is None else on_model(policy, self.true)
 
     def __repr__(self) -> str:
@@ -173,9 +316,7 @@ class Frontier(Shown, Series[Corner]):
         return self.measure.moved(true.shift, None)[1], true.shift
 
     def _reduced_risk(self, risk: float) -> tuple[float, float]:
-        """Between which risks of the reduced model a risk lies: little may be left of it, beside
-        what rounding of the risk itself is.
-        """
+        """Between which risks of the reduced model a risk lies, by its rounding."""
         more = self._moved[0]
         left = shifted(risk, -more)
         rounding = (
@@ -184,7 +325,6 @@ class Frontier(Shown, Series[Corner]):
         return left - rounding, left + rounding
 
     def _at(self, risk: float) -> float:
-        """The least mean at a given risk, as found."""
         point = int(np.searchsorted(self.risk, risk, side="right")) - 1
         if point < 0 or point + 1 == len(self.corners):
             return math.inf if point < 0 else self.corners[-1].mean
@@ -232,7 +372,7 @@ class Frontier(Shown, Series[Corner]):
         return plot_frontier(self, ax)
 
     def _content(self, most: int) -> Content:
-        """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
+        """The corners, spread evenly where there are many."""
         shown, columns = self.spread(most), self._columns()
         every = ("corner", "risk", "mean at least", "mean", "policies")
         used = [key for key in every if key in columns]

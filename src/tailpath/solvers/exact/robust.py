@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailpath.analysis.nature import almost_sure_under_nature, nature_called
-from tailpath.analysis.reachability import reachable_states
+from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.model.ssp import FloatArray, Name
+from tailpath.model.ssp import Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.uncertain.expected import both_sides, other_nature, solve_robust_expected
+from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
 
@@ -40,7 +40,7 @@ TOLERANCE = 1e-6
 
 
 def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
-    """The policy of a table for a budget at the start, an index of the table."""
+    """The policy of a table for an index of it, the budget at the start."""
     inside = problem.model.inside
     steps = problem.steps(found, budget)
     return BudgetPolicy.from_changes(
@@ -49,9 +49,7 @@ def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetP
 
 
 class MoreData(NamedTuple):
-    """A choice, the least CVaR if its intervals were narrower, and how much less that
-    is than now.
-    """
+    """A choice, the least CVaR if its intervals were narrower, and what that gains."""
 
     state: Name
     action: Name
@@ -324,9 +322,7 @@ def solve_robust_cvar(
 def robust_with_penalty(
     model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
 ) -> Robust:
-    """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
-    beyond so many units.
-    """
+    """The problem in which runs that need not arrive may end at a cost beyond so many units."""
     side = nature_called(nature)
     almost_sure = bool(
         almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
@@ -337,10 +333,9 @@ def robust_with_penalty(
 def robust_lateness(
     model: IntervalSSP, units: int, nature: str, max_bytes: int
 ) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units, its relative error for every unit, and the
-    policy for the last deadline.
-
-    Where choices are equally late the one of least expected cost is taken if it is among them.
+    """The lateness for deadlines up to some units, its relative error per unit, and the policy for
+    the last. Where choices are equally late the one of least expected cost is taken if it is among
+    them.
     """
     problem = robust_with_penalty(model, nature, units, max_bytes)
     found = problem.late(units + 1)

@@ -1,23 +1,24 @@
-"""CVaRVILI: CVaR value iteration with linear interpolation (Chow et al. 2015; the paper's section
-2).
+"""CVaRVIQ, CVaR value iteration via quantiles (Stanko and Macek 2019), and CVaRVILI, with linear
+interpolation (Chow et al. 2015); the paper's section 2, and `docs/planners.md`.
 
-One linear program per state, action and atom in every sweep: `max_xi sum_o P_o I_o(y xi_o) / y`
-over the risk envelope, I_o the interpolated `y V` of outcome o's successor. I_o is concave and
-piecewise linear, so the program splits y xi_o into the segments of I_o, each with its slope as
-objective and its width as bound (`linear_programs`). It has the same answer as the merge of
-CVaRVIQ, `inner="greedy"`, and takes much longer. Where segments tie at the VaR the answer is not
-unique: a linear program returns a vertex, which serves some outcomes fully and others not at all,
-and `greedy` does the same, in the model's order. CVaRVIQ shares instead; hence the small
-differences between the policies.
+`y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile
+function is a step: slope VaR, width the distance of the atoms. The inner problem of the Bellman
+operator, `max_xi sum_o P_o I_o(y xi_o) / y` with I_o the `y V` of outcome o's successor, is a
+fractional knapsack. *CVaRVIQ* takes the successors' steps in order of falling slope (outcome costs
+added), which solves it for all y at once. *CVaRVILI* solves a linear program per state, action and
+atom in every sweep, which splits y xi_o into the segments of I_o, and as many once more for the
+policy.
 
-Order, start and stopping rule are those of `solvers.sweeps` (the start is found by merging), but no
-node is ever passed over: each sweep solves state-action pairs x atoms programs, and the policy
-takes as many once more.
+The factors xi follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it
+is shared among the outcomes in proportion to what they have there, or goes to the first of them, as
+at a vertex of a linear program.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,11 +31,129 @@ from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
-from tailpath.solvers.published.augmented import Augmented, Settings
-from tailpath.solvers.published.quantile import MERGING, Operator, solve_by_sweeps
-from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Sweep
-from tailpath.solvers.published.tables import Tables, fill_factors, run_offsets
+from tailpath.solvers.published.solution import (
+    AtomSolution,
+    Tables,
+    fill_factors,
+    greedy_tables,
+    make_arrive,
+    run_offsets,
+    solution_of,
+)
+from tailpath.solvers.published.sweeps import (
+    SLACK,
+    Augmented,
+    Pool,
+    Settings,
+    Sweep,
+    augment,
+    iterate,
+    merge_sweep,
+    pool_for,
+    start_from_risk_neutral,
+    warn_unless_converged,
+)
+
+
+@takes_model
+def solve_cvar_quantile(
+    ssp: SSP,
+    atoms: Atoms | None = None,
+    tolerance: float = 1e-3,
+    *,
+    gamma: float = 1.0,
+    max_sweeps: int = 10_000,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    start: str = "neutral",
+    factors: str = "shared",
+) -> AtomSolution:
+    """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
+
+    The prediction is in general neither the CVaR of the policy nor the least CVaR there is;
+    `evaluate` says what the policy delivers, and `solve_cvar_exact` finds the optimum.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    atoms : array of float, mapping or callable, optional
+        Tail masses in (0, 1], rising to 1; by default 25, log-spaced from 1e-3. Choose the first
+        well below the alpha you are after. A mapping `{state: list}`, or a function of the state,
+        gives every state atoms of its own.
+    tolerance : float, positive
+        Sweeps end when a full one moves no value by more.
+    gamma : float in (0, 1]
+        The discount: costs at stage t count with `gamma ** t`.
+    max_sweeps : int, 1 or more
+        After so many a warning says so, and the result has `converged=False`.
+    threads : int, 1 or more, optional
+        The most threads; by default all processors. The result does not depend on it.
+    progress : callable, optional
+        `progress(sweeps, residual)` is called after every sweep.
+    start : {"neutral", "zero"}
+        Values start above those of the risk-neutral policy and fall, or at 0 and rise as published.
+    factors : {"shared", "vertex", "printed"}
+        The risk factors of the policy share the mass at the VaR as published, give it to the first
+        outcomes, or give all of it to each of them, the formula to the letter: then a warning says
+        how far sum P xi exceeds 1.
+
+    Returns
+    -------
+    AtomSolution
+        `cvar(alpha)`, as predicted, and `policy(alpha)`.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+
+    Examples
+    --------
+    >>> planned = tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1])
+    >>> round(planned.cvar(0.1), 3)
+    30.0
+    >>> tp.evaluate(ssp, planned, 0.1).cvar(0.1)
+    30.0
+    """
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, "quantile")
+
+
+class Operator(NamedTuple):
+    """How a planner solves its inner problems: in sweeps, and for the policy at the end."""
+
+    sweep: Callable[[Augmented, Pool, float], Sweep]
+    tables: Callable[[Augmented, Pool, int], Tables]
+
+
+#: By merged segments.
+MERGING = Operator(merge_sweep, greedy_tables)
+
+
+def solve_by_sweeps(
+    ssp: SSP,
+    atoms: Atoms | None,
+    settings: Settings,
+    operator: Operator,
+    threads: int | None,
+    progress: Progress | None,
+    inner: str,
+) -> AtomSolution:
+    """Values by sweeps of an operator, and the policy that is greedy for them."""
+    tolerance = settings.tolerance
+    augmented = augment(ssp, atoms, settings)
+    with pool_for(augmented, threads) as pool:
+        if settings.start == "neutral":
+            start_from_risk_neutral(augmented, pool, tolerance)
+        sweep = operator.sweep(augmented, pool, SLACK * tolerance)
+        progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
+        tables = operator.tables(augmented, pool, settings.rule)
+    warn_unless_converged(progression, tolerance)
+    make_arrive(augmented, tables, settings.rule)
+    return solution_of(augmented, tables, progression, settings, inner)
 
 
 @takes_model
@@ -151,9 +270,7 @@ def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
 
 
 def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
-    """The greedy choices, with the factors of the vertices that the programs return, or by another
-    rule from the values.
-    """
+    """The greedy choices, with the factors of the programs' vertices, or by another rule."""
     model, scratch = augmented.model, new_scratch(augmented.model)
     choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var, runs = np.zeros(choice.shape), [np.empty(0)]
