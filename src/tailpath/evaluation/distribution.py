@@ -276,10 +276,10 @@ class CostDistribution(Record):
         return self._cvar_bounds(alpha)
 
     def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
-        """Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any
-        w gives an upper bound. Lower: the minimum of the same with rounding charged downwards over
-        0 and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
-        times its own size, which the last factor takes off. Neither lies below the mean.
+        """Upper: w + E[(Z - w)+] / alpha at the VaR found; any w gives an upper bound. Lower: the
+        minimum of the same over 0 and the head; beyond it cannot fall by more than the error bound
+        of the tail mass times its own size, which the last factor takes off. Rounding is charged
+        outwards.
         """
         alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:

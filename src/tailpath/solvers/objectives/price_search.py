@@ -89,11 +89,9 @@ class MeanRisk:
         self._per_level, self._hidden = self.layout.depth * self.layout.rounding, 0.0
 
     def safest(self) -> tuple[FloatArray, FloatArray]:
-        """The risk and the mean of the safest policy, with the least mean among those, for every
-        budget from 0 to the limit.
-
-        Choices whose risks differ by rounding count as equally safe; how much that may add up to is
-        part of the error.
+        """The risk and the mean of the safest policy, of several the one of least mean, for every
+        budget up to the limit. Risks that differ by rounding count as the same, which is part of
+        the error.
         """
         self.tables += 2
         values = self._fill(math.inf, self.limit).values
@@ -104,9 +102,7 @@ class MeanRisk:
         return values[:, 0], values[:, 1]
 
     def risk_neutral(self) -> tuple[FloatArray, FloatArray]:
-        """The risk and the mean of the policy with the least mean, and the least risk among those,
-        for every budget from 0 to the limit. Ties count as for the safest.
-        """
+        """The same of the policy with the least mean, of several the one of least risk."""
         self.tables += 1
         mean, risk = self._fill(0.0, self.limit).values.T
         if mean[0] > 0:  # V*, since nothing is decided by a budget of 0
@@ -144,11 +140,8 @@ class MeanRisk:
         return int(np.clip(VALUES_AT_ONCE // values, *AT_ONCE))
 
     def error(self) -> tuple[float, float]:
-        """By how much risks and means may be off: relatively, and in cost units on top of it.
-
-        What each level adds, what ties hide, the error of V*, and what is so small that it was
-        taken for 0. Where some V* are known so badly that a share of them says nothing, their error
-        counts as it is.
+        """By how much risks and means may be off: relatively, and in cost units on top of it. Where
+        some V* are known so badly that a share of them says nothing, their error counts as it is.
         """
         error_bound = error_bound_of(self.expected, self._per_level)
         relative, absolute = max(error_bound.below, error_bound.above), error_bound.at_zero
@@ -194,10 +187,8 @@ def least_means(
     tolerance: float | None = None,
     progress: Progress | None = None,
 ) -> Trade:
-    """The least mean at every risk from the least to that of the risk-neutral policy, or at one.
-
-    The search ends when nothing can lie more than `tolerance` below what was found, relatively;
-    unless told, that is 0, or `CLOSE` in a search that is large.
+    """The least mean at every risk up to that of the risk-neutral policy, or at one; no more than
+    `tolerance` above it, relatively: unless told, 0, or `CLOSE` in a search that is large.
     """
     search = _Search(tables, axis, at)
     search.ask(search.typical * (FIRST if at is None else FIRST[::2]))
@@ -309,10 +300,9 @@ class _Search:
         """By open chord how far its curve may lie below the envelope; 0 or less within the
         tolerance.
 
-        The envelope counts as low as it is at a risk that differs by rounding. Between its starts
-        it is straight, and so are the two lines below a curve: the largest distance is found where
-        they meet, at an end, or at a start. Most open chords are so where the lines meet, and need
-        no more looks.
+        The envelope counts as low as it is at a risk that differs by rounding. It and the two lines
+        below a curve are straight between its starts: the largest distance is where the lines meet,
+        mostly, or at an end or a start.
         """
         x0, m0, _, steep, x1, m1, _, flat, _ = self.open
         begin, end = np.maximum(x0, self.envelope.start[0]), np.minimum(x1, self.envelope.end)
@@ -355,10 +345,8 @@ class _Search:
         return np.where(apart > tolerance * mean, apart, 0.0)
 
     def wanted(self, gap: FloatArray) -> FloatArray:
-        """The prices to ask for next: the slopes of the open chords with the widest gaps.
-
-        If there are more than fit, some from the least to the largest: each is then near its own
-        price.
+        """The prices to ask for next: the slopes of the open chords with the widest gaps, or, if
+        there are more than fit, some from the least to the largest.
         """
         tables = self.tables.at_once
         enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
