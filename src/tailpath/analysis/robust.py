@@ -33,7 +33,7 @@ from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 
@@ -173,7 +173,7 @@ class Robust:
             below, above = (
                 np.abs(side - bounds.value) / unit for side in (bounds.lower, bounds.upper)
             )
-        rounding = ROUNDED * UNIT * bounds.value / unit
+        rounding = ROUNDED * ROUNDOFF * bounds.value / unit
         return below + rounding, above + rounding
 
     @property

@@ -40,7 +40,13 @@ from tailpath.graph import (
     offsets_from_lengths,
     owners,
 )
-from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
+from tailpath.kernels.rounding import (
+    NEAR_UNDERFLOW,
+    PER_EDGE,
+    PER_ROW,
+    ROUNDOFF,
+    SAME_MASS,
+)
 from tailpath.kernels.steps import Steps, step_choices
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.options import takes_alpha
@@ -186,7 +192,7 @@ class PartCosts:
         low = float(np.min(levels + self.excess[1] * (1 - off) / a))
         high = x + float(self.excess[2, x]) / (1 - off) / a
         unit = float(self.unit)
-        return low * (1 - 4 * UNIT) * unit, high * (1 + 4 * UNIT) * unit
+        return low * (1 - 4 * ROUNDOFF) * unit, high * (1 + 4 * ROUNDOFF) * unit
 
     @property
     def mean(self) -> float:
@@ -233,7 +239,7 @@ class _Forward:
         node = np.flatnonzero(self.row)
         mass = self.row[node]
         self.row[node] = 0.0
-        small = mass < FADED
+        small = mass < NEAR_UNDERFLOW
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
         decisions, level = self.graph.decisions, self.graph.level
@@ -327,4 +333,7 @@ def _error(graph: PartGraph, g: int) -> float:
     into, out, deepest = (largest(comm, each) for each in (into, out, depth))
     cheapest = -largest(comm, -least)
     steps = (g / cheapest + 2) * (deepest + 1)
-    return float(steps * (into * comm.size + comm.size + ROW * out + FIXED) + 4 * (g + 64)) * UNIT
+    return (
+        float(steps * (into * comm.size + comm.size + PER_EDGE * out + PER_ROW) + 4 * (g + 64))
+        * ROUNDOFF
+    )

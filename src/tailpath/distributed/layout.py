@@ -27,7 +27,7 @@ from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.backup import row_means
-from tailpath.dp.budget_model import NEVER, Model, Nodes, Work
+from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
 from tailpath.dp.joint import NO_JOINT, Joint
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import Choices
@@ -99,7 +99,7 @@ class PartLayout(Layout):
         some = 1 if len(self.stages) > 2 else min(least, MAX_TOGETHER)
         return max(min(some, self.reach(limit)), 1)
 
-    def staged(self, model: Model, work: Work) -> Iterator[tuple[Stage, Model, Work]]:
+    def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[Stage, BudgetModel, Work]]:
         """What the sweep reads and works on, one stage after the other."""
         nodes = model.nodes
         for stage in self.stages:

@@ -16,10 +16,10 @@ from tailpath.dp.budget_model import (
     BASE,
     SLOPE,
     TO_GO,
+    BudgetModel,
     Changes,
     ChoiceTransitions,
     Level,
-    Model,
     Nodes,
     Objective,
     Work,
@@ -110,7 +110,7 @@ def backup_lexicographic(
 
 @kernel
 def backup_robust(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     nature: int,
     active: Array,
@@ -176,7 +176,7 @@ def backup_robust(
 
 @kernel
 def backup_scalarised(
-    model: Model, objective: Objective, active: Array, level: Level, work: Work
+    model: BudgetModel, objective: Objective, active: Array, level: Level, work: Work
 ) -> None:
     """The active nodes of a plain block: the least `mean + price * risk`, criteria 0 and 1, for all
     prices. Loops over prices alone, on few arrays, are what becomes vectors.
@@ -222,7 +222,7 @@ def backup_scalarised(
 
 @kernel
 def backup_joint(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     block: int,
     level: Level,

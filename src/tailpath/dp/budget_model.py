@@ -64,7 +64,7 @@ class Nodes(NamedTuple):
     value: Array
 
 
-class Model(NamedTuple):
+class BudgetModel(NamedTuple):
     """A model laid out for budgets up to some limit; where probabilities are intervals, those of
     `transitions` are the low ones.
     """

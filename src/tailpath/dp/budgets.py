@@ -62,9 +62,9 @@ from tailpath.dp.budget_model import (
     NO_LOSS,
     PER_STEP,
     SLOPE,
+    BudgetModel,
     Changes,
     Level,
-    Model,
     Nodes,
     Objective,
     Swept,
@@ -76,11 +76,11 @@ from tailpath.graph import FloatArray
 from tailpath.kernels.jit import Array, kernel
 
 #: About so many values are computed before the caller is told.
-AT_A_TIME = 2**23
+VALUES_PER_CALL = 2**23
 #: What it takes to bracket the value of a budget.
 BRACKET_BYTES = 72
 #: For each node there is room for so many changes of its choice, at first.
-ROOM = 4
+CHANGES_PER_NODE = 4
 #: Asked before memory is taken, with its bytes, the level reached and the best value so far.
 Check = Callable[[int, int, float], None]
 #: Told the level reached and the best value so far.
@@ -89,7 +89,7 @@ Progress = Callable[[int, float], None]
 Fill = Callable[..., "Filled"]
 
 
-def begin_sweep(model: Model, objective: Objective, work: Work, out_value: Array) -> None:
+def begin_sweep(model: BudgetModel, objective: Objective, work: Work, out_value: Array) -> None:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
     choice. `out_value` gets the values of the start, by criterion and price.
     """
@@ -110,7 +110,7 @@ def begin_sweep(model: Model, objective: Objective, work: Work, out_value: Array
 
 @kernel(inline=True)
 def set_constants(
-    model: Model, criteria: Array, loss: Array, w: int, active: Array, work: Work
+    model: BudgetModel, criteria: Array, loss: Array, w: int, active: Array, work: Work
 ) -> int:
     """What terminal outcomes, and the steps themselves, add to the choices of active nodes at
     budget w, where that changes; returns the level of the next change.
@@ -199,7 +199,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
     """
 
     def sweep_levels(
-        model: Model,
+        model: BudgetModel,
         objective: Objective,
         loss: Array,
         first_level: int,
@@ -270,7 +270,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
 
 
 def sweep(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     loss: Array,
     first_level: int,
@@ -323,11 +323,11 @@ def fill(
     n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit))) + 1
+    rows = int(min(max(VALUES_PER_CALL // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
-    changes = new_changes(ROOM * n)
+    changes = new_changes(CHANGES_PER_NODE * n)
     columns, values = len(objective.criteria) * n_prices, []
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.

@@ -12,10 +12,10 @@ import numpy as np
 from tailpath.dp.backup import row_value
 from tailpath.kernels.inverse import Factors, inverse_entry
 from tailpath.kernels.jit import Array, kernel
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 
 #: What is less than this share of the visits of a group is not followed.
-FAINT = UNIT / 256
+FAINT = ROUNDOFF / 256
 
 
 @kernel

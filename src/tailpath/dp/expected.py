@@ -38,7 +38,7 @@ from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.graph import FloatArray, Transitions, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import CLOSE, FLUTTER, SAME_VALUE, SETTLED
+from tailpath.kernels.rounding import CLOSE, ROUNDING_NOISE, SAME_VALUE, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
 #: nodes takes m^3 / 3.
@@ -108,7 +108,7 @@ def close_enough(n: int) -> float:
     """How close, relatively, the bounds of n nodes must be to need no second proof, which may be
     closer: on few nodes that takes no time.
     """
-    return FLUTTER if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
+    return ROUNDING_NOISE if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
 
 
 def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None) -> Total:

@@ -74,7 +74,7 @@ STATE = np.dtype(
 
 
 #: Why the search returned.
-FINISHED, PAUSED, NEED_ROOM, AT_LIMIT, NO_ACTION = range(5)
+FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
 
 
 @kernel
@@ -101,7 +101,7 @@ def search(
             _begin_epoch(ring, overflow, state)
         room = len(overflow.after) - state.n_overflow
         if state.n_found >= len(found.level) or room < len(rows.far_jump):
-            return NEED_ROOM
+            return ARRAYS_FULL
         if state.expanded > limits.expanded:
             return AT_LIMIT
         if state.expanded - begin > limits.pause:

@@ -15,7 +15,7 @@ from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
 from tailpath.dp.layout import Layout
 from tailpath.errors import ModelError
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
-from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, PER_SERVED, ROUNDOFF
 
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
@@ -45,7 +45,7 @@ class Choices(NamedTuple):
         probabilities are off from the decimals as written (`kernels/rounding.py`).
         """
         most = int(np.max(np.bincount(self.owner), initial=0))
-        return ((2 if self.loops else 1) * most + 8 + ROW * most + FIXED) * UNIT
+        return ((2 if self.loops else 1) * most + 8 + PER_EDGE * most + PER_ROW) * ROUNDOFF
 
 
 def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
@@ -214,7 +214,7 @@ def interval_layout(
         probability=np.append(1.0, game.low[outcome]),
         joint=NO_JOINT,
         start=int(position[start]),
-        rounding=(SERVED * most + FIXED) * UNIT,
+        rounding=(PER_SERVED * most + PER_ROW) * ROUNDOFF,
         depth=int(depth.max(initial=0)) + 1,
         visits=0.0,
         # Of outcomes that have a row in the table: all but the goal's.

@@ -32,7 +32,7 @@ from tailpath.dp.extrapolation import (
 from tailpath.graph import FloatArray, grouped, owners
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import Array, frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
+from tailpath.kernels.rounding import LONGEST, NONZERO, ROUNDING_NOISE, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
 
 #: How often a round evaluates its choices, how often once it extrapolates, and the rounds before
@@ -122,7 +122,7 @@ def choose_rows(
             out_chosen[state] = row
         if step > tolerance * abs(best):
             moved = min(moved, np.int64(state))
-            change = max(change, step / (abs(best) + NOTHING))
+            change = max(change, step / (abs(best) + NONZERO))
     return change, moved
 
 
@@ -183,7 +183,7 @@ def after_round(
     """
     previous, milestone, rounds, checks = convergence
     rounds += 1
-    if settled or (change <= FLUTTER and change >= previous):
+    if settled or (change <= ROUNDING_NOISE and change >= previous):
         # The last bits may go round for ever; after some checks of all states what is left of them
         # is rounding.
         checks += 1
@@ -265,7 +265,7 @@ def likeliest_order(
     """
     n, one = len(out_order), np.uint64(1)
     likeliest, followers = work[0], work[1]
-    position, placed = work[2], work[3]
+    position, mark = work[2], work[3]
     first = work[4]  # of those that follow a node, or the end
     for node in range(np.uint64(n)):
         most, to = 0.0, n
@@ -285,19 +285,19 @@ def likeliest_order(
     root = np.uint64(0)
     while True:
         for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
-            if placed[followers[i]] == 0:
-                out_order[size], placed[followers[i]] = followers[i], 1
+            if mark[followers[i]] == 0:
+                out_order[size], mark[followers[i]] = followers[i], 1
                 size += one
         while done == size and root < n:
-            if placed[root] == 0:
+            if mark[root] == 0:
                 # The likeliest way from here ends in a cycle: it begins where the way meets itself.
                 here = root
-                while placed[here] == 0:
-                    placed[here], here = 2, np.uint64(likeliest[here])
+                while mark[here] == 0:
+                    mark[here], here = 2, np.uint64(likeliest[here])
                 meets, here = here, root
-                while placed[here] == 2:
-                    placed[here], here = 0, np.uint64(likeliest[here])
-                out_order[size], placed[meets] = meets, 1
+                while mark[here] == 2:
+                    mark[here], here = 0, np.uint64(likeliest[here])
+                out_order[size], mark[meets] = meets, 1
                 size += one
             root += one
         if done == size:

@@ -35,7 +35,7 @@ from tailpath.evaluation.engine import (
 from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
 from tailpath.graph import BoolArray, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
@@ -219,7 +219,7 @@ def _moments(
 ) -> Moments:
     """From the head and the open nodes, where all of them arrive: sums of non-negative terms."""
     node, overshoot, mass = found.open
-    slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * UNIT
+    slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * ROUNDOFF
     mean, deviation = found.mean(cost_to_go.value), None
     if request.deviation:
         variance_to_go = np.zeros(request.ssp.n_states + 1)
@@ -253,7 +253,7 @@ def _moments_if_missed(
         unreached = float(np.nextafter(0.0, 1.0))
     if unreached == 0:
         return None
-    error_bound = found.relative_error + (len(mass) + 8) * UNIT
+    error_bound = found.relative_error + (len(mass) + 8) * ROUNDOFF
     bounds = (
         (found.dead_end_mass + float(np.sum(mass * least))) * (1 - error_bound),
         (found.dead_end_mass + float(np.sum(mass * most))) * (1 + error_bound)

@@ -21,7 +21,7 @@ import numpy as np
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.expected_loss import Bracket
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, vectorised
@@ -56,7 +56,7 @@ def mixed_distribution(
         members[i] = costs
     share = np.array(weights)
     # One product and one addition for each member.
-    error_bound = (len(members) + 4) * UNIT
+    error_bound = (len(members) + 4) * ROUNDOFF
 
     def mixed(of_members: Iterable[float]) -> float:
         return float(share @ list(of_members))
@@ -118,8 +118,8 @@ def _tail_beyond(costs: CostDistribution, last: float) -> tuple[float, float, fl
     head = float(np.sum(masses * (beyond - last))) + max(head_end - last, 0.0) * costs.tail_mass
     # What the masses are off by, and the costs, whose differences cancel; what was dropped may
     # never have got there.
-    error_bound = (costs.relative_error + (len(beyond) + 8) * UNIT) * head
-    error_bound += (costs.cost_error + UNIT) * (
+    error_bound = (costs.relative_error + (len(beyond) + 8) * ROUNDOFF) * head
+    error_bound += (costs.cost_error + ROUNDOFF) * (
         float(np.sum(masses * (beyond + last))) + (head_end + last) * costs.tail_mass
     )
     low, high = costs.tail_excess_bounds
@@ -171,7 +171,7 @@ class ShiftedDistribution(CostDistribution):
         error = (
             0.0
             if exact and reduced.cost_error == 0 and np.array_equal(costs, np.rint(costs))
-            else max(reduced.cost_error, 4 * UNIT)
+            else max(reduced.cost_error, 4 * ROUNDOFF)
         )
         own = {"cost_error": error, "ssp": ssp, "reduced": reduced, "shift": by, "exact": exact}
         return cls(
@@ -207,7 +207,7 @@ class ShiftedDistribution(CostDistribution):
         """What a loss may be off by where reduced costs are the nearest floats."""
         if self.exact:
             return 0.0
-        found, error = self.reduced, 4 * UNIT
+        found, error = self.reduced, 4 * ROUNDOFF
         slope, jump = loss.slope_and_jump(found.costs * (1 - error), found.costs * (1 + error))
         tail_cost = (
             found.tail_mass * found._last_cost + found.tail_excess

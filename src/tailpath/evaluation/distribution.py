@@ -36,7 +36,7 @@ from tailpath.evaluation.expected_loss import (
     loss_of_head_and_tail,
 )
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
@@ -285,7 +285,7 @@ class CostDistribution(Record):
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
         # Of the masses, which the excess of the tail has charged itself, and of the sums.
-        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * UNIT
+        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * ROUNDOFF
         with np.errstate(over="ignore"):  # infinity is what sums beyond the floats are
             low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
             high = self._excesses(self.tail_excess_bounds[1], of_masses)
@@ -296,7 +296,7 @@ class CostDistribution(Record):
         slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         least = min(least, sys.float_info.max)  # every run arrives, so that the CVaR is finite
-        most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
+        most = max(float(upper) * (1 + 8 * ROUNDOFF + self.cost_error), self.mean)
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:

@@ -20,7 +20,7 @@ from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.graph import Array, FloatArray
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -133,7 +133,7 @@ def truncation_threshold(alpha: float, least_probability: float) -> float:
 
 def cost_error(last: int, unit: Fraction) -> float:
     """The relative error of numbers of units as floats: none where every one of them is a float."""
-    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * UNIT
+    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * ROUNDOFF
 
 
 class OpenMass(NamedTuple):
@@ -237,10 +237,10 @@ def summarise(
     arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
     mass, value, low, high, parts = open_sums(*arrays)
     # The sums, one product per term, and the masses themselves.
-    error_bound = 24 * UNIT + found.relative_error
+    error_bound = 24 * ROUNDOFF + found.relative_error
     # overshoot + V may cancel: charge the rounding of its parts. Products of the smallest masses
     # may fall below what floats hold with all digits.
-    parts = parts * 4 * UNIT + mass * found.overshoot_error + len(found.open.mass) * 2e-323
+    parts = parts * 4 * ROUNDOFF + mass * found.overshoot_error + len(found.open.mass) * 2e-323
     if moments.unreached == 0:
         low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
     more = dropped = 0.0

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.dp.forward import (
+    ARRAYS_FULL,
     AT_LIMIT,
-    NEED_ROOM,
     PAUSED,
     STATE,
     Arrived,
@@ -43,7 +43,7 @@ from tailpath.evaluation.engine import (
 )
 from tailpath.graph import IntArray
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
 
@@ -203,7 +203,7 @@ class LatticeSearch:
             self.limits,
             self.state,
         )
-        if status == NEED_ROOM:
+        if status == ARRAYS_FULL:
             if 2 * self._bytes() > self.request.max_bytes:
                 return StopReason.MEMORY
             self._grow()
@@ -252,9 +252,9 @@ class LatticeSearch:
     def _relative_error(self, cycle_error: float) -> float:
         statistics = self.statistics
         steps = (max(self.bucket, 1) // statistics.min_level + 2) * (1 + self.lattice.depth)
-        roundings = statistics.max_in_degree + ROW * statistics.max_out_degree + FIXED + 4
-        per_step = roundings * UNIT + cycle_error
-        return float(steps * per_step + (statistics.max_absorbed + 4) * UNIT)
+        roundings = statistics.max_in_degree + PER_EDGE * statistics.max_out_degree + PER_ROW + 4
+        per_step = roundings * ROUNDOFF + cycle_error
+        return float(steps * per_step + (statistics.max_absorbed + 4) * ROUNDOFF)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

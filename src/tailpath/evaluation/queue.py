@@ -44,7 +44,13 @@ from tailpath.evaluation.engine import (
 )
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import FIXED, FLUTTER, ROW, SAME_MASS, UNIT
+from tailpath.kernels.rounding import (
+    PER_EDGE,
+    PER_ROW,
+    ROUNDING_NOISE,
+    ROUNDOFF,
+    SAME_MASS,
+)
 from tailpath.model.cost_units import decimal_above, in_costs
 from tailpath.policies.chain import CostChain
 
@@ -156,7 +162,7 @@ class QueueSearch:
         self.expanded += 1
         factor = self.gamma**entry.stage if self.gamma < 1 else 1
         successors = list(self.graph.successors(entry.node))
-        roundings = entry.roundings + ROW * len(successors) + FIXED + 2
+        roundings = entry.roundings + PER_EDGE * len(successors) + PER_ROW + 2
         for node, cost, p in successors:
             self._insert_and_group(
                 node, entry.cost + factor * cost, entry.stage + 1, entry.probability * p, roundings
@@ -173,7 +179,7 @@ class QueueSearch:
 
     def relative_error(self) -> float:
         worst = max((entry.roundings for entry in self._open.values()), default=0)
-        return (max(worst, self.head_roundings) + 4) * UNIT
+        return (max(worst, self.head_roundings) + 4) * ROUNDOFF
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
         """What was found, as arrays of costs; unless `numbered`, nodes are positions in
@@ -205,7 +211,7 @@ class QueueSearch:
             open=open_nodes,
             truncated=truncated,
             dead_end_mass=self.dead_end_mass * 2.0**-SCALE,
-            relative_error=self.relative_error() * (1 + cycle_error / UNIT),
+            relative_error=self.relative_error() * (1 + cycle_error / ROUNDOFF),
             cost_error=cost_error,
             overshoot_error=overshoot_error,
             expanded=self.expanded,
@@ -221,7 +227,7 @@ class QueueSearch:
             return (
                 np.array(exact, dtype=np.float64),
                 probabilities,
-                (2 * max(self.longest, longest) + 6) * UNIT,
+                (2 * max(self.longest, longest) + 6) * ROUNDOFF,
             )
         if unit == self.request.ssp.cost_unit:
             return in_costs(exact, unit), probabilities, cost_error(max(exact, default=0), unit)
@@ -230,7 +236,7 @@ class QueueSearch:
         sums = np.bincount(at.ravel(), weights=probabilities, minlength=len(costs)).astype(
             np.float64
         )
-        return costs, sums, 10 * UNIT
+        return costs, sums, 10 * ROUNDOFF
 
 
 def _quantised(priority: float) -> float:
@@ -279,7 +285,7 @@ def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> 
         np.insert(gamma * chain.probability, end, 1 - gamma),
     )
     rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
-    return expected_total(*rows, chain.ssp.probability_error, close=FLUTTER)
+    return expected_total(*rows, chain.ssp.probability_error, close=ROUNDING_NOISE)
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
@@ -298,7 +304,7 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     found = search.result(request.ssp.probability_error, numbered=False)
     least: list[float] = [graph.heuristic(entry.node) for entry in search.remaining()]
     if graph.unit is not None:
-        least_cost = in_costs(least, graph.unit) * (1 - 2 * UNIT)
+        least_cost = in_costs(least, graph.unit) * (1 - 2 * ROUNDOFF)
     else:
         least_cost = np.array(
             [cost * gamma**entry.stage for cost, entry in zip(least, search.remaining())],
@@ -307,7 +313,7 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     complete = found.open.mass.size == 0 and found.truncated.mass.size == 0
     mean = found.mean(least_cost)
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
-    error_bound = found.relative_error + (len(found.open.mass) + 4) * UNIT
+    error_bound = found.relative_error + (len(found.open.mass) + 4) * ROUNDOFF
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
     # Nobody knows whether what is open arrives.
     open_mass = float(np.sum(found.open.mass)) + truncation_bound(found.truncated, 1.0)

@@ -36,7 +36,7 @@ from tailpath.graph import (
     offsets_of,
     positions,
 )
-from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
@@ -317,7 +317,9 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     edge = np.flatnonzero(~stays)
     alone = loop[component[others.source]]
     if alone.any():
-        error = ((ROW + 1) * int(np.bincount(others.source[alone]).max()) + FIXED + 2) * UNIT
+        error = (
+            (PER_EDGE + 1) * int(np.bincount(others.source[alone]).max()) + PER_ROW + 2
+        ) * ROUNDOFF
     mask = ~(cyclic & ~loop)[component[others.source]]
     pieces = [(others.source[mask], edge[mask], others.probability[mask])]
     edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
@@ -381,7 +383,9 @@ def _exit_rows(
     np.add.at(q, steps[:2], steps[2])
     np.add.at(r, exit_[:2], exit_[2])
     longest = int(np.bincount(position[chain.source[of_members]]).max())
-    error = (2 * m + 2) * (((ROW + 1) * longest + FIXED + 3) * UNIT + chain.ssp.probability_error)
+    error = (2 * m + 2) * (
+        ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF + chain.ssp.probability_error
+    )
     solved, underflowed = eliminate_dense(q, r.sum(axis=1), r)
     if not underflowed and np.isfinite(solved):
         error += solved

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, in_units, refused_unless_number
 from tailpath.model.potential import less
 from tailpath.model.ssp import FloatArray
@@ -83,7 +83,9 @@ class Curve:
         size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
         roundings = np.where(here == len(x), 4, 8)
         return np.where(
-            given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)
+            given | (slope == 0),
+            0.0,
+            roundings * ROUNDOFF * (np.abs(self.values(z)) + slope * size),
         )
 
     def slope_and_jump(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import same_alpha
 from tailpath.registers import Register
@@ -344,7 +344,7 @@ class Limit:
         bound = float(as_fraction(self.bound) - constant)
         if constant and (measure.curve is not None or measure.tail is not None):
             # What is left may be little beside what was taken off, and so is its rounding then.
-            bound += 4 * UNIT * (abs(self.bound) + abs(float(constant)))
+            bound += 4 * ROUNDOFF * (abs(self.bound) + abs(float(constant)))
         return Limit(measure, bound)
 
     def __str__(self) -> str:

@@ -39,7 +39,7 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
+from tailpath.kernels.rounding import FEW, NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
@@ -51,7 +51,7 @@ from tailpath.solvers.expectation import ByState
 #: refused.
 NOTED, LARGEST_ERROR = 1e-9, 0.1
 #: The share that a unit in the last place is, at most.
-CLOSE = 2 * UNIT * (1 + 2 * FEW)
+CLOSE = 2 * ROUNDOFF * (1 + 2 * FEW)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,7 +201,7 @@ def given_arrival(ssp: SSP) -> SSP:
             " about runs that arrive"
         )
     mask = _mask(arrival)
-    too_small = alive & (arrival.value < FADED)
+    too_small = alive & (arrival.value < NEAR_UNDERFLOW)
     if too_small.any():
         # Their own probabilities are not known; they only matter where runs get there.
         onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
@@ -242,7 +242,7 @@ def _mask(arrival: Arrival) -> BoolArray:
     most = np.add.reduceat(
         ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1]
     )
-    rounded = (ROW * np.diff(ssp.choice_outcomes) + FIXED) * UNIT + ssp.probability_error
+    rounded = (PER_EDGE * np.diff(ssp.choice_outcomes) + PER_ROW) * ROUNDOFF + ssp.probability_error
     nothing_lost = most * (1 + rounded) >= arrival.lower[ssp.choice_state]
     return np.asarray(np.where(almost_sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
@@ -255,8 +255,8 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
     )
     _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
     worst = float(relative_error.max()) * (1 + FEW)
-    # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here,
-    # for k terms of a sum.
+    # A last bit is no more than what every reader of a model is charged for: (k + 10) ROUNDOFF
+    # here, for k terms of a sum.
     worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error
     return 2 * worst / (1 - worst) * (1 + FEW)
 

@@ -50,7 +50,7 @@ from tailpath.dp.layout_builders import (
 from tailpath.errors import ModelError
 from tailpath.graph import FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.solvers.expectation import (
@@ -61,9 +61,9 @@ from tailpath.solvers.expectation import (
 )
 
 #: What it takes, in roundings of V*, to write it in units and to take a budget off it.
-TAKEN_OFF = 4 * UNIT
+TAKEN_OFF = 4 * ROUNDOFF
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
-LITTLE, MUCH = 16 * UNIT, 1e-6
+LITTLE, MUCH = 16 * ROUNDOFF, 1e-6
 #: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
 LARGEST_STORED = 2**17
 

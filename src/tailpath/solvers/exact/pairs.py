@@ -22,9 +22,9 @@ import numpy as np
 from tailpath.dp.budget_model import (
     NEVER,
     NO_LOSS,
+    BudgetModel,
     Changes,
     ChoiceTransitions,
-    Model,
     Nodes,
     Objective,
     new_changes,
@@ -202,7 +202,7 @@ class _Pairs:
         )
 
 
-def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
+def _as_model(layout: ModelLayout, key: IntArray) -> tuple[BudgetModel, IntArray]:
     """Pairs as the nodes of level 1, and the choice of the layout behind each of theirs. An outcome
     that leaves a budget leads to another pair; where it spends more, it costs that beyond the
     level.
@@ -236,7 +236,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
         else (np.zeros(0, dtype=np.int64), np.zeros(1))
     )
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
-    model = Model(
+    model = BudgetModel(
         ChoiceTransitions(*frozen(*transitions)),
         terminal_outcomes(node_choices, owner[spent], *terminal),
         Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
@@ -252,7 +252,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     return model, choice
 
 
-def _steps(model: Model) -> IntArray:
+def _steps(model: BudgetModel) -> IntArray:
     """The most blocks that a run may still meet before the budget of a pair is spent."""
     rows, blocks = model.transitions, model.nodes.block_start
     block = owners(blocks)

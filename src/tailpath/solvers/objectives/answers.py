@@ -17,7 +17,7 @@ from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series, Shown
 from tailpath.model.ssp import SSP
@@ -320,7 +320,7 @@ class Frontier(Shown, Series[Corner]):
         more = self._moved[0]
         left = shifted(risk, -more)
         rounding = (
-            4 * UNIT * (abs(risk) + abs(float(more))) if more and math.isfinite(risk) else 0.0
+            4 * ROUNDOFF * (abs(risk) + abs(float(more))) if more and math.isfinite(risk) else 0.0
         )
         return left - rounding, left + rounding
 

@@ -24,7 +24,7 @@ from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of
@@ -97,7 +97,7 @@ class Columns:
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
         if mixture is None:
             return math.inf
-        return mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
+        return mixture.value + 4 * ROUNDOFF * float(np.abs(values[:, 0]).max())
 
     def add(self, weights: FloatArray) -> Priced:
         priced = self.losses.price(weights)
@@ -148,7 +148,7 @@ class Columns:
                 low,
                 priced.low
                 - paid
-                - 4 * UNIT * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
+                - 4 * ROUNDOFF * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
             )
             size = max(abs(mixture.value), abs(paid), 1e-300)
             same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(
@@ -221,7 +221,7 @@ def solve_limited(
     losses, value = best.columns.losses, best.value
     if mix or best.single is None:
         # Less is rounding, where one policy just keeps the limit.
-        taken = np.flatnonzero(best.weights > 4 * UNIT)
+        taken = np.flatnonzero(best.weights > 4 * ROUNDOFF)
         share = best.weights[taken].tolist()
         members = [best.columns.found[i] for i in taken.tolist()]
         policies = [losses.policy(member.weights) for member in members]
@@ -229,7 +229,7 @@ def solve_limited(
     else:
         value = float(best.single.losses[0]) + best.constant
         policy = losses.policy(best.single.weights)
-        high = value + float(best.single.loss_error[0]) + 4 * UNIT * abs(value)
+        high = value + float(best.single.loss_error[0]) + 4 * ROUNDOFF * abs(value)
     multipliers = tuple(best.multipliers.tolist())
     bounds = low, max(best.high, high)
     return RiskSolution(ssp, objective, limits, value, bounds, policy, multipliers)
@@ -263,7 +263,7 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, flo
         if best is not None:
             tried = columns.add(np.append(1.0, best.multipliers))
             parts = np.array([tried.low, *(-best.multipliers * bounds), constant])
-            bound = float(parts.sum()) - 4 * UNIT * float(np.abs(parts).sum())
+            bound = float(parts.sum()) - 4 * ROUNDOFF * float(np.abs(parts).sum())
             if bound >= best.value - GAP * abs(best.value):
                 lows.append(bound)
                 continue
@@ -294,9 +294,9 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
         high = (
             mixture.value
             + float(weights @ loss_error)
-            + 8 * UNIT * float(np.abs(values[:, 0]).max())
+            + 8 * ROUNDOFF * float(np.abs(values[:, 0]).max())
         )
-    rounding = 4 * UNIT * abs(constant)
+    rounding = 4 * ROUNDOFF * abs(constant)
     value, low = mixture.value + constant, low + constant - rounding
     high = high + constant + rounding
     return BestMixture(value, low, high, columns, weights, mixture.multipliers, single, constant)

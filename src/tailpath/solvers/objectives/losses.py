@@ -30,7 +30,7 @@ from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
@@ -129,7 +129,7 @@ class Losses:
             for value, by in zip(values, [weights, *np.eye(len(weights))])
         ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
-        rounding = 2 * UNIT * np.abs(shift)
+        rounding = 2 * ROUNDOFF * np.abs(shift)
         low, high = low - rounding, high + rounding
         return Priced(
             float(values[0]),
@@ -154,7 +154,7 @@ class Losses:
         terminal_loss = self.terminal_loss @ weights
         loss_error = self._rounding_error @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
-            loss_error = loss_error + 4 * UNIT * np.abs(self.terminal_loss) @ np.abs(weights)
+            loss_error = loss_error + 4 * ROUNDOFF * np.abs(self.terminal_loss) @ np.abs(weights)
         # What floats miss of the losses: as a share of them, or where they are least as it is.
         above = terminal_loss - terminal_loss.min()
         share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))

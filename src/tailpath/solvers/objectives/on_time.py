@@ -23,7 +23,7 @@ from tailpath.distributed.part import Part, plainly
 from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THREE_ROUNDINGS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
@@ -251,7 +251,7 @@ def _with_floor(
     """A lateness takes four operations less than the rounding of a step has room for; where a tie
     gave away more, the lower bounds come from a table without.
     """
-    if table.given_away <= THRICE:
+    if table.given_away <= THREE_ROUNDINGS:
         return found
     table = fill_without_ties()
     floor = replace(found, lateness=table.values[1:, 0].copy(), error=table.error)

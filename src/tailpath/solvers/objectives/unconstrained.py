@@ -15,7 +15,7 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
-from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
@@ -78,7 +78,7 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
-    rounding = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
+    rounding = 8 * ROUNDOFF if mean else 2 * ROUNDOFF if scale != 1 else 0.0
     bounds = (scale * low * (1 - rounding), scale * high * (1 + rounding))
     return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
 
@@ -106,7 +106,7 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
     if high - least > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
         return None
     low, up = (mean * bound for bound in expected.bounds)
-    rounding = 4 * UNIT * (up + abs(least)) if mean else 0.0
+    rounding = 4 * ROUNDOFF * (up + abs(least)) if mean else 0.0
     value, bounds = mean * expected.cost() + least, (low + least - rounding, up + high + rounding)
     return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
 
@@ -234,7 +234,7 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
     low, high = best.bounds(alpha)
-    bounds = factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)
+    bounds = factor * low * (1 - 2 * ROUNDOFF), factor * high * (1 + 2 * ROUNDOFF)
     return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
 
 
@@ -270,7 +270,7 @@ def _least_loss(
     terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
     shift = float(terminal_loss.min())
     error_bound = float(np.max(curve.rounding_error(costs)))
-    error_bound += 4 * UNIT * float(np.abs(terminal_loss).max())
+    error_bound += 4 * ROUNDOFF * float(np.abs(terminal_loss).max())
     problem = (
         robust(model, nature_called(nature))
         if slope
