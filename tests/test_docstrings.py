@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.domains.register import REGISTER as DOMAINS
 from tailpath.errors import OptionError
+from tailpath.formats.registry import REGISTER as FORMATS
+from tailpath.methods.method import REGISTER as METHODS
 
 HERE = pathlib.Path(__file__).parent
 SNAPSHOT = HERE / "public_names.txt"
 REFERENCE = runpy.run_path(str(HERE.parent / "docs" / "make_reference.py"))
+REGISTERS = DOMAINS, FORMATS, METHODS
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -127,6 +131,8 @@ def test_examples_run(name, tmp_path, monkeypatch):
     policy on it.
     """
     monkeypatch.chdir(tmp_path)
+    for register in REGISTERS:
+        monkeypatch.setattr(register, "added", {})
     scope = {"tp": tp, "np": np}
     for text in (tp.__doc__, doc(PUBLIC[name])):
         test = doctest.DocTestParser().get_doctest(text, scope, name, None, None)
