@@ -148,6 +148,15 @@ class IntervalBuilder(Record):
         ------
         ModelError
             If the fields do not make a problem, or the intervals of a choice admit no distribution.
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",))
+        >>> low, high = np.array([0.8, 0.05]), np.array([0.95, 0.2])
+        >>> tp.IntervalSSP.from_fields(fields, low, high)
+        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
         """
         fields, possible = with_inside(fields, low, high)
         if more.get("estimate") is not None:
@@ -345,6 +354,14 @@ class IntervalBuilder(Record):
         ------
         OptionError
             If `confidence` is not in (0, 1).
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",), notes=())
+        >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
+        array([0.9, 0.1])
         """
         low, high, estimate = intervals_of_counts(
             count, np.asarray(fields["choice_outcomes"]), confidence
