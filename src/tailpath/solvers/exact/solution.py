@@ -55,6 +55,12 @@ class ExactSolution(BudgetSolution):
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
         Over which budgets it was found, and why.
+
+    Examples
+    --------
+    >>> best = tp.solve_cvar_exact(ssp, 0.1)
+    >>> best.budgets, best.excess
+    (array([0, 1, 2, 3]), array([2.4, 1.4, 0.4, 0. ]))
     """
 
     @vectorised
@@ -166,6 +172,11 @@ class WeightedSolution(BudgetSolution):
         The weight of CVaR.
     price : array of float64, shape (n,)
         (1 - weight) * mean + weight / alpha * excess of each budget, in units.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1)
+    <WeightedSolution for alpha 0.1, weight 0.1: 27.6>
     """
 
     weight: float = field(kw_only=True)
@@ -184,6 +195,11 @@ class WeightedSolution(BudgetSolution):
         -------
         float, or array of float64, shape (m,)
             The CVaR.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1).cvar(0.1)
+        60.0
         """
         a = self._check(a)
         if self.weight == 0:
