@@ -193,7 +193,7 @@ def compare(
         Add what policy iteration makes of each.
     progress : callable, optional
         `progress(text)` is called with what is going on.
-    **settings
+    **settings : object
         Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
 
     Returns

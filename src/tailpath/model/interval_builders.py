@@ -56,8 +56,12 @@ class IntervalBuilder(Record):
         ----------
         outcomes : iterable of tuple
             The rows, with a pair `(low, high)` or a number for each probability.
-        start, goals, notes
-            As `SSP.from_outcomes` takes them.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end, as `SSP.from_outcomes` takes them.
+        notes : tuple of str
+            What was assumed or changed.
 
         Returns
         -------
@@ -136,7 +140,7 @@ class IntervalBuilder(Record):
             The arguments of `SSP` by name, without `outcome_probability`.
         low, high : array of float64, shape (n_outcomes,)
             The intervals.
-        **more
+        **more : array of float64, or float
             `estimate` and `confidence`, as the constructor takes them.
 
         Returns
@@ -182,9 +186,13 @@ class IntervalBuilder(Record):
         low, high : array, or sequence of matrices, dense or sparse
             The least and the greatest transition probabilities, each as `SSP.from_arrays` takes
             `P`.
-        goals, start, costs, rewards
+        goals : iterable of int
+            The indices of the goals, whose rows must be absorbing and free.
+        start : int
+            The index of the state where runs begin.
+        costs, rewards : array, or sequence of matrices, optional
             As `SSP.from_arrays` takes them; costs are 0 or more.
-        **layout
+        **layout : array of int, or str
             `s_indices`, `a_indices` and `layout`, as `SSP.from_arrays` takes them.
 
         Returns
@@ -283,8 +291,10 @@ class IntervalBuilder(Record):
             Rows `(state, action, next_state, count, cost)`, or one row
             `(state, action, cost, next_state)` for each step seen. A table is one that `from_table`
             takes.
-        start, goals
-            As `SSP.from_outcomes` takes them.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end, as `SSP.from_outcomes` takes them.
         confidence : float
             With what probability all intervals hold at once, in (0, 1).
         notes : tuple of str

@@ -115,8 +115,10 @@ class BudgetPolicy(Kind):
             The budget at the start, in units.
         changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
             In any order; one that changes nothing is left out.
-        risk_neutral, level, unit
+        risk_neutral, level : array of int
             As of the class.
+        unit : Fraction or float or None
+            The cost unit.
 
         Returns
         -------

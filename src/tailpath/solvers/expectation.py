@@ -369,8 +369,14 @@ class RobustExpected(LeastCosts):
         The model.
     nature : {"adversarial", "cooperative"}
         Whether nature is the worst or the best.
-    value, lower, upper, choices, method, iterations
+    value, lower, upper : array of float64, shape (n_states,)
         As of `ExpectedSolution`.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many rounds of value iteration, or how many policies, that took.
 
     Examples
     --------
