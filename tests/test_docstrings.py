@@ -11,7 +11,6 @@ import re
 import runpy
 from itertools import product
 
-import numpy as np
 import pytest
 
 import tailpath as tp
@@ -152,7 +151,7 @@ def test_examples_run(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for register in REGISTERS:
         monkeypatch.setattr(register, "added", {})
-    scope = {"tp": tp, "np": np}
+    scope = {}
     for text in (tp.__doc__, doc(PUBLIC[name])):
         test = doctest.DocTestParser().get_doctest(text, scope, name, None, None)
         runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)

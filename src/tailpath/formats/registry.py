@@ -150,8 +150,9 @@ class Format:
 
     Examples
     --------
-    >>> tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",)).writer
-    ''
+    >>> mine = tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",))
+    >>> mine.suffixes, mine.options, mine.writer
+    (('.mine',), (), '')
     """
 
     title: str

@@ -158,6 +158,7 @@ class IntervalBuilder(Record):
         >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
         ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
         ...               start_index=0, states=("home", "work"), actions=("road",))
+        >>> import numpy as np
         >>> low, high = np.array([0.8, 0.05]), np.array([0.95, 0.2])
         >>> tp.IntervalSSP.from_fields(fields, low, high)
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
@@ -370,6 +371,7 @@ class IntervalBuilder(Record):
         >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
         ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
         ...               start_index=0, states=("home", "work"), actions=("road",), notes=())
+        >>> import numpy as np
         >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
         array([0.9, 0.1])
         """

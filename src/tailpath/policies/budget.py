@@ -357,8 +357,8 @@ class BudgetPolicy(Kind):
 
         Examples
         --------
-        >>> tp.solve_cvar_exact(ssp, 0.1).policy().choices_at(np.array([0, 0]), np.array([3, 2]))
-        array([1, 0], dtype=int32)
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().choices_at([0, 0], [3, 2]).tolist()
+        [1, 0]
         """
         step = self.step_at(state, budget)
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]

@@ -205,7 +205,8 @@ class WorstRuns(Shown, Series[Trace]):
 
         Examples
         --------
-        >>> axes = tp.worst_runs(ssp, {"home": "road"}, 0.2).plot(ssp, "share")
+        >>> tp.worst_runs(ssp, {"home": "road"}, 0.2).plot(ssp, "share")
+        <Axes: >
         """
         if column not in ("setback", "share"):
             raise OptionError(f"column must be 'setback' or 'share', not {column!r}")

@@ -175,8 +175,8 @@ class ExpectedSolution(LeastCosts):
     Examples
     --------
     >>> best = tp.solve_expected(ssp)
-    >>> best.value, best.choices
-    (array([24.,  0.]), array([ 0, -1], dtype=int32))
+    >>> best.value, best.choices.tolist()
+    (array([24.,  0.]), [0, -1])
     """
 
     ssp: SSP

@@ -271,8 +271,8 @@ class PartExpectedSolution:
     Examples
     --------
     >>> from tailpath.distributed.part import Part
-    >>> tp.solve_expected(Part.of(ssp, 0, 1)).choices
-    array([ 0, -1], dtype=int32)
+    >>> tp.solve_expected(Part.of(ssp, 0, 1)).value
+    array([24.,  0.])
     """
 
     value: FloatArray

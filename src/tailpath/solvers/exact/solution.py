@@ -58,9 +58,8 @@ class ExactSolution(BudgetSolution):
 
     Examples
     --------
-    >>> best = tp.solve_cvar_exact(ssp, 0.1)
-    >>> best.budgets, best.excess
-    (array([0, 1, 2, 3]), array([2.4, 1.4, 0.4, 0. ]))
+    >>> tp.solve_cvar_exact(ssp, 0.1).excess
+    array([2.4, 1.4, 0.4, 0. ])
     """
 
     @vectorised
