@@ -270,6 +270,11 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
+
+    Examples
+    --------
+    >>> tp.methods.Option("weight", float, 1.0, "The weight of CVaR.").kind("0.5")
+    0.5
     """
 
     name: str

@@ -52,6 +52,12 @@ class Domain:
     ------
     OptionError
         If the scheme is no such word.
+
+    Examples
+    --------
+    >>> fares = tp.domains.Domain("fare", lambda text: tp.give_up(ssp, int(text)), "write a price")
+    >>> fares.build("25").goals
+    ('work', 'gave up')
     """
 
     scheme: str
@@ -102,6 +108,13 @@ def register(domain: Domain) -> None:
     ------
     OptionError
         If its scheme is one of the package's own.
+
+    Examples
+    --------
+    >>> fare = lambda text: tp.give_up(ssp, int(text)) if text.isdigit() else None
+    >>> tp.domains.register(tp.domains.Domain("fare", fare, "write a price, e.g. fare:25"))
+    >>> tp.read("fare:25").goals
+    ('work', 'gave up')
     """
     REGISTER.add(domain.scheme, domain)
 

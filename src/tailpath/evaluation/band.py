@@ -208,6 +208,13 @@ class CostBand(Record):
             If `a` is smaller than the band answers.
         ModelError
             If the costs have no common unit.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> low, high = band.bounds(0.1)
+        >>> low <= 40, high >= 60
+        (True, True)
         """
         least, most = self._cvars(a)
         return (
@@ -365,6 +372,12 @@ class CostBand(Record):
         -------
         matplotlib Axes
             The axes.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> band.plot().get_ylabel()
+        'probability of at most that'
         """
         top = self.var(self.alpha)[1]
         last = top if math.isfinite(top) else SHORT * self._unit

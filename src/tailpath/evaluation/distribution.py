@@ -348,6 +348,12 @@ class CostDistribution(Record):
         Beyond the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
         excess, and one above h an upper bound. Flat lines, those of the last slope and those
         through x and another point of h are tried: a deadline gives Markov's inequality.
+
+        Examples
+        --------
+        >>> low, high = costs.loss_bounds(tp.Shortfall(30).curve)
+        >>> low <= 3 <= high
+        True
         """
         if is_linear_beyond(self, loss):
             return loss_of_head_and_tail(self, loss)[1:]
@@ -424,6 +430,13 @@ class CostDistribution(Record):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> costs.to_pandas()
+           cost  probability
+        0  20.0          0.9
+        1  60.0          0.1
         """
         return data_frame({"cost": self.costs, "probability": self.probabilities})
 
@@ -481,6 +494,11 @@ class CostDistribution(Record):
         -------
         matplotlib Axes
             `.figure.savefig("costs.pdf")` saves it, and a notebook shows it.
+
+        Examples
+        --------
+        >>> costs.plot(0.1).get_xlabel()
+        'total cost'
         """
         asked = self.alpha if alpha is None else alpha
         self.var(asked)  # refuses what was not evaluated

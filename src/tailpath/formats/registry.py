@@ -147,6 +147,12 @@ class Format:
         Whether reader and writer say how far they are.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
+
+    Examples
+    --------
+    >>> mine = tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",))
+    >>> mine.suffixes, mine.options, mine.writer
+    (('.mine',), (), '')
     """
 
     title: str
@@ -177,6 +183,12 @@ class Format:
         ------
         OptionError
             If the format has no use for an option.
+
+        Examples
+        --------
+        >>> mine = tp.formats.Format("one of mine", lambda path: ssp)
+        >>> mine.read("any.mine", tp.formats.Reading()) == ssp
+        True
         """
         self._refuse_others(reading, self.options)
         reader = _load(self.reader)
@@ -199,6 +211,12 @@ class Format:
         ------
         OptionError
             If the format can only be read, or cannot hold intervals.
+
+        Examples
+        --------
+        >>> shown = tp.formats.Format("names", tp.read, lambda ssp, path: print(*ssp.states, path))
+        >>> shown.write(ssp, "a.mine")
+        home work a.mine
         """
         if not self.writer:
             raise OptionError(
@@ -334,6 +352,12 @@ def register(added: Format) -> None:
     ----------
     added : Format
         The format; it is found by its suffixes and its scheme.
+
+    Examples
+    --------
+    >>> tp.formats.register(tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",)))
+    >>> tp.read("any.mine") == ssp
+    True
     """
     for name in (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme):
         if name:

@@ -124,6 +124,12 @@ class Comparison(Shown):
         How each method planned.
     bracketed : bool
         Whether the optimum is only known between its bounds, since costs were rounded (`delta`).
+
+    Examples
+    --------
+    >>> found = tp.compare(ssp, {"car": {"home": "road"}}, [0.1], methods=[])
+    >>> found["car", 0.1].deployed, found["car", 0.1].over
+    (60.0, 30.0)
     """
 
     lines: tuple[Line, ...]
@@ -187,7 +193,7 @@ def compare(
         Add what policy iteration makes of each.
     progress : callable, optional
         `progress(text)` is called with what is going on.
-    **settings
+    **settings : object
         Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
 
     Returns

@@ -72,6 +72,12 @@ class Plan:
         What the solver returned.
     model : SSP, optional
         The model that the policies are for, where that is not the one given.
+
+    Examples
+    --------
+    >>> plan = tp.methods.Plan(lambda alpha: tp.policy(ssp, {"home": "road"}), lambda alpha: 24)
+    >>> plan.policy(0.1).action("home"), plan.predict(0.1)
+    ('road', 24)
     """
 
     policy: Callable[[float], Policy]
@@ -101,6 +107,13 @@ class Found:
         None where no alpha was asked for, or the evaluation was given up.
     seconds : float
         How long it took.
+
+    Examples
+    --------
+    >>> road = tp.policy(ssp, {"home": "road"})
+    >>> found = tp.methods.Found(tp.methods.Plan(lambda alpha: road), 0.1, road, costs, 0.0)
+    >>> found.costs.cvar(found.alpha)
+    60.0
     """
 
     plan: Plan
@@ -120,6 +133,11 @@ class Account:
         For programs.
     rows : mapping
         What and value, for people.
+
+    Examples
+    --------
+    >>> tp.methods.Account({"cvar": 60.0}, {"CVaR": "60 minutes"}).record["cvar"]
+    60.0
     """
 
     record: Mapping[str, Any]
@@ -211,6 +229,14 @@ class Method:
     in_parts : callable, optional
         Makes an `Account` of a `Found`, without costs, for a model in parts. Its `plan` then takes
         `comm`, the ranks that have them.
+
+    Examples
+    --------
+    >>> road = tp.policy(ssp, {"home": "road"})
+    >>> method = tp.methods.Method("road", "The road", "Always by road.",
+    ...                            lambda ssp, alpha, progress: tp.methods.Plan(lambda a: road))
+    >>> method.plan(ssp, 0.1, progress=None).policy(0.1).action("home")
+    'road'
     """
 
     name: str
@@ -264,6 +290,12 @@ class Method:
         ------
         OptionError
             If there is no such variant.
+
+        Examples
+        --------
+        >>> plan = tp.methods.find_method("exact").make(ssp, 0.1, {"weight": 0.1})
+        >>> tp.evaluate(ssp, plan.policy(0.1), 0.1).mean
+        24.0
         """
         if variant and variant not in self.variants:
             there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"
@@ -300,6 +332,13 @@ def register(method: Method) -> None:
     ------
     OptionError
         If its name is one of the package's own.
+
+    Examples
+    --------
+    >>> first = lambda ssp, alpha, progress: tp.methods.Plan(lambda a: tp.policy(ssp, [0, -1]))
+    >>> tp.methods.register(tp.methods.Method("road", "The road", "Always by road.", first))
+    >>> tp.compare(ssp, alphas=[0.1], methods=["road"])["road", 0.1].deployed
+    60.0
     """
     REGISTER.add(method.name, method)
 

@@ -292,6 +292,14 @@ class IntervalSSP(IntervalBuilder):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.IntervalSSP.around(ssp, 0.5).to_pandas()
+          state action next_state   low  high  cost
+        0  home   road       work  0.45  1.00  20.0
+        1  home   road       work  0.05  0.15  60.0
+        2  home  train       work  1.00  1.00  30.0
         """
         frame = self.inside.to_pandas()
         columns = {name: frame[name] for name in ("state", "action", "next_state")}

@@ -56,8 +56,12 @@ class IntervalBuilder(Record):
         ----------
         outcomes : iterable of tuple
             The rows, with a pair `(low, high)` or a number for each probability.
-        start, goals, notes
-            As `SSP.from_outcomes` takes them.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end, as `SSP.from_outcomes` takes them.
+        notes : tuple of str
+            What was assumed or changed.
 
         Returns
         -------
@@ -136,7 +140,7 @@ class IntervalBuilder(Record):
             The arguments of `SSP` by name, without `outcome_probability`.
         low, high : array of float64, shape (n_outcomes,)
             The intervals.
-        **more
+        **more : array of float64, or float
             `estimate` and `confidence`, as the constructor takes them.
 
         Returns
@@ -148,6 +152,16 @@ class IntervalBuilder(Record):
         ------
         ModelError
             If the fields do not make a problem, or the intervals of a choice admit no distribution.
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",))
+        >>> import numpy as np
+        >>> low, high = np.array([0.8, 0.05]), np.array([0.95, 0.2])
+        >>> tp.IntervalSSP.from_fields(fields, low, high)
+        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
         """
         fields, possible = with_inside(fields, low, high)
         if more.get("estimate") is not None:
@@ -173,9 +187,13 @@ class IntervalBuilder(Record):
         low, high : array, or sequence of matrices, dense or sparse
             The least and the greatest transition probabilities, each as `SSP.from_arrays` takes
             `P`.
-        goals, start, costs, rewards
+        goals : iterable of int
+            The indices of the goals, whose rows must be absorbing and free.
+        start : int
+            The index of the state where runs begin.
+        costs, rewards : array, or sequence of matrices, optional
             As `SSP.from_arrays` takes them; costs are 0 or more.
-        **layout
+        **layout : array of int, or str
             `s_indices`, `a_indices` and `layout`, as `SSP.from_arrays` takes them.
 
         Returns
@@ -274,8 +292,10 @@ class IntervalBuilder(Record):
             Rows `(state, action, next_state, count, cost)`, or one row
             `(state, action, cost, next_state)` for each step seen. A table is one that `from_table`
             takes.
-        start, goals
-            As `SSP.from_outcomes` takes them.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end, as `SSP.from_outcomes` takes them.
         confidence : float
             With what probability all intervals hold at once, in (0, 1).
         notes : tuple of str
@@ -345,6 +365,15 @@ class IntervalBuilder(Record):
         ------
         OptionError
             If `confidence` is not in (0, 1).
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",), notes=())
+        >>> import numpy as np
+        >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
+        array([0.9, 0.1])
         """
         low, high, estimate = intervals_of_counts(
             count, np.asarray(fields["choice_outcomes"]), confidence

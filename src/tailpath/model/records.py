@@ -238,6 +238,14 @@ class Shown(Record):
         -------
         str
             Tables, and sentences about them.
+
+        Examples
+        --------
+        >>> print(tp.frontier(ssp, "cvar(0.1)").as_text())
+        corner  cvar(0.1)  mean  policies
+        ------  ---------  ----  --------
+             1         30    30         1
+             2         60    24         1
         """
         return as_text(self._content(most), width)
 
@@ -253,6 +261,13 @@ class Shown(Record):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.frontier(ssp, "cvar(0.1)").to_pandas()
+           corner  risk  mean  before  policies
+        0       1  30.0  30.0    30.0         1
+        1       2  60.0  24.0    24.0         1
         """
         return data_frame(self._columns())
 
@@ -263,6 +278,11 @@ class Shown(Record):
         -------
         str
             A `tabular`, with the digits of the printed table.
+
+        Examples
+        --------
+        >>> "home & train & 30" in tp.trace(ssp, {"home": "train"}, seed=0).to_latex()
+        True
         """
         tables = [part for part in self._content(MAX_ROWS) if isinstance(part, Table)]
         facts = Table(("what", "value"), tables[0].rows)

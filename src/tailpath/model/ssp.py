@@ -396,6 +396,14 @@ class SSP(SSPBuilder):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> ssp.to_pandas()
+          state action next_state  probability  cost
+        0  home   road       work          0.9  20.0
+        1  home   road       work          0.1  60.0
+        2  home  train       work          1.0  30.0
         """
         state = self.choice_state[self.outcome_choice]
         return data_frame(

@@ -115,8 +115,10 @@ class BudgetPolicy(Kind):
             The budget at the start, in units.
         changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
             In any order; one that changes nothing is left out.
-        risk_neutral, level, unit
+        risk_neutral, level : array of int
             As of the class.
+        unit : Fraction or float or None
+            The cost unit.
 
         Returns
         -------
@@ -201,6 +203,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             It shares the arrays.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().with_budget(2).action("home")
+        'road'
         """
         budget = integer(budget, "budget", MAX_LEVELS)
         if budget == self.budget:
@@ -214,6 +221,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             It shares the arrays.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().by_deadline().left(0, 3)
+        Fraction(20, 1)
         """
         return self.trusted(**self.__getstate__() | {"deadline": True})
 
@@ -229,6 +241,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             Costs count as they do here.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().spent([0, -1]).action("home")
+        'road'
         """
         none: dict[str, Any] = steps_of([], [], [], risk_neutral)
         return replace(self, budget=0, risk_neutral=risk_neutral, **none)
@@ -282,6 +299,12 @@ class BudgetPolicy(Kind):
         -------
         int
             The index of a choice, or -1.
+
+        Examples
+        --------
+        >>> policy = tp.solve_cvar_exact(ssp, 0.1).policy()
+        >>> policy.choice_at(0, 3), policy.choice_at(0, 2)
+        (1, 0)
         """
         begin, end = int(self.first[state]), int(self.first[state + 1])
         step = (
@@ -331,6 +354,11 @@ class BudgetPolicy(Kind):
         -------
         array of int32, shape (n,)
             Indices of choices, or -1.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().choices_at([0, 0], [3, 2]).tolist()
+        [1, 0]
         """
         step = self.step_at(state, budget)
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
@@ -385,5 +413,10 @@ class BudgetPolicy(Kind):
         -------
         Fraction
             What the rest of the run may cost, as the model says it.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().left(0, 3)
+        Fraction(30, 1)
         """
         return (budget - self.deadline) * Fraction(self.unit) + self._potential(state)

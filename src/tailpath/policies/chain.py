@@ -140,6 +140,11 @@ class CostChain(Record, Transitions):
         -------
         str
             Words.
+
+        Examples
+        --------
+        >>> tp.unroll(ssp, {"home": "road"}).label(0)
+        "state 'home'"
         """
         state = f"state {self.ssp.states[int(self.state[node])]!r}"
         if self.memory is None:

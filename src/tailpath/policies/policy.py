@@ -59,6 +59,11 @@ class Policy(Protocol):
         -------
         hashable
             The memory.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().start("home")
+        3
         """
 
     def action(self, state: Name, memory: Any) -> Any:
@@ -80,6 +85,13 @@ class Policy(Protocol):
         ------
         PolicyError
             If the policy has no action there.
+
+        Examples
+        --------
+        >>> tp.MarkovPolicy({"home": "road"}).action("home", None)
+        'road'
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().action("home", 3)
+        'train'
         """
 
     def remember(
@@ -109,6 +121,11 @@ class Policy(Protocol):
         ------
         PolicyError
             If the policy knows no such step.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().remember(3, "home", "train", 30, "work")
+        0
         """
 
 
@@ -187,6 +204,11 @@ class Kind(Record, Runs, Policy):
         ------
         OptionError
             If the policy does not look at a budget, or the graph has too many states to be drawn.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().plot(ssp, 30).get_title()
+        '30 left'
         """
         if isinstance(budget, Sequence):
             return _display().draw_sheet(ssp, self, budget)

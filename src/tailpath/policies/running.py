@@ -68,8 +68,12 @@ class Runs:
 
         Parameters
         ----------
-        memory, state, action, cost, next_state
+        memory, state, action : hashable
             As of `Policy.remember`.
+        cost : Fraction
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
 
         Returns
         -------

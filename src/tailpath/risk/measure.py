@@ -113,6 +113,12 @@ class Measure:
         -------
         tuple (low, high)
             The value lies between them.
+
+        Examples
+        --------
+        >>> low, high = tp.Shortfall(30).bounds_of(costs)
+        >>> low <= 3 <= high
+        True
         """
         low, high = costs.loss_bounds(self._loss)
         return float(low), float(high)

@@ -151,6 +151,11 @@ class VaR(Located):
         -------
         tuple (low, high)
             Both are the VaR.
+
+        Examples
+        --------
+        >>> tp.VaR(0.1).bounds_of(costs)
+        (20.0, 20.0)
         """
         return self(costs), self(costs)
 

@@ -74,6 +74,12 @@ class Differences(Shown, Series[Parting]):
         Of the two policies, from the start.
     names : tuple of str
         What tables call the two.
+
+    Examples
+    --------
+    >>> found = tp.differences(ssp, {"home": "road"}, {"home": "train"}, 0.1)
+    >>> found.means, found.cvars
+    ((24.0, 30.0), (60.0, 30.0))
     """
 
     partings: tuple[Parting, ...]

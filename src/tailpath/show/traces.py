@@ -45,6 +45,12 @@ class Trace(Shown, Series[Step]):
         The total cost; infinite if the run came to where the goal is out of reach.
     probability : float
         The probability of this very run.
+
+    Examples
+    --------
+    >>> run = tp.trace(ssp, {"home": "train"}, seed=0)
+    >>> run.cost, run.probability, [step.action for step in run]
+    (30.0, 1.0, ['train'])
     """
 
     steps: tuple[Step, ...]
@@ -66,6 +72,11 @@ class Trace(Shown, Series[Step]):
         matplotlib Axes
             A circle marks the start and a square the end; what is passed often is bold.
             `.figure.savefig("run.pdf")` saves it, and a notebook shows it.
+
+        Examples
+        --------
+        >>> tp.trace(ssp, {"home": "train"}, seed=0).plot(ssp).get_title()
+        'cost 30 in 1 step'
         """
         names = [ssp.start, *(step.next_state for step in self.steps)]
         visited = [ssp.state_index(name) for name in names]
@@ -152,6 +163,12 @@ class WorstRuns(Shown, Series[Trace]):
         may be less probable than floating point can tell; then its probability is 0.
     asked : int
         How many runs were asked for.
+
+    Examples
+    --------
+    >>> worst = tp.worst_runs(ssp, {"home": "road"}, 0.2)
+    >>> worst.var, worst.chance, worst.blame[0].cost
+    (20.0, 0.1, 60.0)
     """
 
     runs: tuple[Trace, ...]
@@ -185,6 +202,11 @@ class WorstRuns(Shown, Series[Trace]):
         ------
         OptionError
             If the column is another.
+
+        Examples
+        --------
+        >>> tp.worst_runs(ssp, {"home": "road"}, 0.2).plot(ssp, "share")
+        <Axes: >
         """
         if column not in ("setback", "share"):
             raise OptionError(f"column must be 'setback' or 'share', not {column!r}")

@@ -66,6 +66,13 @@ class Arrival(ByState):
         The probability from each state.
     lower, upper : array of float64, shape (n_states,)
         Proved bounds on it.
+
+    Examples
+    --------
+    >>> icy = tp.SSP.from_outcomes([("top", "ski", "hut", 0.9, 1), ("top", "ski", "lost", 0.1, 1),
+    ...                             ("lost", "wait", "lost", 1, 1)], "top", ["hut"])
+    >>> tp.solve_arrival(icy).value
+    array([0.9, 1. , 0. ])
     """
 
     ssp: SSP
@@ -85,6 +92,11 @@ class Arrival(ByState):
         -------
         float
             The probability.
+
+        Examples
+        --------
+        >>> tp.solve_arrival(ssp).probability("home")
+        1.0
         """
         return self._from(state)
 

@@ -108,6 +108,12 @@ class LeastCosts(ByState):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).to_pandas().head(1)
+          state  value  lower  upper action
+        0  home   24.0   24.0   24.0   road
         """
         ssp = self._ssp
         actions = [ssp.choice_name(k) if k >= 0 else None for k in self.choices.tolist()]
@@ -130,6 +136,11 @@ class LeastCosts(ByState):
             If a bound does not hold.
         OptionError
             If the checker cannot prove a bound.
+
+        Examples
+        --------
+        >>> print(tp.solve_expected(ssp).verify())
+        the least expected cost lies in [...], and likewise from all 2 states
         """
         return self._checked()
 
@@ -160,6 +171,12 @@ class ExpectedSolution(LeastCosts):
         How many rounds of value iteration, or how many policies, that took.
     gamma : float
         The discount.
+
+    Examples
+    --------
+    >>> best = tp.solve_expected(ssp)
+    >>> best.value, best.choices.tolist()
+    (array([24.,  0.]), [0, -1])
     """
 
     ssp: SSP
@@ -352,8 +369,19 @@ class RobustExpected(LeastCosts):
         The model.
     nature : {"adversarial", "cooperative"}
         Whether nature is the worst or the best.
-    value, lower, upper, choices, method, iterations
+    value, lower, upper : array of float64, shape (n_states,)
         As of `ExpectedSolution`.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many rounds of value iteration, or how many policies, that took.
+
+    Examples
+    --------
+    >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).value.round(6)
+    array([26.,  0.])
     """
 
     model: IntervalSSP
@@ -376,6 +404,11 @@ class RobustExpected(LeastCosts):
         -------
         str
             The sentence about the start.
+
+        Examples
+        --------
+        >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).words()
+        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
         """
         other = other_nature(self.nature)
         return both_sides(

@@ -43,6 +43,11 @@ class Improvement:
         The distribution of its cost.
     history : tuple of float
         The CVaR of every policy on the way, the one given first.
+
+    Examples
+    --------
+    >>> tp.improve(ssp, {"home": {"road": 0.5, "train": 0.5}}, 0.1).history
+    (45.0, 30.0)
     """
 
     policy: Policy

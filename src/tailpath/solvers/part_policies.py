@@ -267,6 +267,12 @@ class PartExpectedSolution:
     policy : PartMarkovPolicy
         The policy of least expected cost, evaluated and run where it is; `policy.gather()` is the
         whole.
+
+    Examples
+    --------
+    >>> from tailpath.distributed.part import Part
+    >>> tp.solve_expected(Part.of(ssp, 0, 1)).value
+    array([24.,  0.])
     """
 
     value: FloatArray
@@ -285,6 +291,12 @@ class PartExpectedSolution:
         -------
         float
             The same on every rank.
+
+        Examples
+        --------
+        >>> from tailpath.distributed.part import Part
+        >>> tp.solve_expected(Part.of(ssp, 0, 1)).cost()
+        24.0
         """
         return self.start[0]
 

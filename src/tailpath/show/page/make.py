@@ -52,6 +52,11 @@ class Page(Record):
         Its title.
     html : str
         The document.
+
+    Examples
+    --------
+    >>> tp.page(ssp).html.startswith("<!doctype html>")
+    True
     """
 
     title: str

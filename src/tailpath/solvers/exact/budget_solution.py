@@ -111,6 +111,11 @@ class BudgetSolution(Record):
         -------
         int
             In cost units.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).budget(0.1)
+        3
         """
         return int(self.budgets[self._position(a)])
 
@@ -203,6 +208,11 @@ class BudgetSolution(Record):
         -------
         float, or array of float64, shape (m,)
             The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).var([0.1, 0.5])
+        array([30., 20.])
         """
         return self._var(self._check(a))
 
@@ -250,6 +260,11 @@ class BudgetSolution(Record):
         -------
         float
             CVaR, or the weighted sum of mean and CVaR.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).objective(0.5)
+        28.0
         """
         return self._as_cost(np.min(self._total(self._check(a))))
 
@@ -268,6 +283,11 @@ class BudgetSolution(Record):
         -------
         float, or array of float64, shape (m,)
             The expected cost.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).mean([0.1, 0.5])
+        array([30., 24.])
         """
         if self.mean_cost is None:
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean

@@ -74,6 +74,11 @@ class RobustSolution(Record):
         How far apart, relatively, `bounds` may be; the search over budgets ends there.
     max_bytes : int
         The most memory to take, in bytes.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1)
+    <RobustSolution for alpha>=0.1, adversarial nature: CVaR 30>
     """
 
     model: IntervalSSP
@@ -125,6 +130,11 @@ class RobustSolution(Record):
         ------
         OptionError
             If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).cvar(0.1)
+        30.0
         """
         return self._cvar(a).value * self._unit
 
@@ -145,6 +155,12 @@ class RobustSolution(Record):
         ------
         OptionError
             If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).bounds(0.1)
+        >>> low <= 30 <= high
+        True
         """
         found = self._cvar(a)
         return min(found.low, found.high) * self._unit, found.high * self._unit
@@ -168,6 +184,11 @@ class RobustSolution(Record):
         ------
         OptionError
             If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).budget(0.1)
+        30.0
         """
         found = self._cvar(a)
         budget = max(found.table.budget(found.position), 0.0)
@@ -193,6 +214,11 @@ class RobustSolution(Record):
         ------
         OptionError
             If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).policy(0.1).action("home")
+        'train'
         """
         found = self._cvar(self.alpha if a is None else a)
         return robust_budget_policy(self._problem, found.table.found, found.position)
@@ -218,6 +244,12 @@ class RobustSolution(Record):
             If a claim does not hold.
         OptionError
             If the model is too large to be checked, or the checker cannot decide.
+
+        Examples
+        --------
+        >>> print(tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).verify())
+        no policy has a CVaR below ... at alpha 0.1 against every nature
+        the policy given has a CVaR of at most ... at alpha 0.1 under every nature
         """
         return check_robust_cvar(
             self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a
@@ -240,6 +272,11 @@ class RobustSolution(Record):
         ------
         OptionError
             If one of them is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).curve([0.1, 1]).round(6)
+        array([30., 26.])
         """
         every: Any = np.asarray(alphas, dtype=np.float64).ravel()
         return np.asarray(self.cvar(every))
@@ -261,6 +298,12 @@ class RobustSolution(Record):
         -------
         tuple of MoreData
             By choice the least CVaR at `a` then, and how much less that is; the most first.
+
+        Examples
+        --------
+        >>> found = tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).more_data(1)[0]
+        >>> found.action, round(found.cvar, 6), round(found.gain, 6)
+        ('road', 25.0, 1.0)
         """
         inside, now = self.model.inside, self.cvar(a)
         found = []
@@ -292,6 +335,11 @@ class RobustSolution(Record):
         ------
         OptionError
             If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).words(1)
+        'if all intervals hold the least CVaR at 1 lies in [22, 26], ...'
         """
         return both_sides(
             self.model, f"CVaR at {a:g}", self.nature, self.bounds(a), lambda: self.other.bounds(a)

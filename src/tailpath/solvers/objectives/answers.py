@@ -56,6 +56,12 @@ class RiskSolution(Shown):
     multipliers : tuple of float
         How much the objective would fall if a limit were one unit larger, for each limit (for a
         small change).
+
+    Examples
+    --------
+    >>> best = tp.solve(ssp, "mean", ["cvar(0.1) <= 45"])
+    >>> best.words
+    ('one unit more in cvar(0.1) <= 45 saves 0.2 of mean',)
     """
 
     ssp: SSP
@@ -105,6 +111,11 @@ class RiskSolution(Shown):
         -------
         CostDistribution
             Good for all of them.
+
+        Examples
+        --------
+        >>> tp.solve(ssp, "cvar(0.1)").costs_for("var(0.1)", tp.Late(30))
+        <CostDistribution alpha>=0.1: mean 30, VaR 30, CVaR 30>
         """
         asked = [parse(measure) for measure in measures]
         key = (
@@ -240,6 +251,12 @@ class Frontier(Shown, Series[Corner]):
         up.
     reduced : Frontier or None
         Where some cost is negative, the frontier of the reduced model.
+
+    Examples
+    --------
+    >>> found = tp.frontier(ssp, "cvar(0.1)")
+    >>> found.risk, found.mean, found[0].policy.action("home")
+    (array([30., 60.]), array([30., 24.]), 'train')
     """
 
     corners: tuple[Corner, ...]
@@ -271,6 +288,11 @@ class Frontier(Shown, Series[Corner]):
         -------
         float
             Infinite below the safest policy.
+
+        Examples
+        --------
+        >>> round(tp.frontier(ssp, "cvar(0.1)").least_mean(45), 6)
+        27.0
         """
         if self.reduced is not None:
             return shifted(self.reduced.least_mean(self._reduced_risk(risk)[1]), self._moved[1])
@@ -292,6 +314,12 @@ class Frontier(Shown, Series[Corner]):
         tuple (low, high)
             The lower one is the frontier less its gap, or, with `delta`, that for costs rounded
             down.
+
+        Examples
+        --------
+        >>> low, high = tp.frontier(ssp, "cvar(0.1)").bounds(45)
+        >>> low <= 27 <= high
+        True
         """
         if self.reduced is not None:
             assert self.corners[0].true is not None
@@ -347,6 +375,11 @@ class Frontier(Shown, Series[Corner]):
         -------
         list of int
             Their indices, rising.
+
+        Examples
+        --------
+        >>> tp.frontier(ssp, "cvar(0.1)").spread(2)
+        [0, 1]
         """
         if len(self.corners) <= max(count, 2):
             return list(range(len(self.corners)))
@@ -368,6 +401,11 @@ class Frontier(Shown, Series[Corner]):
         -------
         matplotlib Axes
             `.figure.savefig("frontier.pdf")` saves it, and a notebook shows it.
+
+        Examples
+        --------
+        >>> tp.frontier(ssp, "cvar(0.1)").plot().get_xlabel()
+        'cvar(0.1)'
         """
         return plot_frontier(self, ax)
 

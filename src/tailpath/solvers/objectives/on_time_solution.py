@@ -47,6 +47,11 @@ class OnTimeSolution(Record):
     floor : OnTimeSolution or None
         Whose lateness is a lower bound: with `delta`, the solution for the costs rounded down;
         where ties gave away more than rounding, the same with ties as they fall.
+
+    Examples
+    --------
+    >>> tp.solve_on_time(ssp, 30).lateness
+    array([1. , 1. , 0.1, 0. ])
     """
 
     deadline: float
@@ -73,6 +78,11 @@ class OnTimeSolution(Record):
         ------
         OptionError
             If `t` is later than the table answers.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).probability(20)
+        0.9
         """
         return 1.0 - self.late(t)
 
@@ -116,6 +126,12 @@ class OnTimeSolution(Record):
         -------
         tuple (low, high)
             With `delta`, they enclose the largest probability for the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_on_time(ssp, 60).bounds(20)
+        >>> low <= 0.9 <= high
+        True
         """
         low, high = self.late_bounds(t)
         return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0) if low < 1 else 0.0
@@ -132,6 +148,12 @@ class OnTimeSolution(Record):
         -------
         tuple (low, high)
             With `delta`, they enclose the least probability for the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_on_time(ssp, 60).late_bounds(20)
+        >>> low <= 0.1 <= high
+        True
         """
         if self.floor is not None:
             return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
@@ -161,6 +183,11 @@ class OnTimeSolution(Record):
         ------
         OptionError
             If it lies beyond the deadline.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).var(0.1), tp.solve_on_time(ssp, 60).var(0.05)
+        (20.0, 30.0)
         """
         a = check_alpha(alpha)
         enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
@@ -191,6 +218,12 @@ class OnTimeSolution(Record):
         -------
         BudgetPolicy
             All of them share one table.
+
+        Examples
+        --------
+        >>> best = tp.solve_on_time(ssp, 60)
+        >>> best.policy(20).action("home"), best.policy(30).action("home")
+        ('road', 'train')
         """
         t = self.deadline if t is None else t
         if math.isinf(t) and self.missed[0] < 1:
@@ -207,6 +240,11 @@ class OnTimeSolution(Record):
         -------
         BudgetPolicy
             Elsewhere it is risk-neutral.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).cheapest().action("home")
+        'road'
         """
         choices = self.latest.risk_neutral.copy()
         model = model_as_counted(self.latest)

@@ -158,6 +158,11 @@ class RobustRisk(Record):
         They enclose the optimum.
     policy : Policy
         The policy.
+
+    Examples
+    --------
+    >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean")
+    <RobustRisk mean = 26, adversarial nature>
     """
 
     model: IntervalSSP
@@ -179,6 +184,11 @@ class RobustRisk(Record):
         -------
         CostBand
             What `evaluate` finds.
+
+        Examples
+        --------
+        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").costs(0.1)
+        <CostBand mean 22 to 26, CVaR at 0.1 40 to 60>
         """
         return evaluate_band(self.model, self.policy, alpha)
 
@@ -189,6 +199,11 @@ class RobustRisk(Record):
         -------
         str
             The sentence.
+
+        Examples
+        --------
+        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").words()
+        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
         """
         goal, other = self.objective, other_nature(self.nature)
         if isinstance(goal, Mean):

@@ -88,6 +88,11 @@ class AtomSolution(Record):
         How many linear programs were solved.
     lp_seconds : float
         How long they took.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).value[0].round(3)
+    array([30., 28., 24.])
     """
 
     ssp: SSP
@@ -153,6 +158,11 @@ class AtomSolution(Record):
         ------
         OptionError
             If `alpha` lies outside its range.
+
+        Examples
+        --------
+        >>> round(tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).cvar(0.5), 3)
+        28.0
         """
         levels = np.asarray(alpha, dtype=np.float64)
         for level in levels.ravel().tolist():
@@ -176,6 +186,11 @@ class AtomSolution(Record):
         -------
         AtomPolicy
             The policy.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1).action("home")
+        'train'
         """
         start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
         tables = {
