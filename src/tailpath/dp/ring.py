@@ -112,12 +112,13 @@ def lay_out_rows(
     """
     stride = ((n + 1 >> BLOCK) + 1) << BLOCK
     start, cell, probability, extremes = _cells(space, n, stride, dead_end_row)
-    shift = _ring_shift(cell, stride, most_cells)
-    near = cell < stride << shift
-    if near.all():
+    rows_needed = extremes[0] + 1  # by the longest jump
+    shift = _ring_shift(cell, stride, rows_needed, most_cells)
+    if rows_needed <= 1 << shift:
         n_targets, far_start = 0, np.zeros_like(start)
         rows = start, cell.astype(np.uint32), probability, far_start, *_NOTHING_FAR
     else:
+        near = cell < stride << shift
         near_start, far_cell = offsets_from_lengths(near)[start], cell[~near]
         target = far_cell % stride
         targets, number = np.unique(target, return_inverse=True)
@@ -198,23 +199,27 @@ def _cells(
     return start, cell, probability, (max_jump, min_level, min_probability, *degrees)
 
 
-def _ring_shift(cell: Array, stride: int, most: int) -> int:
+def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
     """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
     many, for nineteen in twenty.
     """
-    least = 1
+    least, enough = 1, (rows_needed - 1).bit_length()
     while stride << least < 1 << 13:
         least += 1
-    shift = least
+
+    def holds(share: float, shift: int) -> bool:
+        near = len(cell) if shift >= enough else np.count_nonzero(cell < stride << shift)
+        return bool(near >= share * len(cell))
+
+    largest = least
     for share, cells in ((0.999, most >> 2), (0.95, most)):
-        shift = least
-        while np.count_nonzero(cell < stride << shift) < share * len(cell):
-            if stride << (shift + 1) > cells:
-                break
-            shift += 1
-        else:
+        largest = max(least, (cells // stride).bit_length() - 1)
+        shift = min(max(enough, least), largest)
+        if holds(share, shift):
+            while shift > least and holds(share, shift - 1):
+                shift -= 1
             return shift
-    return shift
+    return largest
 
 
 @kernel
@@ -224,15 +229,11 @@ def open_pairs(
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels less `paid`, and masses.
     """
-    count, width = 0, 1 << ring.shift
+    most, width = len(overflow.mass), 1 << ring.shift
     for block in range(U(len(ring.in_use))):
-        if ring.in_use[block]:
-            for cell in range(block << BITS, (block + ONE) << BITS):
-                count += 1 if ring.mass[cell] > 0.0 else 0
-    for entry in range(U(len(overflow.mass))):
-        count += 1 if overflow.mass[entry] > 0.0 else 0
-    out_node, out_level = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    out_mass, size = np.empty(count), U(0)
+        most += ring.in_use[block] << BLOCK
+    out_node, out_level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    out_mass, size = np.empty(most), U(0)
     has_heuristic = len(heuristic) > 0
     for block in range(U(len(ring.in_use))):
         if ring.in_use[block]:
@@ -252,4 +253,4 @@ def open_pairs(
                 overflow.bucket[entry] - paid - (np.int64(heuristic[U(x)]) if has_heuristic else 0)
             )
             size += ONE
-    return out_node, out_level, out_mass
+    return out_node[:size], out_level[:size], out_mass[:size]
