@@ -79,7 +79,7 @@ lint: tools
 bench: setup tools
 	$(BIN)/python -m benchmarks
 
-# Every number of tests/ledger, kept from before the core was written anew, asked again: about ten minutes.
+# Every number of tests/ledger, asked again: about ten minutes.
 ledger: setup tools
 	$(BIN)/python -m tests.ledger.compare
 

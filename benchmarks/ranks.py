@@ -17,9 +17,8 @@ from typing import Any
 
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.job import Job
 from tailpath.distributed.layout import lay_out_part
-from tailpath.distributed.ranks import world
+from tailpath.distributed.ranks import Job, world
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS
 from tailpath.solvers.exact.parts import PartTable

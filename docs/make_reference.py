@@ -1,12 +1,15 @@
-"""`python docs/make_reference.py`: write docs/python.rst (public names) and docs/commands.md.
+"""`python docs/make_reference.py`: write docs/python.rst (public names), docs/commands.md and
+docs/modules.md.
 
-Both are made anew by every build of the site, from docstrings and from `--help`, and are not kept.
+All are made anew by every build of the site, from docstrings and from `--help`, and are not kept.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pathlib
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -21,6 +24,7 @@ from tailpath.graph import Transitions
 from tailpath.model.records import Record
 
 HERE = pathlib.Path(__file__).parent
+SOURCE = HERE.parent / "src" / "tailpath"
 #: What these bases do is for the inside.
 INSIDE = (Record, Transitions)
 #: The public names by what they are for; those that no topic names come last.
@@ -57,11 +61,17 @@ A MODEL is a path or a string such as `river:30x10` ([formats](formats.md)). Res
 output, notes and progress to standard error. The exit code is 0, 2 for bad input, 130 when
 interrupted. `--json` is for programs.
 """
+MODULES = """# Modules
+
+Every file of the source, by the first sentence of its docstring. [Architecture](architecture.md) is
+the plan behind them.
+"""
 
 
 def main() -> None:
     (HERE / "python.rst").write_text(python(), encoding="utf-8")
     (HERE / "commands.md").write_text(commands(), encoding="utf-8")
+    (HERE / "modules.md").write_text(modules(), encoding="utf-8")
 
 
 def python() -> str:
@@ -124,6 +134,25 @@ def commands() -> str:
             text = click.Context(command, top, info_name=name).get_help()
             parts.append(f"## tailpath {name}\n```\n{text}\n```")
     return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def modules() -> str:
+    """The page of the files of the source: the first sentence of each."""
+    parts = [MODULES]
+    for folder in sorted({file.parent for file in SOURCE.rglob("*.py")}):
+        files = [file for file in sorted(folder.glob("*.py")) if file.name != "__init__.py"]
+        name = "/".join(folder.relative_to(SOURCE.parent).parts)
+        rows = "\n".join(f"| `{file.name}` | {sentence(file)} |" for file in files)
+        about = sentence(folder / "__init__.py")
+        parts.append(f"## {name}\n{about}\n\n| module | |\n| --- | --- |\n{rows}")
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+def sentence(file: pathlib.Path) -> str:
+    """The first sentence of a module, as a cell of a table."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=[.:;])\s(?=[A-Z`])", paragraph)[0].rstrip(":;").replace("|", "\\|")
 
 
 def returned(function: Any) -> Iterator[type]:

@@ -23,7 +23,11 @@ settings.load_profile("tailpath")
 
 
 def pytest_runtest_setup(item):
-    """Leave out what needs a package that is not there: `@pytest.mark.needs(package, extra=)`."""
+    """Leave out what needs a package that is not there, `@pytest.mark.needs(package, extra=)`, and
+    what kills processes where they cannot be killed.
+    """
+    if item.get_closest_marker("kill") and not hasattr(signal, "SIGKILL"):
+        pytest.skip("processes are killed as on Unix")
     for mark in item.iter_markers("needs"):
         for package in mark.args:
             if find_spec(package) is None:

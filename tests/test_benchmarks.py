@@ -5,6 +5,9 @@ nobody would notice until the next `make bench`.
 import importlib
 
 import pytest
+
+pytest.importorskip("resource", reason="benchmarks measure memory as Unix does")
+
 from benchmarks.__main__ import NAMES, main
 
 

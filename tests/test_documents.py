@@ -23,7 +23,7 @@ from tests.printed import blocks
 
 ROOT = pathlib.Path(__file__).parents[1]
 #: Pages that the build of the site makes.
-MADE = ("auto_gallery/index.rst", "python.rst", "commands.md")
+MADE = ("auto_gallery/index.rst", "python.rst", "commands.md", "modules.md")
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in MADE),
@@ -74,6 +74,13 @@ def test_every_public_name_has_a_place_in_the_reference():
         name for name in public if not inspect.ismodule(getattr(tailpath, name))
     )
     assert "\nMore\n" not in page, "name it in TOPICS of docs/make_reference.py"
+
+
+def test_the_page_of_the_modules_has_a_sentence_for_each():
+    page = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))["modules"]()
+    files = [file.name for file in (ROOT / "src").rglob("*.py") if file.name != "__init__.py"]
+    rows = re.findall(r"^\| `(\w+\.py)` \| .+ \|$", page, re.MULTILINE)
+    assert sorted(rows) == sorted(files)
 
 
 def test_every_command_is_in_the_reference():

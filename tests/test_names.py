@@ -9,7 +9,6 @@ import pytest
 PACKAGE = pathlib.Path(__file__).parents[1] / "src" / "tailpath"
 #: Names that several modules define by agreement, and the agreement.
 BY_AGREEMENT = {
-    "command": "the click command of a file of cli/, which application.py looks up",
     "main": "where a process begins: the command line, and the worker that runs Storm",
     "read": "reads one format, or asks the register which; a field of a Format",
     "register": "adds to the register of methods, domains or formats",

@@ -8,7 +8,7 @@ import tailpath as tp
 from tailpath import registers
 from tailpath.cli import main
 from tailpath.domains import flights, sepsis  # noqa: F401, so that their modules are there
-from tailpath.formats import rddl_files
+from tailpath.formats import rddl
 
 CASES = [
     ("sepsis:", "icu_sepsis", "sepsis"),
@@ -22,7 +22,7 @@ CASES = [
 def without(monkeypatch):
     """No package is found, and nothing was read before."""
     homes = [sys.modules[f"tailpath.domains.{name}"] for name in ("sepsis", "flights")]
-    for home in (*homes, rddl_files):
+    for home in (*homes, rddl):
         for name, thing in vars(home).copy().items():
             if hasattr(thing, "cache_clear"):
                 monkeypatch.setattr(home, name, thing.__wrapped__)

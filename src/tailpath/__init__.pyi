@@ -7,9 +7,9 @@ from tailpath.errors import TailpathError as TailpathError
 from tailpath.errors import TailpathWarning as TailpathWarning
 from tailpath.evaluation.band import CostBand as CostBand
 from tailpath.evaluation.distribution import CostDistribution as CostDistribution
+from tailpath.evaluation.estimation import Estimate as Estimate
+from tailpath.evaluation.estimation import estimate as estimate
 from tailpath.evaluation.evaluate import evaluate as evaluate
-from tailpath.evaluation.simulation import Estimate as Estimate
-from tailpath.evaluation.simulation import estimate as estimate
 from tailpath.evaluation.simulation import simulate as simulate
 from tailpath.formats import read as read
 from tailpath.formats import write as write
@@ -24,7 +24,7 @@ from tailpath.model.interval import IntervalSSP as IntervalSSP
 from tailpath.model.ssp import SSP as SSP
 from tailpath.pictures.distributions import plot_tails as plot_tails
 from tailpath.pictures.progress import show_progress as show_progress
-from tailpath.policies.atom_policy import AtomPolicy as AtomPolicy
+from tailpath.policies.atoms import AtomPolicy as AtomPolicy
 from tailpath.policies.atoms import log_atoms as log_atoms
 from tailpath.policies.budget import BudgetPolicy as BudgetPolicy
 from tailpath.policies.chain import CostChain as CostChain
@@ -32,7 +32,7 @@ from tailpath.policies.given import policy as policy
 from tailpath.policies.kinds import HistoryPolicy as HistoryPolicy
 from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
 from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy as MixedPolicy
+from tailpath.policies.kinds import MixedPolicy as MixedPolicy
 from tailpath.policies.policy import Policy as Policy
 from tailpath.policies.unrolling import unroll as unroll
 from tailpath.risk.measures import CVaR as CVaR
@@ -53,9 +53,9 @@ from tailpath.solvers.improvement import improve as improve
 from tailpath.solvers.objectives.frontier import frontier as frontier
 from tailpath.solvers.objectives.on_time import solve_on_time as solve_on_time
 from tailpath.solvers.objectives.solve import solve as solve
-from tailpath.solvers.published.interpolation import (
+from tailpath.solvers.published.planners import (
     solve_cvar_interpolation as solve_cvar_interpolation,
 )
-from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
+from tailpath.solvers.published.planners import solve_cvar_quantile as solve_cvar_quantile
 
 __version__: str

@@ -26,10 +26,10 @@ from numpy.typing import NDArray
 from tailpath.errors import ModelError
 from tailpath.kernels import graph
 from tailpath.kernels.compile_time import compiler_loaded
+from tailpath.kernels.jit import Array as Array
 from tailpath.kernels.jit import Kernel, frozen
 from tailpath.kernels.shortest_paths import dial, dijkstra
 
-Array = NDArray[Any]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

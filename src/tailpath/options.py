@@ -21,7 +21,7 @@ import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning, kind_of
 
-Method = TypeVar("Method", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
 #: Alphas that agree so far, relatively, are the same: 1 - 0.95 is 0.05.
 SAME_ALPHA = 1e-9
@@ -151,7 +151,7 @@ def _parameter_for_alpha(verb: Any) -> str | None:
     return next((word for word in ("alphas", "alpha", "a") if word in names), None)
 
 
-def takes_model(verb: Method) -> Method:
+def takes_model(verb: Function) -> Function:
     """Let a verb that is given a table or a file name in the place of its model say how to read it.
 
     Outermost, so that the others see the verb.
@@ -168,10 +168,10 @@ def takes_model(verb: Method) -> Method:
             )
         return verb(*args, **named)
 
-    return cast(Method, checked)
+    return cast(Function, checked)
 
 
-def vectorised(method: Method) -> Method:
+def vectorised(method: Function) -> Function:
     """Let a method of one alpha take a list or an array of them, too; the answer is
     then an array.
     """
@@ -182,7 +182,7 @@ def vectorised(method: Method) -> Method:
             return np.array([method(self, one, *rest) for one in alpha])
         return method(self, alpha, *rest)
 
-    return cast(Method, of_all)
+    return cast(Function, of_all)
 
 
 def check_invertible_alpha(alpha: Any, what: str = "alpha") -> float:
@@ -270,6 +270,11 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
+
+    Examples
+    --------
+    >>> tp.methods.Option("weight", float, 1.0, "The weight of CVaR.").kind("0.5")
+    0.5
     """
 
     name: str

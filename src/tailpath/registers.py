@@ -1,10 +1,9 @@
 """Registers: things by name that others may add to, one file and one line each.
 
-Methods, domains, formats and measures each have one. A register has three sources: a table of
-addresses in this package, `add` in a running program, and entry points
-`name = "package.module:THING"` of one group in installed packages, which are found without being
-asked for. What was added comes first, and our table wins over entry points. A thing is loaded when
-it is first asked for.
+Methods, domains, formats and measures each have one, with three sources: a table of addresses in
+this package, `add` in a running program, and entry points `name = "package.module:THING"` of one
+group in installed packages. What was added comes first, and our table wins over entry points. A
+thing is loaded when it is first asked for.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ class Register(Generic[Thing]):
         return list(dict.fromkeys([*self.addresses, *installed(self.group), *self.added]))
 
     def find(self, name: str) -> Thing | None:
-        """The thing of a name, or None."""
         if name in self.added:
             return self.added[name]
         address = self.addresses.get(name) or installed(self.group).get(name)
@@ -66,7 +64,6 @@ class Register(Generic[Thing]):
 
 
 def instance_of(kind: type[Thing]) -> Callable[[Any], Thing | None]:
-    """The check that a thing is of a kind."""
     return lambda thing: thing if isinstance(thing, kind) else None
 
 
@@ -79,7 +76,6 @@ def installed(group: str) -> dict[str, str]:
 
 
 def loaded(address: str, noun: str, group: str) -> Any:
-    """What stands at "module:attribute"."""
     module, _, attribute = address.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)

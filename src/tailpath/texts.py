@@ -155,7 +155,6 @@ class Table:
 
 
 def latex(text: str) -> str:
-    """A text as LaTeX prints it."""
     return "".join(LATEX.get(sign, sign) for sign in text)
 
 

@@ -6,9 +6,8 @@ from scipy.sparse import csc_array, eye_array
 from scipy.sparse.linalg import spsolve
 
 import tailpath as tp
-from tailpath.analysis.equations import diagonal_factors, equations, own_visits
 from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
+from tailpath.policies.visits import Visits, diagonal_factors, equations, own_visits
 
 
 def random_chain(n, seed):

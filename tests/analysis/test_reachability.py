@@ -13,6 +13,7 @@ from hypothesis import given, settings
 import tailpath as tp
 from tailpath import graph
 from tailpath.analysis import reachability
+from tailpath.graph import Transitions
 from tests import reference, strategies
 
 
@@ -65,7 +66,8 @@ def test_every_policy_is_proper(model: reference.Model) -> None:
 def test_components_of_a_known_graph(engine: str) -> None:
     # 0 -> 1 -> 2 -> 0 is a cycle that leads to 3; 3 loops on itself and leads outside.
     row_start, target = np.array([0, 1, 2, 4, 6]), np.array([1, 2, 0, 3, 3, 9], dtype=np.int32)
-    component, count = reachability.components_of(row_start, target)
+    none = np.zeros(len(target))
+    component, count = Transitions(row_start, target, none, none, None).components()
     assert count == 2
     assert component.tolist() == [1, 1, 1, 0]
 

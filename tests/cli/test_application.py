@@ -142,9 +142,9 @@ def test_files_that_cannot_be_read(capsys, tmp_path):
 
 def command_that(monkeypatch, action):
     """Make `tailpath info` do something else."""
-    from tailpath.cli import info
+    from tailpath.cli import models
 
-    monkeypatch.setattr(info, "command", click.Command("info", callback=action))
+    monkeypatch.setattr(models, "info_command", click.Command("info", callback=action))
 
 
 def raising(error):
@@ -205,11 +205,11 @@ def test_warnings_are_one_line(capsys, monkeypatch):
 def test_a_real_interrupt_ends_a_real_process(tmp_path):
     code = """
         import sys, time, click
-        from tailpath.cli import info, main
+        from tailpath.cli import main, models
         def wait():
             print("ready", flush=True)
             time.sleep(60)
-        info.command = click.Command("info", callback=wait)
+        models.info_command = click.Command("info", callback=wait)
         sys.exit(main(["info"]))
     """
     process = subprocess.Popen(
@@ -232,12 +232,12 @@ def test_a_real_interrupt_ends_a_real_process(tmp_path):
 def test_a_reader_that_leaves_early_is_no_error():
     code = """
         import sys
-        from tailpath.cli import info, main
+        from tailpath.cli import main, models
         import click
         def talk():
             for _ in range(100_000):
                 click.echo("line")
-        info.command = click.Command("info", callback=talk)
+        models.info_command = click.Command("info", callback=talk)
         sys.exit(main(["info"]))
     """
     process = subprocess.Popen(

@@ -5,7 +5,6 @@ import subprocess
 import pytest
 
 import tailpath as tp
-from tailpath.cli import bench
 from tests import measured
 from tests.cli.running import refusal, run
 
@@ -174,7 +173,7 @@ def test_convert_to_an_unknown_format(capsys, tmp_path):
 
 def test_bench_needs_a_checkout(capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(
-        bench.tailpath, "__file__", str(tmp_path / "site-packages" / "tailpath" / "__init__.py")
+        tp, "__file__", str(tmp_path / "site-packages" / "tailpath" / "__init__.py")
     )
     assert "run this from a checkout" in refusal(capsys, "bench")
 
@@ -182,9 +181,7 @@ def test_bench_needs_a_checkout(capsys, monkeypatch, tmp_path):
 def test_bench_hands_its_arguments_on(capsys, monkeypatch, tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__main__.py").write_text("")
-    monkeypatch.setattr(
-        bench.tailpath, "__file__", str(tmp_path / "src" / "tailpath" / "__init__.py")
-    )
+    monkeypatch.setattr(tp, "__file__", str(tmp_path / "src" / "tailpath" / "__init__.py"))
     called = []
     monkeypatch.setattr(
         subprocess,

@@ -14,7 +14,7 @@ from tailpath.cli import study as command
 from tailpath.study import runner
 from tailpath.study.design import tasks
 from tailpath.study.paper import figures
-from tailpath.study.paper.design import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.store import Store
 from tests.cli.running import refusal, run
 from tests.study import making

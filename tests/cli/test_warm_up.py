@@ -8,7 +8,7 @@ import sys
 
 import tailpath as tp
 from tailpath.cli.application import COMMANDS
-from tailpath.cli.warm_up import USES
+from tailpath.cli.upkeep import USES
 from tailpath.kernels.jit import FOLDERS
 
 #: Commands that compute nothing of their own.

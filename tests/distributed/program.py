@@ -16,8 +16,8 @@ import tailpath as tp
 from tailpath.cli import main
 from tailpath.distributed import fill, order
 from tailpath.distributed.generate import gridworld_part, river_part, sparse_part
-from tailpath.distributed.job import Checkpoints, Job
 from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import Checkpoints, Job
 from tests.distributed.models import bits, late_bits, models, table_bits, wholes
 from tests.distributed.parts import ALPHA, in_parts
 from tests.distributed.patient import Patient

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.cli.ranks import solve_part
+from tailpath.cli.planning import solve_part
 from tailpath.distributed.generate import part_called, river_part
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, whole_of
-from tailpath.distributed.ranks import Alone
+from tailpath.distributed.ranks import Alone, Job
 from tailpath.errors import GoalUnreachableError, OptionError, PolicyError
 from tailpath.solvers.part_policies import PartMarkovPolicy
 from tests.distributed.models import models

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.domains.gridworld import MAPS, bundled_maps
+from tailpath.domains.paper import MAPS
 from tailpath.errors import FormatError, OptionError
 from tests.domains.slow_grids import in_floats, outcomes_of, slow_gridworld
 
@@ -36,7 +36,7 @@ def check(ssp, rows, **options):
 @pytest.mark.parametrize("name", ["5x5", "8x9", "14x16"])
 def test_bundled_maps_follow_the_definition(name):
     ssp = tp.domains.gridworld(name)
-    rows = (MAPS / f"{name}.txt").read_text().splitlines()
+    rows = MAPS[name].strip().splitlines()
     assert [len(rows), len(rows[0])] == [int(side) for side in name.split("x")]
     check(ssp, rows)
     assert ssp.start == (len(rows) - 1, len(rows[0]) - 1), "bottom right"
@@ -78,7 +78,7 @@ def test_blanks_around_a_map_do_not_count():
 
 
 def test_bundled_maps_are_listed_by_size():
-    assert bundled_maps() == ("5x5", "8x9", "14x16")
+    assert tuple(MAPS) == ("5x5", "8x9", "14x16")
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ def test_a_cell_takes_no_more_memory_than_is_said():
 
 
 def test_the_limit_of_the_process_counts():
+    pytest.importorskip("resource", reason="memory is limited on Unix only")
     code = (
         "import resource, tailpath; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31));"
         " tailpath.read('river:3000x3000')"

@@ -14,7 +14,7 @@ import tailpath as tp
 from tailpath.analysis.core import core_of
 from tailpath.dp.certificates import lower_defect, proved, relative_bounds
 from tailpath.dp.expected import chain_of
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tests.dp.chains import Rates, Rows, arrays, chains, exact_values
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.strategies import proper_models, solvable_models
@@ -70,7 +70,7 @@ def test_shares_prove_what_is_true(chain: tuple[Rows, Rates], noise: float, seed
         assert above == np.inf or truth <= Fraction(v) * (1 + Fraction(above))
     # Rows of up to four: 24 units of the terms of a surplus, and what values of doubles are off,
     # each below and above.
-    assert noise > 0 or below + above < 64 * UNIT * float(1 + 2 * max(exact) / min(rates))
+    assert noise > 0 or below + above < 64 * ROUNDOFF * float(1 + 2 * max(exact) / min(rates))
 
 
 @settings(max_examples=200, deadline=None)

@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 import tailpath as tp
 from tailpath.errors import OptionError, PolicyError
-from tailpath.evaluation.estimation import LEAST_TAIL
+from tailpath.evaluation.estimation import MIN_TAIL_RUNS
 from tailpath.evaluation.simulation import RunTuning, simulate_request
 
 TEXTBOOK = tp.domains.textbook
@@ -356,7 +356,7 @@ def test_estimates_by_hand():
     assert estimate.cvar == pytest.approx((10 + 9 + 8 / 2) / 2.5)
     # binomial(10, 3/4): P(X <= 4) = 0.0197, P(X <= 5) = 0.0781, P(X >= 10) = 0.0563
     assert estimate.var_interval == (5, math.inf)
-    assert estimate.cvar_interval == (5, math.inf), f"fewer than {LEAST_TAIL} runs in the tail"
+    assert estimate.cvar_interval == (5, math.inf), f"fewer than {MIN_TAIL_RUNS} runs in the tail"
     assert tp.estimate([4.0] * 100, 0.5).cvar_interval == (4, 4)
 
 

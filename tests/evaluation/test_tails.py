@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tailpath.dp.forward import open_sums
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -33,7 +33,7 @@ def test_sums_over_open_nodes_are_within_twenty_roundings(seed: int) -> None:
             exact[k] += p * max(paid + v, 0)
         exact[4] += p * (abs(paid) + high)
     for ours, true in zip(found, exact):
-        assert abs(Fraction(ours) - true) <= 20 * Fraction(UNIT) * true
+        assert abs(Fraction(ours) - true) <= 20 * Fraction(ROUNDOFF) * true
 
 
 def test_no_upper_bound_stays_none() -> None:

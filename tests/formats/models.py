@@ -10,7 +10,7 @@ from unittest import mock
 import numpy as np
 
 import tailpath as tp
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.model.ssp import SSP
 
 ARRAYS = (
@@ -46,12 +46,12 @@ def read_both_ways(path: Any, **options: Any) -> tuple[SSP | str, SSP | str]:
 
 def careful() -> Any:
     """While this lasts no file is large."""
-    return mock.patch.object(bulk, "LARGE", sys.maxsize)
+    return mock.patch.object(text_files, "LARGE", sys.maxsize)
 
 
 def quick() -> Any:
     """While this lasts all files are large."""
-    return mock.patch.object(bulk, "LARGE", 0)
+    return mock.patch.object(text_files, "LARGE", 0)
 
 
 def _read(path: Any, **options: Any) -> SSP | str:

@@ -8,8 +8,7 @@ import pathlib
 import numpy as np
 
 from tailpath.formats.archives import write_archive
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import Grids
+from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tests.formats.models import awkward, by_choice

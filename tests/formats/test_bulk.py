@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tests.formats.models import (
     awkward,
     by_choice,
@@ -36,15 +36,15 @@ def attempts(monkeypatch):
     readers.
     """
     counts = {"read": 0, "left": 0}
-    plain = bulk.attempt
+    plain = text_files.attempt
 
     def counting(data, read):
         found = plain(data, read)
-        if len(data) >= bulk.LARGE:
+        if len(data) >= text_files.LARGE:
             counts["left" if found is None else "read"] += 1
         return found
 
-    monkeypatch.setattr(bulk, "attempt", counting)
+    monkeypatch.setattr(text_files, "attempt", counting)
     return counts
 
 
@@ -85,7 +85,7 @@ def test_what_we_write_is_read_at_once(suffix, tmp_path, attempts):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("size", [2_000, 5_000, 50_000])
 def test_pieces_of_any_size_give_the_same_model(suffix, size, tmp_path, attempts, monkeypatch):
-    monkeypatch.setattr(bulk, "_PIECE", size)
+    monkeypatch.setattr(text_files, "_PIECE", size)
     for model in (many_numbers(300), tp.read("river:20x9"), tp.read("gridworld:14x16")):
         path = tmp_path / f"m.{suffix}"
         tp.write(model, path)
@@ -402,7 +402,7 @@ def test_all_digits_of_all_numbers_come_back(suffix, tmp_path):
 def test_memory_is_at_most_four_times_the_file(suffix, tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
     monkeypatch.setattr(
-        bulk, "_PIECE", 2**17
+        text_files, "_PIECE", 2**17
     )  # so that there are as many pieces as in a large file
     path = tmp_path / f"m.{suffix}"
     tp.write(tp.domains.gridworld("\n".join(["." * 80] * 59 + ["G" + "." * 78 + "S"])), path)

@@ -170,6 +170,6 @@ def test_progress_is_told(tmp_path):
 
 def test_large_files_are_told_of_other_formats(tmp_path, monkeypatch):
     tp.write(by_choice(), tmp_path / "m.json")
-    monkeypatch.setattr(json_files, "LARGE", 200)
+    monkeypatch.setattr(json_files, "LARGE_JSON", 200)
     with pytest.warns(tp.TailpathWarning, match=r"m\.json: 0 MB of JSON.*\.npz and \.umb"):
         tp.read(tmp_path / "m.json")

@@ -148,8 +148,8 @@ def test_without_pyarrow(tmp_path):
 import sys
 sys.modules["pyarrow"] = None
 import tailpath as tp
-from tailpath.formats import bulk
-bulk.LARGE = 0
+from tailpath.formats import text_files
+text_files.LARGE = 0
 assert tp.read({str(tmp_path / "m.drn")!r}).n_states == 25
 try:
     tp.read({str(path)!r})

@@ -165,7 +165,7 @@ def test_what_pyrddlgym_does_is_in_the_model(source):
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     import pyRDDLGym
 
-    from tailpath.formats.rddl_files import files_of
+    from tailpath.formats.rddl import files_of
 
     ssp = tp.read(source, constants={"horizon": "none"})
     env = pyRDDLGym.make(*map(str, files_of(source.removeprefix("rddl:"), source)))

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import tailpath as tp
+from tailpath.domains.paper import MAPS
 from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.registry import FORMATS, REGISTER, by_suffix, options
 from tests.formats.models import by_choice, differences, outcomes, samples
@@ -26,8 +27,7 @@ def test_schemes_are_the_domains():
 
 
 def test_a_gridworld_map_may_be_a_file(tmp_path):
-    text = (pathlib.Path(tp.domains.__file__).parent / "maps" / "5x5.txt").read_text()
-    (tmp_path / "map.txt").write_text(text)
+    (tmp_path / "map.txt").write_text(MAPS["5x5"])
     assert differences(tp.read(f"gridworld:{tmp_path}/map.txt"), tp.read("gridworld:5x5")) == []
 
 

@@ -281,8 +281,8 @@ def test_storm_has_limits(limits, message, model, storm):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nobody watches without fork")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_storm_ends_with_the_process_that_asked(number, model, storm, tmp_path):
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL", "SIGINT"])
+def test_storm_ends_with_the_process_that_asked(name, model, storm, tmp_path):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     script = f"import tailpath as tp; tp.read({str(model(ENDLESS))!r}, step_cost=1)"
@@ -296,7 +296,7 @@ def test_storm_ends_with_the_process_that_asked(number, model, storm, tmp_path):
         wait_for(lambda: len(ours(asks.pid)) == 2)
         both = ours(asks.pid)
         time.sleep(0.5)  # into the depth of Storm
-        asks.send_signal(number)
+        asks.send_signal(getattr(signal, name))
         asks.wait(20)
         wait_for(lambda: not any(os.path.exists(f"/proc/{process}/exe") for process in both))
         wait_for(lambda: not list(temporary.iterdir()))

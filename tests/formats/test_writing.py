@@ -5,13 +5,19 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.formats.drn_model import writable_action as drn_action
-from tailpath.formats.extras import action_words, extras_line
+from tailpath.formats.drn import writable_action as drn_action
 from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _cost_text
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
-from tailpath.formats.writing import formatted, joined_columns, put_before, text_column
+from tailpath.formats.writing import (
+    action_words,
+    extras_line,
+    formatted,
+    joined_columns,
+    put_before,
+    text_column,
+)
 from tests.formats.models import by_choice, many_numbers, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models

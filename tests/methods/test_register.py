@@ -8,7 +8,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names, register
-from tailpath.methods.register import REGISTER
+from tailpath.methods.method import REGISTER
 from tailpath.study.work import WorkItem, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy

@@ -17,7 +17,7 @@ import pytest
 import tailpath as tp
 from tailpath import SSP, HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.errors import ModelError
-from tailpath.model.fingerprint import fingerprint, model_mark, same_numbering
+from tailpath.model.checks import fingerprint, model_mark, same_numbering
 from tailpath.model.records import hand_over
 
 

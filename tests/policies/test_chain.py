@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError, ModelError, PolicyError
-from tailpath.model.fingerprint import same_numbering
+from tailpath.model.checks import same_numbering
 from tests import reference, strategies
 
 GOAL = "the goal"

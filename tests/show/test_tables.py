@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.policies.table import decision_table
-from tailpath.policies.words import decision_in_words, memory_in_words
+from tailpath.policies.display import decision_in_words, decision_table, memory_in_words
 from tests import reference, strategies
 from tests.reference import Model, to_ssp
 from tests.show.listing import all_runs, cvar_of, policies_of_every_kind

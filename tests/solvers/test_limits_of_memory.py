@@ -12,7 +12,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
+from tailpath.solvers.exact.layout import ErrorBound, enclosed
 from tailpath.solvers.objectives.losses import Losses
 
 SLOW = (

@@ -6,14 +6,13 @@ import os
 import time
 from dataclasses import replace
 
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import restricted, tasks
-from tailpath.study.paper.design import paper
-from tailpath.study.program import program
+from tailpath.study.paper.claims import paper
 from tailpath.study.runner import Study
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
-from tailpath.study.work import WorkItem
+from tailpath.study.work import WorkItem, program
 
 TASK = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)

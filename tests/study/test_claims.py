@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study.paper import tables
-from tailpath.study.paper.claims import atoms, evaluation, judged_claims, planners
-from tailpath.study.paper.claims.claim import Finding
+from tailpath.study.paper import atoms, claims, tables
+from tailpath.study.paper.claims import Finding
+from tailpath.study.paper.report import judged_claims
 from tailpath.study.results import Results, quotient
 from tailpath.study.store import AtomPoint, StudyTask
 from tests.study.making import made, run_of, simulation, sliced
@@ -91,10 +91,10 @@ def two_planners(*differences, inner="lp"):
 
 def test_differences_are_counted_below_each_limit():
     results = Results(two_planners(0.0, 5e-4, 5e-3, 0.05))
-    claim = planners.close_policies(results)
+    claim = claims.close_policies(results)
     assert claim.ours.startswith("50.00 %, 75.00 %, 100.00 % of 4 (largest difference 0.05)")
     assert claim.verdict == "in part"
-    assert planners.equal_predictions(results).verdict == "holds"
+    assert claims.equal_predictions(results).verdict == "holds"
     rows = tables.planner_differences(results).rows
     assert [row[4:7] for row in rows if row[0] == "deployed values"] == [[50.0, 75.0, 100.0]] * 2
 
@@ -132,18 +132,18 @@ def test_a_variant_for_contrast_is_set_beside_the_published_one_and_judged_by_no
 
 
 def test_the_ratio_of_planning_times():
-    claim = planners.faster(Results(two_planners(0.0)))
+    claim = claims.faster(Results(two_planners(0.0)))
     assert (claim.ours, claim.verdict) == ("50 to 50 times with 7 atoms", "holds")
     assert claim.remark.startswith("0 of 1 times")
-    assert planners.faster(Results(two_planners(0.0, inner="greedy"))) is None
+    assert claims.faster(Results(two_planners(0.0, inner="greedy"))) is None
 
 
 def test_times_that_do_not_rise_are_seen(whole):
-    assert planners.atoms_take_time(whole).ours.startswith("CVaRVIQ: 18 of 18 series")
+    assert claims.atoms_take_time(whole).ours.startswith("CVaRVIQ: 18 of 18 series")
     flat = Results([made(task, plan_seconds=1.0) for task in sliced()])
-    assert planners.atoms_take_time(flat).verdict == "differs"
-    assert planners.alpha0_matters_less(flat).verdict == "differs"
-    assert planners.alpha0_matters_less(whole).verdict == "holds"
+    assert claims.atoms_take_time(flat).verdict == "differs"
+    assert claims.alpha0_matters_less(flat).verdict == "differs"
+    assert claims.alpha0_matters_less(whole).verdict == "holds"
 
 
 # ---------------------------------------------------------------------- atoms and alpha0
@@ -246,17 +246,17 @@ def test_a_smaller_alpha0_is_compared_at_the_same_alpha():
 
 
 def test_the_longest_evaluation_and_where_it_is(whole):
-    found = evaluation.greatest(whole, "seconds")
+    found = claims.greatest(whole, "seconds")
     assert len(found) == 12
     assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
-    assert evaluation.longest_where(whole).verdict == "holds"
-    assert evaluation.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
+    assert claims.longest_where(whole).verdict == "holds"
+    assert claims.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
     rows = tables.evaluation_times(whole).rows
     assert rows[2][:4] == ["CVaRVILI", "Gridworld 14×16", 3244.18, 25.0]
 
 
 def test_evaluation_times_and_nodes_are_judged_apart(whole):
-    claim = evaluation.evaluation_time(whole)
+    claim = claims.evaluation_time(whole)
     assert claim.ours == (
         "with falling alpha0 the time rises in 12 of 12 series, the expanded nodes in 0 of 12;"
         " with rising |Y| the time rises in 12 of 12 series, the expanded nodes in 12 of 12"
@@ -284,13 +284,11 @@ def test_monte_carlo_errors_are_averaged_over_repetitions():
         ]
     )
     # Repetition 0: 1 and 3; repetition 1: 0 and 0.
-    assert evaluation.simulation_errors(results, "river", False) == pytest.approx((1.0, 1.0, 1.5))
+    assert claims.simulation_errors(results, "river", False) == pytest.approx((1.0, 1.0, 1.5))
     # Repetition 0: 1, 0, 3, 0; repetition 1: 0, 0.5, 0, 0.
-    assert evaluation.simulation_errors(results, "river", True) == pytest.approx(
-        (0.5625, 0.25, 1.75)
-    )
-    assert evaluation.simulation_errors(results, "gridworld", True) is None
-    claim = evaluation.simulation_error("river", results)
+    assert claims.simulation_errors(results, "river", True) == pytest.approx((0.5625, 0.25, 1.75))
+    assert claims.simulation_errors(results, "gridworld", True) is None
+    claim = claims.simulation_error("river", results)
     assert "2 of 4 runs are off by more than 0.1%" in claim.ours
     assert claim.verdict == "in part"
 

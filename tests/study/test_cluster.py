@@ -14,9 +14,8 @@ import tailpath
 from tailpath.errors import OptionError
 from tailpath.study import runner
 from tailpath.study.design import read_design, tasks
-from tailpath.study.executors import cluster, processes
 from tailpath.study.paper.report import write_report
-from tailpath.study.runner import prepare, run_study
+from tailpath.study.runner import cluster, prepare, processes, run_study
 from tailpath.study.store import Store
 from tests.study import making
 

@@ -9,7 +9,7 @@ import pytest
 import tailpath
 from tailpath.errors import OptionError
 from tailpath.study.design import LP_MODES, effort, read_design, restricted, tasks
-from tailpath.study.paper.design import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.results import _size
 from tests.printed import blocks
 from tests.study.making import sliced

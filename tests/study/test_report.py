@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tailpath.study.design import tasks
-from tailpath.study.paper.design import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.paper.figures import FIGURES, OF_VARIANTS
 from tailpath.study.paper.report import write_report
 from tailpath.study.store import Store, StoreError

@@ -14,12 +14,11 @@ import pytest
 
 import tailpath
 from tailpath.errors import OptionError
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.study import runner
 from tailpath.study.design import restricted
-from tailpath.study.executors import cluster, processes
-from tailpath.study.paper.design import paper
-from tailpath.study.runner import prepare, run_study
+from tailpath.study.paper.claims import paper
+from tailpath.study.runner import cluster, prepare, processes, run_study
 from tailpath.study.store import Store, StoreError, StudyTask
 from tests.study import making
 
@@ -187,7 +186,7 @@ def test_executors_refuse_what_cannot_be():
 
 
 def test_the_program_is_known_by_its_source(monkeypatch, tmp_path):
-    from tailpath.study import program as module
+    from tailpath.study import work as module
 
     for name in ("kernels", "study", "cli"):
         (tmp_path / name).mkdir()

@@ -281,7 +281,7 @@ def test_a_log_of_steps_is_counted(tmp_path, monkeypatch):
             columns[name] += n * [value]
     assert same(tp.read(columns, confidence=0.9, cost="minutes"), model)
     # Small and large files are read by ways of their own.
-    monkeypatch.setattr("tailpath.formats.bulk.LARGE", 0)
+    monkeypatch.setattr("tailpath.formats.text_files.LARGE", 0)
     path.write_text(LOG + LOG.partition("\n")[2] * 40)
     many = tp.IntervalSSP.from_counts(
         [(*row[:3], 41 * row[3], row[4]) for row in ROAD], "home", ["town"], 0.9

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +22,16 @@ from tailpath.analysis.reachability import (
     zero_cost_components,
 )
 from tailpath.dp.backup import Decisions
-from tailpath.graph import FloatArray, IntArray, Transitions, grouped, members_of, positions
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Transitions,
+    grouped,
+    members_of,
+    positions,
+)
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
@@ -35,9 +43,8 @@ class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite);
-    `zero_cost[s]` is the zero-cost component of state s, or -1. `choice[k]` is the model's choice
-    behind that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k,
-    and the choices of node x are `state_choices[x] : state_choices[x + 1]`.
+    `zero_cost[s]` its zero-cost component, or -1. `choice[k]` is the model's choice behind choice
+    k, `rate[k]` its expected cost; `transitions` have its outcomes in row k.
     """
 
     ssp: SSP
@@ -70,7 +77,6 @@ class Core:
         return self.transitions.joined(self.state_choices)
 
     def decisions(self) -> Decisions:
-        """What the kernels of the risk-neutral problem need."""
         rows = frozen(
             self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
         )
@@ -92,9 +98,7 @@ class Core:
         ]
 
     def renumbered(self, order: IntArray) -> Core:
-        """The same core with its nodes in another order: what is used together should
-        lie together.
-        """
+        """Nodes in another order: what is used together should lie together."""
         rank = np.empty(self.n + 2, dtype=np.int32)
         rank[order] = np.arange(self.n)
         rank[self.n] = self.n
@@ -117,12 +121,7 @@ class Core:
 
     @property
     def level(self) -> IntArray:
-        """The cost of each outcome in units."""
         return self.ssp.outcome_level[self.outcome]
-
-    def outcome_node(self) -> IntArray:
-        """The node each outcome leaves."""
-        return self.by_node.source.astype(np.int64)
 
     def to_states(self, per_node: FloatArray) -> FloatArray:
         """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
@@ -133,10 +132,9 @@ class Core:
         return values
 
     def _inside(self) -> IntArray:
-        """The states that have a node."""
         return np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
 
-    def to_nodes(self, per_state: NDArray[Any]) -> NDArray[Any]:
+    def to_nodes(self, per_state: Array) -> Array:
         """State values to nodes: those of any member, which must agree."""
         state = self._inside()
         values = np.empty(self.n, dtype=per_state.dtype)
@@ -144,14 +142,12 @@ class Core:
         return values
 
     def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
-        """Core choices, one per node, as choices of the model; members of a zero-cost component
-        walk, at no cost, to the one that leaves it.
-        """
+        """Core choices, one per node, as choices of the model."""
         return self.walks_to(self.choice[chosen])
 
     def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
-        """The given choices of the model, -1 at all other states, but that members of
-        zero-cost components walk to the one that leaves theirs.
+        """These choices of the model, -1 at all other states, but that members of zero-cost
+        components walk to the one that leaves theirs.
         """
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)
@@ -177,7 +173,7 @@ class Core:
         choices[ssp.choice_state[ready][::-1]] = ready[::-1]
         return choices
 
-    def core_choices(self, choices: NDArray[Any]) -> IntArray:
+    def core_choices(self, choices: Array) -> IntArray:
         """The way back from `model_choices`: the core choice of every node."""
         number = np.full(self.ssp.n_choices + 1, -1, dtype=np.int64)
         number[self.choice] = np.arange(len(self.choice))
@@ -198,13 +194,13 @@ def core_of(ssp: SSP) -> Core:
 
 @found_once
 def loose_core_of(ssp: SSP) -> Core:
-    """The core with zero-cost components left as they are: for a discount, under which walking for
-    nothing is worth something.
+    """The core without zero-cost components: with a discount, walking for nothing is worth
+    something.
     """
     return _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
 
 
-def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> BoolArray:
     """The choices that only walk inside their own zero-cost component at no cost."""
     if zero_cost.max(initial=-1) < 0:
         return np.zeros(ssp.n_choices, dtype=np.bool_)
@@ -214,7 +210,7 @@ def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool
 
 
 def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
-    """Cut the model to almost sure states and safe choices; draw zero-cost components together."""
+    """Keep almost sure states and safe choices; draw zero-cost components together."""
     almost_sure, safe = require_almost_sure_start(ssp)
     transient = almost_sure & ~ssp.is_goal
     # One representative per node: every state outside zero-cost components, and the first member of

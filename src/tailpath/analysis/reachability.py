@@ -11,19 +11,29 @@ choices keep it so.
   as good as any other, and a value iteration from below may be fooled by it.
 
 Probabilities only matter by being positive, so all of this is exact.
+
+On a model with intervals an adversarial *nature* may use every outcome that is possible at all, and
+may withhold a set of outcomes for ever if the others can take all of the probability: sum of their
+highs >= 1. So a state is almost sure if some choice leads to such states only, and nature cannot
+keep it from coming nearer to a goal for ever (a nested fixed point: the largest set from which its
+own states attract). A cooperative nature withholds in our favour. Sums of highs that floats cannot
+tell from 1 are added up as the decimals they stand for.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import GoalUnreachableError
-from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
+from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
+from tailpath.errors import GoalUnreachableError, ModelError, OptionError
+from tailpath.graph import SWEEPS, Array, BoolArray, Transitions, fit
 from tailpath.kernels import graph
+from tailpath.model.checks import describe_choice
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
@@ -32,23 +42,14 @@ WAYS = (
     "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival,"
     " --given-arrival) or limit steps (within, --within N)"
 )
+NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
+#: Sums this close to 1 are added up exactly.
+CLOSE = 1e-9
 
 
-def _unweighted(row_start: NDArray[Any], target: NDArray[Any]) -> Transitions:
-    nothing = np.broadcast_to(0.0, len(target))
-    return Transitions(row_start, target, nothing, nothing, None)
-
-
-def components_of(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """`Transitions.components` of rows and targets alone."""
-    return _unweighted(row_start, target).components()
-
-
-def zero_cost_edge_order(
-    source: NDArray[Any], target: NDArray[Any], n: int
-) -> tuple[NDArray[np.int32], int] | None:
-    """`Transitions.acyclic_order` of edges sorted by source."""
-    return _unweighted(offsets_of(source, n), target).acyclic_order()
+def until_goals(ssp: SSP) -> Transitions:
+    """The outcomes with a row for each state; all goals are one node outside, number n_states."""
+    return ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
 
 
 def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
@@ -59,20 +60,19 @@ def all_outcomes(ssp: SSP, holds: BoolArray) -> BoolArray:
 
 
 def reachable_states(ssp: SSP) -> BoolArray:
-    """The states that can be reached from the start under some policy."""
     return ssp.by_state.reachable(ssp.start_index)
 
 
 class _Backward:
-    """Searches against the edges. The choices that lead into each state are sorted once for
-    several, and only where sweeps do not do.
+    """Searches against the edges; what leads into each state is sorted once, where sweeps do not
+    do.
     """
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
 
     @cached_property
-    def into(self) -> tuple[NDArray[Any], ...]:
+    def into(self) -> tuple[Array, ...]:
         into = self.ssp.transitions.transpose(self.ssp.n_states)
         return into.row_start, into.target, self.ssp.choice_state
 
@@ -97,9 +97,7 @@ def dead_ends(ssp: SSP) -> BoolArray:
 
 @found_once
 def almost_sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
-    """The states from which some policy surely reaches a goal, and the choices all of whose
-    outcomes are such states.
-    """
+    """The almost sure states, and the safe choices."""
     return _almost_sure_by(ssp, np.ones(ssp.n_choices, dtype=np.bool_))
 
 
@@ -109,9 +107,7 @@ def surely_zero_cost_states(ssp: SSP) -> BoolArray:
 
 
 def _almost_sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """The states from which a goal can surely be reached by allowed choices alone, and the allowed
-    choices that keep it so.
-    """
+    """The same by allowed choices alone."""
     backward = _Backward(ssp)
     almost_sure, safe = np.ones(ssp.n_states, dtype=np.bool_), allowed
     while True:
@@ -147,11 +143,8 @@ def require_almost_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
 
 
 def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
-    """The zero-cost component of each state, or -1: end components of the allowed choices whose
-    every outcome costs nothing.
-
-    Standard refinement: split into strong components, drop choices that leave theirs, repeat until
-    nothing changes.
+    """The zero-cost component of each state, or -1: split into strong components, drop choices that
+    leave theirs, repeat until nothing changes.
     """
     component = np.full(ssp.n_states, -1, dtype=np.int32)
     zero_cost = all_outcomes(ssp, ssp.outcome_cost == 0) & choice_allowed
@@ -165,3 +158,96 @@ def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int3
             break
         zero_cost = mask
     return component
+
+
+def nature_called(name: str) -> int:
+    if name not in NATURES:
+        raise OptionError(f"nature is 'adversarial' or 'cooperative', not {name!r}")
+    return NATURES[name]
+
+
+def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
+    """By choice whether the allowed outcomes can take all of the probability: (n_choices,)."""
+    ssp, rows = model.inside, model.inside.choice_outcomes
+    part = ~all_outcomes(ssp, allowed)
+    found = all_outcomes(ssp, allowed | (model.low == 0))
+    total = ssp.transitions.sums(np.where(allowed, model.high, 0.0))
+    found &= ~part | (total > 1 - CLOSE)
+    for k in np.flatnonzero(part & found & (total < 1 + CLOSE)).tolist():
+        each = slice(rows[k], rows[k + 1])
+        found[k] = (
+            sum((as_fraction(p) for p in model.high[each][allowed[each]].tolist()), as_fraction(0))
+            >= 1
+        )
+    return found
+
+
+def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
+    """The almost sure states against, or with, this nature, and the choices that keep it so."""
+    ssp, worst = model.inside, nature == ADVERSARIAL
+    state, almost_sure = ssp.choice_state, np.ones(ssp.n_states, dtype=np.bool_)
+    while True:
+        stays = almost_sure[ssp.outcome_target]
+        safe = almost_sure[state] & (
+            all_outcomes(ssp, stays) if worst else can_take_all(model, stays)
+        )
+        # What must happen sometimes needs no look at nature; most models have nothing else.
+        certain = stays & safe[ssp.outcome_choice] & (model.low > 0)
+        reached = ssp.is_goal | (until_goals(ssp).only(certain).steps() >= 0)
+        while not reached[state[safe]].all():
+            there = reached[ssp.outcome_target] & stays
+            # Nature cannot avoid what is reached; or, if it helps, may go there.
+            nearer = safe & (~can_take_all(model, ~there) if worst else ~all_outcomes(ssp, ~there))
+            before = int(reached.sum())
+            reached[state[nearer]] = True
+            if int(reached.sum()) == before:
+                break
+        if np.array_equal(reached, almost_sure):
+            return almost_sure, safe
+        almost_sure = reached
+
+
+def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
+    """The same, or an error that names an outcome that nature can withhold."""
+    almost_sure, safe = almost_sure_under_nature(model, nature)
+    ssp = model.inside
+    if almost_sure[ssp.start_index]:
+        return almost_sure, safe
+    against = (
+        "against an adversarial nature " if nature == ADVERSARIAL else "even with nature's help "
+    )
+    helped, source = almost_sure_under_nature(model, COOPERATIVE)[0], ssp.by_state.source
+    held = np.flatnonzero(
+        reachable_states(ssp)[source]
+        & ~almost_sure[source]
+        & helped[ssp.outcome_target]
+        & (model.low == 0)
+    )
+    # An outcome that is withheld comes nearer to a goal than where it is withheld.
+    steps = until_goals(ssp).steps()
+    held = held[np.argsort(steps[ssp.outcome_target[held]], kind="stable")]
+    what = ""
+    for outcome in held[:1].tolist():
+        where = describe_choice(ssp, int(ssp.outcome_choice[outcome]))
+        what = (
+            f"; in {where}, nature can withhold the outcome"
+            f" {ssp.states[int(ssp.outcome_target[outcome])]!r} for ever, whose low probability is"
+            " 0"
+        )
+    raise GoalUnreachableError(
+        f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
+    )
+
+
+def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
+    """Policy and nature would have to be solved together at every budget."""
+    ssp = model.inside
+    zero_cost = (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
+    component, cyclic = ssp.by_state.only(zero_cost).cycles()
+    if not cyclic.any():
+        return
+    state = ssp.states[int(np.flatnonzero(cyclic[component])[0])]
+    raise ModelError(
+        f"from {state!r} outcomes that cost nothing lead back to it; models with intervals must not"
+        " have such cycles"
+    )

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import (
+from tailpath.analysis.reachability import (
     almost_sure_under_nature,
     refuse_zero_cost_cycles,
     require_almost_sure,
@@ -30,10 +31,11 @@ from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import game_transitions, interval_layout
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import found_once
 
 #: The bounds of V may become this much wider, relatively, where a budget that is surely exceeded is
 #: taken off; roundings on the way there.
@@ -44,10 +46,19 @@ GUESSED = 1.25
 MAX_BYTES = 4 * 2**30
 
 
+def unit_to_count_in(model: IntervalSSP) -> Fraction:
+    if model.cost_unit is None:
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in; round them to a grid"
+            " first"
+        )
+    return model.cost_unit
+
+
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A model against a nature. `penalty` is the level, in units, at which runs that may never
-    arrive end, or 0: all must arrive surely.
+    """A model against a nature. Runs that may never arrive end at level `penalty`; 0: all must
+    arrive.
     """
 
     model: IntervalSSP
@@ -57,8 +68,8 @@ class Robust:
 
     @cached_property
     def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each of its nodes, the choice of each row (-1: it ends at the
-        penalty) and the level of each outcome.
+        """The game; the state of each node, the choice of each row (-1: it ends at the penalty) and
+        the level of each outcome.
         """
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
@@ -72,7 +83,7 @@ class Robust:
             nodes, ends = np.flatnonzero(almost_sure & ~ssp.is_goal), np.zeros(0, dtype=np.int64)
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
 
-        def ended(column: NDArray[Any], last: float) -> NDArray[Any]:
+        def ended(column: Array, last: float) -> Array:
             """One more choice, of one more outcome, stands for all that end at the penalty."""
             return np.append(column, last).astype(column.dtype)
 
@@ -128,8 +139,8 @@ class Robust:
 
     @cached_property
     def risk_neutral(self) -> NDArray[np.int32]:
-        """The choice of every state with the least expected cost, -1 where there is none; where a
-        run would end at the penalty, the first.
+        """The choice of every state with the least expected cost; where a run would end at the
+        penalty, the first.
         """
         _, nodes, choice, _ = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
@@ -141,17 +152,9 @@ class Robust:
 
     @cached_property
     def _laid_out(self) -> tuple[Layout, IntArray, IntArray]:
-        ssp = self.model.inside
-        if ssp.cost_unit is None:
-            raise ModelError(
-                "the costs have no common unit that is coarse enough to count in; round them to a"
-                " grid first"
-            )
         game, nodes, _, level = self._rows
-        start, value = (
-            int(np.searchsorted(nodes, ssp.start_index)),
-            self.optimum.bounds.value / float(ssp.cost_unit),
-        )
+        start = int(np.searchsorted(nodes, self.model.inside.start_index))
+        value = self.optimum.bounds.value / float(unit_to_count_in(self.model))
         nearest = game_transitions(game, level).distances().least[:-1]
         # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
         # allow.
@@ -164,15 +167,13 @@ class Robust:
 
     @cached_property
     def _value_error(self) -> tuple[FloatArray, FloatArray]:
-        """By node how far V may lie below and above its value, in units, with the
-        rounding of that.
-        """
+        """By node how far V may lie below and above its value, in units."""
         bounds, unit = self.optimum.bounds, float(self.model.cost_unit or 1)
         with np.errstate(invalid="ignore"):
             below, above = (
                 np.abs(side - bounds.value) / unit for side in (bounds.lower, bounds.upper)
             )
-        rounding = ROUNDED * UNIT * bounds.value / unit
+        rounding = ROUNDED * ROUNDOFF * bounds.value / unit
         return below + rounding, above + rounding
 
     @property
@@ -180,9 +181,7 @@ class Robust:
         return self._laid_out[0]
 
     def steps(self, found: Filled, budget: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Where policies for budgets up to this change their choice: state, budget and choice of
-        every change that a run can meet.
-        """
+        """State, budget and choice of every change that a run with this budget can meet."""
         changes = found.changes
         if not len(changes.node):
             return (np.zeros(0, dtype=np.int64),) * 3
@@ -209,8 +208,8 @@ class Robust:
 
     @cached_property
     def _error_bound(self) -> tuple[float, float, float]:
-        """How far what is left of V beyond a budget may lie below and above its value, relatively,
-        and above where V is 0, in units.
+        """How far V less a budget may lie below and above its value, relatively, and above 0, in
+        units.
         """
         layout, node, _ = self._laid_out
         beyond = (layout.nodes.value - layout.nodes.certain_cost)[1:]
@@ -296,9 +295,7 @@ class Robust:
         )
 
 
-def robust(model: IntervalSSP, nature: int, penalty: int = 0, **options: Any) -> Robust:
-    """`Robust`, found once for each nature and penalty."""
-    return model.found_once(
-        ("robust", nature, penalty, *options.items()),
-        lambda: Robust(model, nature, penalty, **options),
-    )
+@found_once
+def robust(model: IntervalSSP, /, nature: int, penalty: int = 0, **options: Any) -> Robust:
+    """`Robust`, once for each nature and penalty."""
+    return Robust(model, nature, penalty, **options)

@@ -1,6 +1,4 @@
-"""The command line. One file per command; `main` is the entry point and imports a command only when
-it is called.
-"""
+"""The command line; `main` is the entry point and imports a command only when it is called."""
 
 from tailpath.cli.application import main
 

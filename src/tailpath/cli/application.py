@@ -30,25 +30,25 @@ INTERRUPTED = 130
 #: Errors of the system that keep output from being written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
-#: Every command with its line of help, in the order of `--help`. Each lives in
-#: `tailpath.cli.<name>` as `command`, with _ for -.
+#: Every command with the module of `tailpath.cli` that has it (as `info_command`) and its line of
+#: help, in the order of `--help`.
 COMMANDS = {
-    "info": "Sizes, cost unit, goals and dead ends of a model.",
-    "solve": "Find the best policy of a model.",
-    "frontier": "What safety costs: least mean against a risk.",
-    "evaluate": "The exact VaR and CVaR of a policy.",
-    "compare": "Predicted, deployed and optimal CVaR side by side.",
-    "show": "The decisions of a policy, in words.",
-    "diff": "Where two policies part ways.",
-    "explain": "The worst runs of a policy, and what is to blame.",
-    "page": "One page that explains a model, as HTML.",
-    "simulate": "Monte Carlo runs of a policy.",
-    "convert": "Write a model in another format.",
-    "split": "Cut a model into parts for the ranks of MPI.",
-    "study": "Repeat the paper's experiments.",
-    "report": "Figures and tables of a study, from its stored runs.",
-    "bench": "Run the benchmarks of a checkout.",
-    "warm-up": "Compile everything now instead of when it is first used.",
+    "info": ("models", "Sizes, cost unit, goals and dead ends of a model."),
+    "solve": ("solve", "Find the best policy of a model."),
+    "frontier": ("solve", "What safety costs: least mean against a risk."),
+    "evaluate": ("policies", "The exact VaR and CVaR of a policy."),
+    "compare": ("compare", "Predicted, deployed and optimal CVaR side by side."),
+    "show": ("policies", "The decisions of a policy, in words."),
+    "diff": ("policies", "Where two policies part ways."),
+    "explain": ("policies", "The worst runs of a policy, and what is to blame."),
+    "page": ("compare", "One page that explains a model, as HTML."),
+    "simulate": ("policies", "Monte Carlo runs of a policy."),
+    "convert": ("models", "Write a model in another format."),
+    "split": ("planning", "Cut a model into parts for the ranks of MPI."),
+    "study": ("study", "Repeat the paper's experiments."),
+    "report": ("study", "Figures and tables of a study, from its stored runs."),
+    "bench": ("upkeep", "Run the benchmarks of a checkout."),
+    "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
 
 
@@ -85,33 +85,30 @@ class Bash(BashComplete):
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name and imports one when it is called, so that `--help` costs next to
-    nothing.
-    """
+    """Imports a command when it is called, so that `--help` costs next to nothing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(
-            f"tailpath.cli.{cmd_name.replace('-', '_')}"
-        ).command
+        module = importlib.import_module(f"tailpath.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], self.list_commands(ctx), n=1) if args else []
-        if near and args[0] != near[0] and args[0] not in self.list_commands(ctx):
+        near = get_close_matches(args[0], COMMANDS, n=1) if args else []
+        if near and args[0] not in COMMANDS:
             ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # The inherited method would import every command for its help text.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
 @click.group(
@@ -138,7 +135,6 @@ policy_files: list[str] = []
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     policy_files.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
@@ -191,8 +187,8 @@ def _note_compiling() -> None:
 
 
 def _explain(error: Exception) -> int | None:
-    """Tell the user what was wrong, and return the exit code; `None` for an error of ours, which
-    deserves its traceback.
+    """Tell the user what was wrong: the exit code; None for an error of ours, which deserves its
+    traceback.
     """
     if isinstance(error, BrokenPipeError):
         _drop_output()  # who reads it has gone, which is its right (`tailpath info model | head`)
@@ -222,7 +218,5 @@ def _explain(error: Exception) -> int | None:
 
 
 def _drop_output() -> None:
-    """What is still buffered has nowhere to go; without this the interpreter would complain at
-    exit.
-    """
+    """What is still buffered has nowhere to go, of which the interpreter would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,13 +29,12 @@ Command = Callable[..., Any]
 #: Commands that take no intervals.
 WITHOUT_INTERVALS = ("show", "diff", "explain", "simulate")
 
+
 # ---------------------------------------------------------------------- arguments and options
 
 
 def alpha(text: str) -> float:
-    """The type of an option that takes the mass of the worst tail: a number in (0, 1], or a
-    percentage.
-    """
+    """The type of an option that takes a number in (0, 1], or a percentage."""
     try:
         value = parse_number_or_percent(str(text))  # a default is a number
     except OptionError as error:
@@ -49,8 +48,8 @@ def alpha(text: str) -> float:
 
 
 def out_file(*suffixes: str) -> Callable[[str], str]:
-    """The type of an option that takes the path of a file to write: what would prevent that is
-    found before the work is done.
+    """The type of an option that takes a file to write: what prevents that is told before the work
+    is done.
     """
 
     def path(text: str) -> str:
@@ -67,17 +66,12 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
 
 def refuse_same_file(output: str | None, source: str) -> None:
     """A result must not replace the model it was computed from."""
-    if (
-        output is not None
-        and os.path.exists(output)
-        and os.path.exists(source)
-        and os.path.samefile(output, source)
-    ):
+    exist = output is not None and os.path.exists(output) and os.path.exists(source)
+    if exist and os.path.samefile(str(output), source):
         raise click.UsageError(f"{output} is the model itself; write the result to another file")
 
 
 def reward_and_cost(text: str) -> tuple[float, float]:
-    """The type of an option that takes two numbers, `R=C`."""
     reward, equals, cost = text.partition("=")
     if not equals:
         raise click.BadParameter(f"{text!r} is not of the form R=C")
@@ -96,7 +90,6 @@ def discount(text: str) -> Fraction | None:
 
 
 def name_and_value(text: str) -> tuple[str, str]:
-    """The type of an option that takes `N=V`."""
     left, equals, right = (part.strip() for part in text.partition("="))
     if not (left and equals and right):
         raise click.BadParameter(f"{text!r} is not of the form N=V")
@@ -115,8 +108,8 @@ PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
 
 
 def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option:
-    """The flag of an option that somebody else has. Its value is None where the user says nothing,
-    and who has the option then takes its default.
+    """The flag of an option that somebody else has, who takes its default if the user says nothing:
+    its value is None then.
     """
     names, settings = _declared(option if isinstance(option, Flag) else Flag(**vars(option)))
     if option.kind is not bool and option.default is not None:
@@ -151,7 +144,6 @@ def _declared(option: Flag) -> tuple[list[str], dict[str, Any]]:
 
 
 def _type(option: Option) -> Any:
-    """What reads the value of an option."""
     if option.choices:
         return click.Choice(option.choices)
     if option.least is not None:
@@ -177,10 +169,7 @@ def table_file(path: str) -> dict[str, Any]:
 ENDINGS = (
     Flag("give_up", str, None, "Let every state end the run at a price of C.", "C"),
     Flag(
-        "given_arrival",
-        bool,
-        None,
-        "Arrive as surely as possible, and count the runs that arrive.",
+        "given_arrival", bool, None, "Arrive as surely as possible, and count the runs that arrive."
     ),
     Flag("within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1),
     Flag("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
@@ -189,9 +178,7 @@ ENDINGS = (
 
 
 class ModelOption(click.Option):
-    """An option of reading or ending a model: the same for all commands, and told apart from
-    theirs.
-    """
+    """An option of reading or ending a model, told apart from those of commands."""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         return None
@@ -199,12 +186,10 @@ class ModelOption(click.Option):
 
 class ModelCommand(click.Command):
     """A command about a model: it has the argument MODEL and its options, and is called with `ssp`,
-    the model read, and `source`, its name as typed.
-
-    What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter
-    `gamma` gets the discount, unless it is part of the model, and None where there is none. A
-    parameter called like an option of `read` is the command's own. The help tells the command's own
-    options first, and those of reading models in short.
+    the model read, and `source`, its name as typed. A command with a parameter `gamma` gets the
+    discount, unless it is part of the model, and None where there is none. A parameter called like
+    an option of `read` is the command's own. The help tells the command's own options first, and
+    those of reading models in short.
     """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
@@ -256,10 +241,7 @@ def with_model(command: Any, shared: Sequence[str]) -> Command:
 def complete_model(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """What the shell offers for a MODEL: the bundled problems of a scheme, or schemes and files.
-
-    `application.py` joins what Bash splits at colons.
-    """
+    """What the shell offers for a MODEL: the bundled problems of a scheme, or schemes and files."""
     scheme, colon, _ = incomplete.partition(":")
     domain = find_domain(scheme) if colon else None
     if domain is not None:
@@ -273,18 +255,18 @@ def complete_model(
     ]
 
 
-def complete_file(
-    ctx: click.Context, param: click.Parameter, incomplete: str
-) -> list[CompletionItem]:
-    """What the shell offers for a POLICY: files."""
-    return [CompletionItem(incomplete, type="file")]
+def given_policy(command: Command) -> Command:
+    """Give a command the argument POLICY, for which the shell offers files."""
+
+    def files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
+        return [CompletionItem(text, type="file")]
+
+    return click.argument("policy", shell_complete=files)(command)
 
 
 def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
-    """The model with the ends asked for: the limit of steps first, since the others look at what it
-    leaves open.
-    """
-    if endings.get("within") is not None:
+    """The limit of steps first, since the other ends look at what it leaves open."""
+    if endings["within"] is not None:
         ssp = tailpath.within(
             ssp, endings["within"], endings["otherwise"], gamma=endings["gamma"] or 1
         )
@@ -292,17 +274,15 @@ def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
         raise click.UsageError(
             "a discount is exact here over a bounded number of steps: give --within N, too"
         )
-    elif endings.get("otherwise") is not None:
+    elif endings["otherwise"] is not None:
         raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
-    if endings.get("give_up") is not None:
+    if endings["give_up"] is not None:
         ssp = tailpath.give_up(ssp, endings["give_up"])
-    return tailpath.given_arrival(ssp) if endings.get("given_arrival") else ssp
+    return tailpath.given_arrival(ssp) if endings["given_arrival"] else ssp
 
 
-def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: Any) -> SSP:
-    """Read a model as the command line names it, end it in the ways asked for, and repeat its notes
-    on standard error.
-    """
+def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
+    """Read a model, end it in the ways asked for, and repeat its notes on standard error."""
     reading: dict[str, Any] = {
         name: dict(value) if isinstance(value, tuple) and name != "goals" else value
         for name, value in options.items()
@@ -316,12 +296,22 @@ def read_model(model: str, endings: Mapping[str, Any] | None = None, **options: 
                 f"reading {model}: {share:.0%} of {done / share / 1e6:.0f} MB"
             ),
         )
-    ssp = _ended(ssp, endings or {})
+    ssp = _ended(ssp, endings)
     for note in ssp.notes:
         print_message("note", note)
     return ssp
 
 
+#: Policies of the user beside others, and whether they may be those of another model.
+POLICIES = Flag(
+    "files",
+    str,
+    None,
+    "Also this policy of yours, called like its file (repeatable).",
+    "FILE",
+    flag="--policy",
+    several=True,
+)
 LOOSE = Flag(
     "loose", bool, False, "Take a policy made for another model with the same states and actions."
 )
@@ -342,3 +332,62 @@ def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Poli
         )
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)
+
+
+# ---------------------------------------------------------------------- several alphas
+
+
+class ManyAlphas(ModelCommand):
+    """A command whose `--alpha` may be followed by several numbers, or by some with commas between;
+    it gets `alphas`, each once, smallest first.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        remaining = super().parse_args(ctx, list(_one_each(args)))
+        ctx.params["alphas"] = tuple(sorted(set(ctx.params.get("alphas") or ())))
+        return remaining
+
+
+def several_alphas(default: Sequence[float] | None = None) -> Flag:
+    """The option `--alpha` of such a command, which must be given if there is no default."""
+    help_ = "Masses of the worst tail, in (0, 1], one or more."
+    return Flag(
+        "alphas",
+        float,
+        default,
+        help_,
+        "A...",
+        mass=True,
+        flag="--alpha",
+        several=True,
+        required=default is None,
+    )
+
+
+def _one_each(args: list[str]) -> Iterator[str]:
+    """Repeat `--alpha` before each number of its list."""
+    position = 0
+    while position < len(args):
+        arg, position = args[position], position + 1
+        if arg != "--alpha" and not arg.startswith("--alpha="):
+            yield arg
+            continue
+        values = (
+            [arg.removeprefix("--alpha=")] if arg != "--alpha" else args[position : position + 1]
+        )
+        position += arg == "--alpha"
+        while position < len(args) and _is_list(args[position]):
+            values.append(args[position])
+            position += 1
+        if not values:
+            yield arg  # the parser says what is missing
+        for number in ",".join(values).split(",") if values else ():
+            yield from ("--alpha", number)
+
+
+def _is_list(text: str) -> bool:
+    """Whether a word is a number, or several with commas between."""
+    try:
+        return all(float(part.removesuffix("%")) is not None for part in text.split(","))
+    except ValueError:
+        return False

@@ -1,26 +1,41 @@
 """`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver
-when deployed, and what is best.
+when deployed, and what is best; and `tailpath page MODEL`, the same on one page of HTML, and why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
 import click
 
 import tailpath
-from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import print_message
-from tailpath.cli.common import LOOSE, flags, out_file, policy_argument
-from tailpath.cli.intervals import compare_plans
-from tailpath.cli.objectives import measure, measured
-from tailpath.cli.output import PICTURES, Output, reported, save_picture, terminal_width
-from tailpath.cli.planning import complete_method, load_methods
+from tailpath.cli.common import (
+    LOOSE,
+    POLICIES,
+    ManyAlphas,
+    flags,
+    out_file,
+    policy_argument,
+    several_alphas,
+)
+from tailpath.cli.output import (
+    PICTURES,
+    Output,
+    fitted_table,
+    reported,
+    save_picture,
+    terminal_width,
+)
+from tailpath.cli.planning import load_methods, measure, method_option
 from tailpath.errors import OptionError
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
@@ -39,32 +54,19 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
+from tailpath.risk.measure import Measure
+from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
+from tailpath.show.page.make import planned_lines
+from tailpath.texts import number
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
 #: curves that cost nothing.
 FEW, MANY = 49, 193
-#: Policies of the user beside others.
-POLICIES = Flag(
-    "files",
-    str,
-    None,
-    "Also this policy of yours, called like its file (repeatable).",
-    "FILE",
-    flag="--policy",
-    several=True,
-)
 
 
 @click.command(cls=ManyAlphas)
-@alphas_option(default=ALPHAS)
-@click.option(
-    "--method",
-    "named",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_method,
-    help="Compare this method, beside the optimum (repeatable).",
-)
+@flags(several_alphas(ALPHAS))
+@method_option("named", multiple=True, help="Compare this method, beside the optimum (repeatable).")
 @flags(
     POLICIES,
     Flag(
@@ -86,14 +88,13 @@ POLICIES = Flag(
     Flag(
         "tolerance", float, 0.001, "Planners stop when a sweep changes no value by more than this."
     ),
-)
-@click.option(
-    f"--{SLOW}",
-    "with_slow",
-    is_flag=True,
-    help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
-)
-@flags(
+    Flag(
+        "with_slow",
+        bool,
+        False,
+        "Also CVaRVILI: a linear program per state, action and atom in every sweep.",
+        flag=f"--{SLOW}",
+    ),
     Flag("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
     Flag(
         "delta",
@@ -118,7 +119,7 @@ POLICIES = Flag(
     LOOSE,
 )
 @reported
-def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
+def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
     optimum.
 
@@ -137,7 +138,6 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> O
 
 
 def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNamespace) -> Output:
-    """The record for programs and the text for people."""
     names = [*(asked.named or USUAL), *([SLOW] if asked.with_slow else [])]
     chosen = chosen_methods(names, asked.everything)
     mine = own_policies(ssp, asked.files, asked.loose, chosen)
@@ -196,6 +196,53 @@ def own_policies(
     return found
 
 
+def measured(
+    ssp: SSP,
+    policies: Iterable[tuple[str, Callable[[float], tailpath.Policy]]],
+    measures: Sequence[Measure],
+    alphas: Sequence[float],
+    delta: str | None,
+) -> tuple[list[dict[str, Any]], str]:
+    """Measures of every policy at every alpha, with the policies that have the least of each, and
+    the least VaR, beside them.
+    """
+    best = {f"least {each}": tailpath.solve(ssp, each, delta=delta).policy for each in measures}
+    lines = []
+    for alpha in alphas:
+        least_var = tailpath.solve(ssp, tailpath.VaR(alpha), delta=delta).policy
+        everyone = {name: policy(alpha) for name, policy in policies}
+        for name, policy in {**everyone, "least VaR": least_var, **best}.items():
+            costs = evaluate_for(ssp, policy, [*measures, tailpath.VaR(alpha)])
+            values = {str(each): each(costs) for each in measures}
+            line = {"alpha": alpha, "method": name, **values}
+            lines.append({**line, "var": costs.var(alpha), "mean": costs.mean})
+    headers = ["alpha", "policy", *map(str, measures), "VaR", "mean"]
+    return lines, fitted_table(headers, [list(line.values()) for line in lines])
+
+
+def compare_plans(
+    model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str], loose: bool
+) -> Output:
+    """What `compare` tells: policies planned on the nominal model and on the intervals, and what
+    each may really cost.
+    """
+    given = {file: policy_argument(file, model, loose) for file in files}
+    lines, rows = [], []
+    for alpha, label, predicted, band in planned_lines(model, alphas, given):
+        low, high = band.cvar(alpha)
+        line = {"alpha": alpha, "policy": label, "predicted": predicted, "least": low, "most": high}
+        lines.append({**line, "mean": list(band.mean)})
+        predicted_text = "" if predicted is None else number(predicted)
+        rows.append((alpha, label, predicted_text, low, high, *band.mean))
+    ends = (f"{end} {what}" for what in ("CVaR", "mean") for end in ("least", "most"))
+    table = fitted_table(["alpha", "planned for", "predicted", *ends], rows)
+    explained = (
+        "predicted: what the plan expects; least and most: what the policy may really cost, over"
+        " all that intervals allow"
+    )
+    return {"model": source, "rows": lines}, f"CVaR of {source}\n\n{table}\n\n{explained}"
+
+
 def _draw(
     ssp: SSP,
     source: str,
@@ -227,3 +274,52 @@ def _draw(
         curves.append(MethodCurve(method.name, "deployed", few, deployed))
     curves.append(MethodCurve(optimum.name, "optimum", many, predicted(optimum)))
     save_picture(plot_comparison(curves, title=source), path)
+
+
+@click.command(cls=ManyAlphas)
+@flags(
+    Flag(
+        "out",
+        out_file(".html", ".htm"),
+        None,
+        "Where to write the page (.html).",
+        "FILE",
+        required=True,
+    ),
+    several_alphas(PAGE_ALPHAS),
+    POLICIES,
+)
+@method_option("methods", multiple=True, help="Also this planner (repeatable).")
+@flags(
+    Flag(
+        "title", str, None, "Title of the page.  [default: the model, without its folder]", "TEXT"
+    ),
+    Flag("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
+    LOOSE,
+)
+@reported
+def page_command(
+    ssp: SSP,
+    source: str,
+    out: str,
+    files: tuple[str, ...],
+    title: str | None,
+    loose: bool,
+    **options: Any,
+) -> Output:
+    """Explain a MODEL on one page: what the average-best policy, yours, and the optimal one do for
+    each alpha, and why.
+
+    The page is one HTML file that any browser shows, offline: decisions on a map or graph by budget
+    left, distributions, CVaR against alpha, the worst runs step by step, blame, and in words what
+    differs.
+    """
+    begin = perf_counter()
+    mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
+    title = title or (os.path.basename(source) if os.path.isfile(source) else source)
+    with progress_line() as update:
+        made = tailpath.page(ssp, out, mine, title=title, progress=update, **options)
+    seconds = perf_counter() - begin
+    size = len(made.html.encode())
+    record = {"model": source, "file": out, "bytes": size, "seconds": seconds}
+    return record, f"{out}: {size / 1e6:.2g} MB, made in {number(seconds, 2)} s"

@@ -37,12 +37,12 @@ def reported(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def printed(*args: Any, as_json: bool, **given: Any) -> None:
         record, text = command(*args, **given)
-        show(record, text, as_json)
+        print_result(record, text, as_json)
 
     return json_option(printed)
 
 
-def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
+def print_result(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     """Print a result: the record for programs, or the text for people."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if as_json:
@@ -89,7 +89,6 @@ def terminal_width() -> int | None:
 
 
 def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
-    """A table that fits the terminal."""
     return texts.table(headers, rows, digits, terminal_width())
 
 

@@ -1,30 +1,58 @@
-"""Flags made from the options of planning methods."""
+"""Planning on the command line: flags made from the options of methods, measures (`--minimise`,
+`--subject-to`, `--deadline`, `--measure`), models whose probabilities are intervals, and `--mpi`.
+
+With `--mpi` every rank of MPI runs the command, and rank 0 speaks for all. A MODEL in parts is a
+folder made by `tailpath split`, or `parts:` and one of `gridworld:300x400`, `river:300x400` and
+`sparse:100000`, of which every rank makes its own part.
+"""
 
 from __future__ import annotations
 
+import os
+import pathlib
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from types import SimpleNamespace
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 import tailpath
-from tailpath.cli.common import flag
+from tailpath.analysis.reachability import NATURES
+from tailpath.cli.application import print_message
+from tailpath.cli.common import ModelCommand, flag, flags
+from tailpath.cli.output import Output, print_result, reported
+from tailpath.distributed.generate import part_called
+from tailpath.distributed.part import Part, read_part, write_part
+from tailpath.distributed.ranks import SECONDS, Job, together, world
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
-from tailpath.methods import Method
-from tailpath.methods.register import all_methods, method_names
+from tailpath.methods import Found, Method, find_method
+from tailpath.methods.method import all_methods, bounds_row, method_names
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.ssp import SSP
+from tailpath.options import Flag, confidence_note
+from tailpath.risk.measure import Measure
+from tailpath.risk.measures import parse, parse_limit
+from tailpath.texts import number, pairs
 
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA = "textbook:geometric", 0.5
 TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
+#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
+#: bracket of the optimum has to do.
+MAX_NODES = 1_000_000
 
 
 @dataclass(frozen=True)
 class Solved:
-    """What `solve` found: a policy, a record for programs, rows for people and words below them;
-    what can be verified; the seconds of compiling; and the costs of the policy, or their mean
-    alone, which may be told as gains. The notes go with the policy when it is saved.
+    """What `solve` found. Of `costs`, or `mean` alone, a sentence may tell gains; the notes go with
+    the policy when it is saved.
     """
 
     policy: Any
@@ -80,8 +108,279 @@ def solved_by(wanted: Callable[[Method], Any]) -> str:
     return " and ".join(method.name for method in all_methods() if wanted(method))
 
 
-def complete_method(
+def method_option(*names: str, **settings: Any) -> Callable[..., Any]:
+    """The option `--method`, by which shells complete the names of methods."""
+    return click.option(
+        "--method", *names, metavar="NAME", shell_complete=_complete_method, **settings
+    )
+
+
+def _complete_method(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """What the shell offers for a method."""
     return [CompletionItem(name) for name in method_names() if name.startswith(incomplete)]
+
+
+# ---------------------------------------------------------------------- measures
+
+
+def measure(text: str) -> Measure:
+    found = parse(text)
+    note = confidence_note(found.finest_alpha)
+    if note is not None:
+        print_message("note", note)
+    return found
+
+
+#: The options of `solve` that ask for any measure, under limits on others.
+OBJECTIVES = (
+    Flag(
+        "minimise",
+        measure,
+        None,
+        "Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
+        "MEASURE",
+    ),
+    Flag(
+        "limits",
+        parse_limit,
+        None,
+        "Such as 'late(35) <= 0.05' (repeatable).",
+        "LIMIT",
+        flag="--subject-to",
+        several=True,
+    ),
+    Flag("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
+    Flag(
+        "no_mix", bool, False, "A single policy, even where a coin between several would be better."
+    ),
+)
+
+
+def asked_for(asked: SimpleNamespace) -> Measure | None:
+    """What is to be minimised, or None if a method is to plan as ever."""
+    if asked.minimise is None and asked.deadline is None and not asked.limits:
+        return None
+    if asked.alpha is not None:
+        raise click.UsageError(
+            "--alpha does not go with --minimise, --subject-to and --deadline; say cvar(A) instead"
+        )
+    if asked.deadline is None:
+        return asked.minimise or tailpath.Mean()
+    if asked.minimise is not None:
+        raise click.UsageError(
+            "give either --minimise or --deadline, which is short for --minimise 'late(T)'"
+        )
+    return tailpath.Late(asked.deadline)
+
+
+def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    """Any measure, under limits on others."""
+    if asked.gamma is not None:
+        raise click.UsageError(
+            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
+            " number of steps: give --within N"
+        )
+    begin, delta = perf_counter(), asked.delta
+    found = tailpath.solve(ssp, objective, asked.limits, mix=not asked.no_mix, delta=delta)
+    seconds = perf_counter() - begin
+    shown = dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in asked.limits)])
+    values = _delivered(ssp, found.policy, list(shown), asked.max_nodes)
+    weights = list(getattr(found.policy, "weights", [1.0]))
+    record = {
+        "objective": str(objective),
+        "delta": delta,
+        "limits": [str(each) for each in asked.limits],
+        "value": found.value,
+        "bounds": list(found.bounds),
+        "risks": values,
+        "multipliers": list(found.multipliers),
+        "members": len(getattr(found.policy, "members", [0])),
+        "weights": weights,
+        "seconds": seconds,
+    }
+    least = {f"least {objective}": found.value} if delta is None else {}
+    others = values if delta is not None else {**values, str(objective): None}
+    rows = {
+        what: f"{value:.10g}" for what, value in {**least, **others}.items() if value is not None
+    }
+    rows |= bounds_row(found.bounds, delta)
+    if len(weights) > 1:
+        rows["policy"] = f"a coin at the start: {', '.join(f'{weight:.6g}' for weight in weights)}"
+    rows["time"] = f"{seconds:.3g} s"
+    mean = values.get(str(tailpath.Mean()))
+    return Solved(found.policy, record, rows, words=list(found.words), mean=mean)
+
+
+def _delivered(
+    ssp: SSP, policy: tailpath.Policy, measures: Sequence[Measure], max_nodes: int | None
+) -> dict[str, float]:
+    """What the policy makes of the measures; nothing, with a warning, where evaluating it is given
+    up.
+    """
+    if max_nodes is None and ssp.cost_unit is None:
+        max_nodes = MAX_NODES
+    try:
+        costs = evaluate_for(ssp, policy, measures, max_nodes=max_nodes)
+    except LimitExceededError as error:
+        print_message("warning", f"the policy was not evaluated to the end: {error}")
+        return {}
+    return {str(each): each(costs) for each in measures}
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+NATURE = Flag(
+    "nature",
+    str,
+    None,
+    "Of a model with intervals: who picks the probabilities inside them.  [default: adversarial]",
+    choices=tuple(NATURES),
+)
+
+
+def objective_of(method: Method, alpha: float | None) -> Measure:
+    """What a method minimises, for a model with intervals."""
+    if method.objective is None:
+        able = solved_by(lambda method: method.objective)
+        raise OptionError(
+            f"--method {method.name} needs known probabilities; models with intervals are solved by"
+            f" {able}"
+        )
+    require_alpha(method, alpha)
+    return method.objective(1.0 if alpha is None else alpha)
+
+
+def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    if asked.gamma is not None or asked.delta is not None:
+        raise click.UsageError("--gamma and --delta are not for models with intervals")
+    begin, before = perf_counter(), compiling_seconds()
+    nature = asked.nature or "adversarial"
+    found: Any = tailpath.solve(model, objective, asked.limits, nature=nature)
+    seconds, compiling = perf_counter() - begin, compiling_seconds() - before
+    band = tailpath.evaluate(
+        model, found.policy, objective.tail[1] if objective.tail is not None else 1.0
+    )
+    record: dict[str, Any] = {
+        "objective": str(objective),
+        "nature": nature,
+        "value": found.value,
+        "bounds": list(found.bounds),
+        "mean": list(band.mean),
+        "seconds": seconds,
+    }
+    rows = {
+        f"least {objective}": f"{found.value:.10g} ({nature} nature)",
+        **bounds_row(found.bounds),
+        "mean of the policy": " to ".join(number(end, 10) for end in band.mean),
+        "time": f"{seconds:.3g} s",
+    }
+    checks = [_checkable(model, objective, nature).verify] if asked.verify else []
+    words = [] if model.is_certain else [found.words()]
+    record |= {"words": words[0]} if words else {}
+    return Solved(found.policy, record, rows, checks, words, compiling)
+
+
+def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
+    """The solution behind an objective, if it is the mean or a CVaR."""
+    if isinstance(objective, tailpath.Mean):
+        return tailpath.solve_expected(model, nature=nature)
+    if objective.tail is not None and objective.tail[0] == 1 and objective.curve is None:
+        return tailpath.solve_cvar_exact(model, objective.tail[1], nature=nature)
+    raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")
+
+
+# ---------------------------------------------------------------------- ranks of MPI
+
+#: The scheme of models that are made in parts.
+PARTS = "parts:"
+#: The flags of a command that runs on all ranks of MPI.
+ON_RANKS = (
+    Flag("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
+    Flag("checkpoint", str, None, "With --mpi, save progress here, and resume it.", "FOLDER"),
+    Flag("every", float, None, "Seconds between two checkpoints.", "S"),
+)
+
+
+def job_of(options: dict[str, Any]) -> Job | None:
+    """What the flags ask for; ranks but the first fall silent."""
+    mpi, folder, every = (options.pop(name) for name in ("mpi", "checkpoint", "every"))
+    if not mpi:
+        if folder is not None or every is not None:
+            raise click.UsageError("--checkpoint and --every go with --mpi")
+        return None
+    comm = world()
+    if comm.rank > 0:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    return (
+        Job(comm)
+        if folder is None
+        else Job(comm).saving(folder, SECONDS if every is None else every)
+    )
+
+
+def part_of(model: str, job: Job) -> Part | None:
+    """The part of this rank of a model that comes in parts; None of others."""
+    comm = job.comm
+    if pathlib.Path(model).is_dir():
+        return together(comm, lambda: read_part(model, comm.rank, comm.size))
+    if not model.startswith(PARTS):
+        return None
+    found = together(comm, lambda: part_called(model.removeprefix(PARTS), comm.rank, comm.size))
+    if found is None:
+        forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
+        raise OptionError(f"{model}: after {PARTS} write {forms}")
+    return found
+
+
+def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
+    """Solve a model in parts, and show what was found at the start."""
+    begin, alpha = perf_counter(), asked["alpha"]
+    comm = job.comm
+    method = find_method(asked["method"])
+    if method.in_parts is None:
+        able = solved_by(lambda method: method.in_parts)
+        raise OptionError(
+            f"--method {method.name} needs the whole model; models in parts are solved by {able}"
+        )
+    require_alpha(method, alpha)
+    plan = on_ranks(method, job).make(part, alpha, asked)
+    policy: Any = plan.policy(1.0 if alpha is None else alpha)
+    found = method.in_parts(Found(plan, alpha, policy, None, perf_counter() - begin))
+    seconds = perf_counter() - begin
+    record = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
+    rows = {"states": f"{part.n_states} in {comm.size} parts", **found.rows}
+    print_result(
+        {**record, **found.record, "seconds": seconds},
+        pairs([*rows.items(), ("time", f"{seconds:.3g} s")]),
+        asked["as_json"],
+    )
+    if asked["output"] is not None:
+        gathered = policy.gather()
+        if comm.rank == 0:
+            tailpath.write_policy(gathered, asked["output"])
+
+
+def on_ranks(method: Method, job: Job | None) -> Method:
+    """The method on all ranks of a job, if there is one and the method knows how."""
+    if job is None or method.in_parts is None:
+        return method
+    return replace(method, plan=partial(method.plan, comm=job))
+
+
+@click.command(cls=ModelCommand)
+@flags(
+    Flag("parts", int, None, "One per rank.", "N", least=1, required=True),
+    Flag("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
+)
+@reported
+def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
+    """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.
+
+    The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
+    holds more than its own.
+    """
+    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
+    record = {"model": source, "parts": files, "states": ssp.n_states}
+    return record, f"{output}: {ssp.n_states} states in {parts} parts"

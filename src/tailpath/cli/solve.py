@@ -1,9 +1,10 @@
 """`tailpath solve MODEL`: one command, all methods of the register (`tailpath.methods`), each with
-the options it declares.
+the options it declares; and `tailpath frontier MODEL`, the least mean for every level of risk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -11,29 +12,50 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli import ranks
 from tailpath.cli.application import print_message
 from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
-from tailpath.cli.intervals import NATURE, objective_of, solve_intervals
-from tailpath.cli.objectives import MAX_NODES, OBJECTIVES, asked_for, solve_for
-from tailpath.cli.output import json_option, show, with_gains
+from tailpath.cli.output import (
+    PICTURES,
+    Output,
+    json_option,
+    print_result,
+    reported,
+    save_picture,
+    terminal_width,
+    with_gains,
+)
 from tailpath.cli.planning import (
+    MAX_NODES,
+    NATURE,
+    OBJECTIVES,
+    ON_RANKS,
     Solved,
-    complete_method,
+    asked_for,
     flags_of,
+    job_of,
     load_methods,
+    measure,
+    method_option,
+    objective_of,
+    on_ranks,
+    part_of,
     require_alpha,
+    solve_for,
+    solve_intervals,
+    solve_part,
 )
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
-from tailpath.methods.register import ADDRESSES, all_methods
+from tailpath.methods.method import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag
 from tailpath.pictures.progress import progress_line
-from tailpath.texts import pairs
+from tailpath.risk.measure import Measure
+from tailpath.texts import count, pairs
 
 
 class SolveCommand(ModelCommand):
@@ -64,9 +86,9 @@ class SolveCommand(ModelCommand):
         return remaining
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = ranks.job_of(ctx.params)
-        part = None if ctx.obj is None else ranks.part_of(ctx.params["model"], ctx.obj)
-        return super().invoke(ctx) if part is None else ranks.solve_part(part, ctx.obj, ctx.params)
+        ctx.obj = job_of(ctx.params)
+        part = None if ctx.obj is None else part_of(ctx.params["model"], ctx.obj)
+        return super().invoke(ctx) if part is None else solve_part(part, ctx.obj, ctx.params)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -74,13 +96,10 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.command(cls=SolveCommand)
-@click.option(
-    "--method",
-    metavar="NAME",
+@method_option(
     default=method_names()[0],
     show_default=True,
     callback=_known,
-    shell_complete=complete_method,
     help=f"How to solve: {', '.join(method_names())}.",
 )
 @flags(
@@ -88,7 +107,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         "variant",
         str,
         "",
-        "Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+        "Variant of a published planner: published or, where it has one, printed.",
         "NAME",
     ),
     Flag("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
@@ -118,8 +137,8 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     ),
 )
 @json_option
-@flags(*ranks.OPTIONS)
-def command(ssp: SSP, gamma: Any, **given: Any) -> None:
+@flags(*ON_RANKS)
+def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
@@ -138,7 +157,7 @@ def command(ssp: SSP, gamma: Any, **given: Any) -> None:
         solved = solve_for(ssp, objective, asked)
     else:
         require_alpha(method, asked.alpha)
-        solved = solve_by(ranks.on_ranks(method, job), ssp, asked)
+        solved = solve_by(on_ranks(method, job), ssp, asked)
     record, rows = dict(solved.record), dict(solved.rows)
     if solved.compiling > 0:
         rows["of which, once"] = f"{solved.compiling:.1f} s of compiling"
@@ -147,7 +166,7 @@ def command(ssp: SSP, gamma: Any, **given: Any) -> None:
         rows |= {" " * number or "proved": line for number, line in enumerate(record["proved"])}
     text = "\n".join([pairs(rows.items()), *solved.words])
     text = with_gains(text, ssp, solved.mean, solved.costs, asked.alpha)
-    show({"model": asked.source, **record}, text, asked.as_json)
+    print_result({"model": asked.source, **record}, text, asked.as_json)
     if asked.output is not None and (job is None or job.comm.rank == 0):
         tailpath.write_policy(solved.policy, asked.output)
         for note in solved.notes:
@@ -212,3 +231,105 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
         costs=costs,
         notes=() if plan.model is None else (note,),
     )
+
+
+@click.command(cls=ModelCommand)
+@flags(
+    Flag(
+        "risk",
+        measure,
+        None,
+        "The mean against cvar(A), late(T) or shortfall(B).",
+        "MEASURE",
+        required=True,
+    ),
+    Flag(
+        "tolerance",
+        click.FloatRange(min=0),
+        None,
+        "Stop this close to the frontier, relatively; 0 finds all corners.",
+        "X",
+    ),
+    Flag("delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"),
+    Flag("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
+    Flag("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
+    Flag(
+        "corner",
+        int,
+        None,
+        "The corner whose policy is saved by --output, counted as in the table.",
+        "N",
+        least=1,
+    ),
+    Flag(
+        "output",
+        out_file(".json", ".npz"),
+        None,
+        "Save the policy of --corner (.json or .npz).",
+        "FILE",
+        flag="-o --output",
+    ),
+)
+@reported
+def frontier_command(
+    ssp: SSP,
+    source: str,
+    risk: Measure,
+    everything: bool,
+    plot: str | None,
+    corner: int | None,
+    output: str | None,
+    **options: Any,
+) -> Output:
+    """Show what safety costs: every corner of least mean against a risk, from the safest policy to
+    the one that is best on average.
+    """
+    if (corner is None) != (output is None):
+        raise click.UsageError(
+            "--corner and --output go together: which corner's policy to save, and where"
+        )
+    refuse_same_file(output, source)
+    begin = perf_counter()
+    with progress_line() as update:
+        found = tailpath.frontier(
+            ssp,
+            risk,
+            **options,
+            progress=lambda tables, corners: update(
+                f"{count(tables, 'table')}, {count(int(corners), 'corner')}"
+            ),
+        )
+    seconds = perf_counter() - begin
+    if corner is not None and output is not None:
+        if corner > len(found):
+            raise click.UsageError(
+                f"the frontier has {count(len(found), 'corner')}, so there is no corner {corner}"
+            )
+        tailpath.write_policy(found[corner - 1].policy, output)
+    if plot is not None:
+        save_picture(found.plot(), plot)
+    columns = found._columns()
+    lines = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    record = {
+        "model": source,
+        "risk": str(risk),
+        "delta": options["delta"],
+        "corners": lines,
+        "gap": found.gap,
+        "seconds": seconds,
+    }
+    text = found.as_text(terminal_width(), len(found) if everything else MAX_ROWS)
+    notes = "\n".join(_notes(found, seconds, everything, options["delta"]))
+    return record, f"least mean against {risk} of {source}\n\n{text}\n\n{notes}"
+
+
+def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> Iterator[str]:
+    more = "" if everything or len(found) <= MAX_ROWS else "; --all shows all"
+    yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
+    if any(len(one.parts) > 1 for one in found):
+        yield "policies: how many of them a coin, tossed once at the start, chooses among"
+    if delta is not None:
+        yield (
+            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that"
+            " no policy with this risk falls below"
+        )

@@ -1,4 +1,4 @@
-"""`tailpath study --out DIR`."""
+"""`tailpath study --out DIR`, and `tailpath report DIR` for its figures and tables."""
 
 from __future__ import annotations
 
@@ -13,16 +13,15 @@ import click
 
 from tailpath.cli.application import print_message
 from tailpath.cli.common import flags
-from tailpath.cli.output import fitted_table, json_option, show
-from tailpath.cli.planning import complete_method
-from tailpath.errors import OptionError
+from tailpath.cli.output import Output, fitted_table, json_option, print_result, reported
+from tailpath.cli.planning import method_option
+from tailpath.errors import FormatError, OptionError
 from tailpath.options import Flag, Progress, processors
 from tailpath.pictures.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
-from tailpath.study.executors import cluster, processes
-from tailpath.study.paper.design import paper
+from tailpath.study.paper.claims import paper
 from tailpath.study.paper.report import write_report
-from tailpath.study.runner import Study, prepare, run_study
+from tailpath.study.runner import Study, cluster, prepare, processes, run_study
 from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, StudyTask
 from tailpath.texts import count
 
@@ -59,14 +58,7 @@ MAX_SHOWN = 10
         several=True,
     ),
 )
-@click.option(
-    "--method",
-    "methods",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=complete_method,
-    help="Only this method of the register (repeatable).",
-)
+@method_option("methods", multiple=True, help="Only this method of the register (repeatable).")
 @flags(
     Flag(
         "variants",
@@ -92,11 +84,7 @@ MAX_SHOWN = 10
         "default",
         "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
         " elsewhere; to convergence everywhere; not at all.",
-        choices=(
-            "default",
-            "full",
-            "none",
-        ),
+        choices=("default", "full", "none"),
     ),
     Flag("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
     Flag("workers", int, None, "Processes on this machine; by default one per core.", "N", least=1),
@@ -122,19 +110,10 @@ MAX_SHOWN = 10
         "Compute nothing; rebuild figures, tables and study.md from the stored runs.",
         flag="--figures",
     ),
-    Flag(
-        "export",
-        str,
-        None,
-        "Write the stored rows as files, too.",
-        choices=(
-            "csv",
-            "parquet",
-        ),
-    ),
+    Flag("export", str, None, "Write the stored rows as files, too.", choices=("csv", "parquet")),
 )
 @json_option
-def command(**given: Any) -> int:
+def study_command(**given: Any) -> int:
     """Repeat the paper's experiments on this program's domains, and add the optimum; or study
     models and methods of your own.
 
@@ -185,8 +164,7 @@ def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
         raise
     if outcome.others:
         print_message(
-            "note",
-            f"{outcome.others} stored runs of another program version or model are not used",
+            "note", f"{outcome.others} stored runs of another program version or model are not used"
         )
     for failure in outcome.failures[:MAX_SHOWN]:
         print_message("error", f"{failure.task}: {failure.reason}")
@@ -216,7 +194,7 @@ def _finish(asked: SimpleNamespace, edition: Edition | None, record: dict[str, A
         else ""
     )
     text = f"{counts}{written[0]} and {len(written) - 1} more files written"
-    show({**record, "files": [str(path) for path in written]}, text, asked.as_json)
+    print_result({**record, "files": [str(path) for path in written]}, text, asked.as_json)
 
 
 COLUMNS = ("problem", "method", "variant", "inner", "atoms", "alpha0", "state")
@@ -235,7 +213,7 @@ def _list(asked: SimpleNamespace, study: Study) -> None:
     table = fitted_table(COLUMNS, rows)
     text = f"{study.design.title}\n\n{table}\n{count(len(rows), 'run')}, {len(done)} stored"
     record = {"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}
-    show(record, text, asked.as_json)
+    print_result(record, text, asked.as_json)
 
 
 def _progress(update: Callable[[str], None]) -> Progress:
@@ -249,3 +227,24 @@ def _progress(update: Callable[[str], None]) -> Progress:
         update(f"{count(done, 'run')} done, {rate}, {share:.0%} of the work{rest}")
 
     return show_progress
+
+
+def stored_study(text: str) -> str:
+    if not os.path.isdir(text):
+        raise FormatError(f"{text}: no such folder")
+    return text
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=stored_study)
+@reported
+def report_command(folder: str) -> Output:
+    """Rebuild study.md, the figures and the tables of a study in DIR from its stored runs; nothing
+    is solved or evaluated.
+
+    Where DIR holds runs of several program versions, those of the version that wrote last are
+    shown.
+    """
+    written = write_report(folder)
+    record = {"files": [str(path) for path in written]}
+    return record, f"{written[0]} and {len(written) - 1} more files written"

@@ -1,11 +1,11 @@
-"""V* of a model in parts, found and proved as in one process, with its own functions.
+"""V* of a model in parts, found and proved as in one process, with its own functions, to the last
+bit.
 
-Sweeps over the states of all ranks find the values of one process to the last bit (`dp/sweeps.py`).
 A rank works through its own states, segment by segment in the order of all (`order.py`), and passes
 on what others need. It goes on, into the next sweep if it comes to that, until it is about to read
-what has not come: ranks work on different bands of a sweep, or on different sweeps, at the same
-time. What ends a component is decided by the rules of one process, from the largest change and the
-first state that made one. Sums over states, for an extrapolation, are sums of integers.
+what has not come. What ends a component is decided by the rules of one process, from the largest
+change and the first state that made one. Sums over states, for an extrapolation, are sums of
+integers.
 
 The proofs of `dp/optimum.py` look at every row where it is; the largest of what ranks find counts.
 What one process does where sweeps prove too little (policies, eliminations, rationals) needs the
@@ -51,11 +51,9 @@ from tailpath.dp.sweeps import (
     without_self_loops,
 )
 from tailpath.errors import ModelError
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.jit import frozen
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 SLOW = "value iteration settles too slowly on this model in parts; give the whole model"
 
 
@@ -229,12 +227,10 @@ class PartExpected:
 
     @property
     def own_bounds(self) -> Bounds:
-        """The bounds of own nodes."""
         return self.bounds.each(lambda side: side[: self.graph.own])
 
 
 def _rows(graph: PartGraph) -> Decisions:
-    """The rows of own nodes."""
     decisions = graph.decisions
     return decisions._replace(state_choices=decisions.state_choices[: graph.own + 1])
 

@@ -8,21 +8,18 @@ Values do not depend on how nodes are shared out: a node's is one sum over its o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.distributed.job import Checkpoints, Job
 from tailpath.distributed.layout import PartLayout, cut, shares
-from tailpath.distributed.ranks import joined, largest, together
+from tailpath.distributed.ranks import Checkpoints, Job, PassCheckpoints, joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
 from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, fill, move_window, sweep
 from tailpath.dp.layout import WINDOW, Layout
-from tailpath.graph import FloatArray
+from tailpath.graph import Array, FloatArray
 
-Array = NDArray[Any]
 #: Levels between two looks at the memory of all ranks.
 LOOK = 64
 
@@ -60,13 +57,11 @@ class Filling:
 
     @property
     def more(self) -> bool:
-        """Whether the next level may matter."""
         limit = min(self.objective.limit, cutoff_of.plain(self.objective, self.best))
         return bool(self.w <= limit)
 
     @property
     def nbytes(self) -> int:
-        """What values and changes take here."""
         some = sum(each.nbytes for found in self.changes for each in found)
         return int(self.work.value.nbytes + sum(each.nbytes for each in self.out) + 2 * some)
 
@@ -130,12 +125,13 @@ def fill_part(
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
     progress: Progress = lambda level, best: None,
+    *,
     checkpoints: Checkpoints | None = None,
 ) -> Filled:
     """One pass from budget 1 to where nothing beyond can matter; changes are those of own nodes."""
     comm = part.halo.comm
     filling = Filling(part, objective, max_bytes)
-    saving = None if checkpoints is None else checkpoints.of_pass(filling)
+    saving = None if checkpoints is None else PassCheckpoints(checkpoints, filling)
     rounds = 0
     while filling.more:
         if rounds % LOOK == 0:
@@ -150,37 +146,20 @@ def fill_part(
     return filling.result()
 
 
-@dataclass(frozen=True, eq=False)
-class SharedFill:
-    """`dp.budgets.fill` for a layout that every rank has: each rank fills its part of the table.
-
-    The result is that of one process, on every rank, but for the order of changes.
+def shared_fill(job: Job, layout: Layout, objective: Objective, *asked: Any) -> Filled:
+    """`dp.budgets.fill`, which takes `asked`, too, for a layout that every rank has: each fills its
+    part. The result is that of one process, but for the order of changes.
     """
+    comm, rank_of = job.comm, job.rank_of or nearby
 
-    job: Job
+    def work() -> Filled:
+        part = cut(comm, layout, rank_of(layout, comm.size, objective))
+        found = fill_part(part, objective, *asked, checkpoints=job.checkpoints)
+        node, budget, choice = found.changes
+        mine = part.number[node], budget, part.choice[choice]
+        return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))
 
-    def __call__(
-        self,
-        layout: Layout,
-        objective: Objective,
-        loss: FloatArray = NO_LOSS,
-        max_bytes: float = math.inf,
-        check: Check = lambda memory, level, best: None,
-        progress: Progress = lambda level, best: None,
-    ) -> Filled:
-        comm, rank_of = self.job.comm, self.job.rank_of or nearby
-
-        def work() -> Filled:
-            owner = rank_of(layout, comm.size, objective)
-            part = cut(comm, layout, owner)
-            found = fill_part(
-                part, objective, loss, max_bytes, check, progress, self.job.checkpoints
-            )
-            node, budget, choice = found.changes
-            mine = part.number[node], budget, part.choice[choice]
-            return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))
-
-        return together(comm, work)
+    return together(comm, work)
 
 
 def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
@@ -195,4 +174,4 @@ def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
 
 def way_of(comm: Any) -> Fill:
     """How a table is filled: by one process if no ranks are given."""
-    return fill if comm is None else SharedFill(Job.of(comm))
+    return fill if comm is None else partial(shared_fill, Job.of(comm))

@@ -1,8 +1,7 @@
 """A policy on a model in parts: the chain that it makes, runs of it, and its costs.
 
-*Chain.* A Markov policy makes a part with one row for every state: the outcomes of all actions
-that it takes, with the product of both probabilities. So what it costs is V* of the chain, found
-and proved like that of any part. States that it never gets to need not arrive: they count as goals.
+*Chain.* A Markov policy makes a part with one row for every state, so that what it costs is V* of
+that part. States that it never gets to need not arrive: they count as goals.
 
 *Runs* walk from rank to rank. The numbers of a step are drawn for all runs from the seed and the
 step alone, so that the runs do not depend on how many ranks there are.
@@ -26,24 +25,33 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import anywhere, largest
 from tailpath.distributed.search import PartGraph, graph_of, require_arrival
 from tailpath.errors import OptionError, PolicyError
-from tailpath.graph import members_of, offsets_from_lengths, owners
-from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    members_of,
+    offsets_from_lengths,
+    owners,
+)
+from tailpath.kernels.rounding import (
+    NEAR_UNDERFLOW,
+    PER_EDGE,
+    PER_ROW,
+    ROUNDOFF,
+    SAME_MASS,
+)
 from tailpath.kernels.steps import Steps, step_choices
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.options import takes_alpha
 
-BoolArray = NDArray[np.bool_]
-FloatArray = NDArray[np.float64]
 NEVER_ARRIVES = "the policy never arrives, and in parts that must not happen; gather it"
-Array = NDArray[Any]
-IntArray = NDArray[np.int64]
 #: A sum of what is open is taken anew when so much of it is left.
 LEFT = 0.25
 
@@ -184,7 +192,7 @@ class PartCosts:
         low = float(np.min(levels + self.excess[1] * (1 - off) / a))
         high = x + float(self.excess[2, x]) / (1 - off) / a
         unit = float(self.unit)
-        return low * (1 - 4 * UNIT) * unit, high * (1 + 4 * UNIT) * unit
+        return low * (1 - 4 * ROUNDOFF) * unit, high * (1 + 4 * ROUNDOFF) * unit
 
     @property
     def mean(self) -> float:
@@ -231,7 +239,7 @@ class _Forward:
         node = np.flatnonzero(self.row)
         mass = self.row[node]
         self.row[node] = 0.0
-        small = mass < FADED
+        small = mass < NEAR_UNDERFLOW
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
         decisions, level = self.graph.decisions, self.graph.level
@@ -325,4 +333,7 @@ def _error(graph: PartGraph, g: int) -> float:
     into, out, deepest = (largest(comm, each) for each in (into, out, depth))
     cheapest = -largest(comm, -least)
     steps = (g / cheapest + 2) * (deepest + 1)
-    return float(steps * (into * comm.size + comm.size + ROW * out + FIXED) + 4 * (g + 64)) * UNIT
+    return (
+        float(steps * (into * comm.size + comm.size + PER_EDGE * out + PER_ROW) + 4 * (g + 64))
+        * ROUNDOFF
+    )

@@ -12,18 +12,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part, even_bounds
 from tailpath.domains.grids import ACTIONS, Moves, outcomes_between
-from tailpath.domains.gridworld import gridworld_moves as gridworld_moves
-from tailpath.domains.river import RIVER_COST
-from tailpath.domains.river import river_moves as river_moves
+from tailpath.domains.paper import RIVER_COST, gridworld_moves, river_moves
 from tailpath.errors import OptionError
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import Array, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
 
-Array = NDArray[Any]
 #: States whose random numbers are drawn at a time.
 DRAWN = 4096
 
@@ -76,20 +72,7 @@ def gridworld_part(
 
 
 def river_part(rows: int, columns: int, index: int, parts: int) -> Part:
-    """A part of a River.
-
-    Parameters
-    ----------
-    rows, columns : int, 2 or more
-        The size of the grid, all parts together.
-    index, parts : int
-        Which part, and of how many.
-
-    Returns
-    -------
-    Part
-        The part; state `row * columns + column` is a cell.
-    """
+    """A part of a River; as of `gridworld_part`."""
     bounds = even_bounds(rows * columns, parts)
     made = river_moves(rows, columns, np.arange(bounds[index], bounds[index + 1]))
     costs = {as_fraction(cost) for cost in (1, *RIVER_COST)}
@@ -130,25 +113,9 @@ def sparse_part(
     dearest: int = 9,
     seed: int = 1,
 ) -> Part:
-    """A part of a random sparse model: outcomes lead anywhere, and one in a hundred to the goal.
-
-    Parameters
-    ----------
-    n_states : int, 2 or more
-        How many states all parts have together; the last one is the goal, the first the start.
-    index, parts : int
-        Which part, and of how many.
-    choices, width : int
-        The choices of a state, and the outcomes of a choice.
-    dearest : int
-        Costs are integers from 1 to this.
-    seed : int
-        Another seed gives another model.
-
-    Returns
-    -------
-    Part
-        The part.
+    """A part of a random sparse model, of which the first state is the start and the last the goal:
+    outcomes lead anywhere, one in a hundred to the goal. A state has so many `choices`, a choice
+    `width` outcomes, and costs are integers from 1 to `dearest`.
     """
     bounds = even_bounds(n_states, parts)
     first, last = int(bounds[index]), int(bounds[index + 1])

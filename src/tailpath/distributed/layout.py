@@ -1,11 +1,11 @@
 """A rank's part of the nodes of a sweep over budgets, laid out like any other model: cut out of a
-layout that every rank has, or made of a model in parts, as `solvers.exact.layout` does. In a model
-in parts every state arrives almost surely and every choice is safe, since it has no dead ends, and
-no state is joined with others, since it has no cycles of zero-cost outcomes.
+layout that every rank has, or made of a model in parts, as `solvers.exact.layout` does. A model in
+parts has no dead ends, so that every choice is safe, and no cycles of zero-cost outcomes, so that
+no state is joined with others.
 
 Own nodes come first, in the order that they have in the model: of a plain block those that others
-need before all others, so that they are on their way while the rest is worked on. Ghosts are a
-last block whose nodes never begin: the sweep reads them, and never looks at them.
+need before all others, so that they are on their way while the rest is worked on. Ghosts are a last
+block whose nodes never begin: the sweep reads them, and never looks at them.
 
 Blocks stand in *stages*. Where a zero-cost outcome leads to a ghost, its value at the same level
 must have come before its block is settled, so that a stage ends there. As a rule there is one.
@@ -27,18 +27,16 @@ from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.backup import row_means
-from tailpath.dp.budget_model import NEVER, Model, Nodes, Work
+from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
 from tailpath.dp.joint import NO_JOINT, Joint
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import Choices
 from tailpath.errors import ModelError
-from tailpath.graph import IntArray, grouped, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, grouped, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 
-Array = NDArray[Any]
 #: Where steps cost several units, so many levels go with one exchange, at most.
 MAX_TOGETHER = 16
-FloatArray = NDArray[np.float64]
 #: Nodes whose outcomes are looked at together.
 SOME = 2**16
 
@@ -101,7 +99,7 @@ class PartLayout(Layout):
         some = 1 if len(self.stages) > 2 else min(least, MAX_TOGETHER)
         return max(min(some, self.reach(limit)), 1)
 
-    def staged(self, model: Model, work: Work) -> Iterator[tuple[Stage, Model, Work]]:
+    def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[Stage, BudgetModel, Work]]:
         """What the sweep reads and works on, one stage after the other."""
         nodes = model.nodes
         for stage in self.stages:
@@ -134,7 +132,6 @@ def arranged(block: Array, boundary: Array, blocks: Blocks) -> tuple[IntArray, I
 
 
 def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
-    """The stages of a level."""
     if len(blocks.joint) == 1 and not blocks.joint[0]:
         return Stage(0, 1, True, False), Stage(1, 2, False, True)
     bounds = [0, *(b for b in np.flatnonzero(blocks.reads).tolist() if b > 0), len(blocks.joint)]

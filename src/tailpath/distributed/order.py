@@ -1,16 +1,13 @@
-"""The order in which the states of all ranks are swept, that of one process (`dp.sweeps.Sweeps`).
-
-States stand by strong components, found by way of a graph of those that each rank finds in its own
-states; inside them by the distance to the end, which is the least of sums that are taken along
-ways, wherever these lead; then by their numbers.
+"""The order in which the states of all ranks are swept, that of one process (`dp.sweeps.Sweeps`):
+by strong components, inside them by the distance to the end, then by their numbers.
 
 In one process each value takes the place of the last one at once, so that a state reads new values
 of those before it in the order, and old ones of those behind. On ranks that needs no more than
 *turns*: a state takes its turn after those before it that it reads on other ranks, and not after
 those behind it that it reads. Bands of distances begin turns of their own, so that a rank passes on
-what others wait for long before it has been through its states. These are cut into *segments*,
-each up to where something is passed on. What a segment reads of others is known beforehand: nothing
-else is waited for, and no longer than until then.
+what others wait for long before it has been through its states. These are cut into *segments*, each
+up to where something is passed on. What a segment reads of others is known beforehand: nothing else
+is waited for.
 """
 
 from __future__ import annotations
@@ -20,19 +17,16 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import Halo, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.bounds import Bounds, OneProcess
 from tailpath.dp.sweeps import incoming_edges
-from tailpath.graph import offsets_from_lengths
+from tailpath.graph import FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.graph import raise_turns, strong_components
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import STRICT
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 #: Nodes whose edges are looked at together.
 SOME = 2**18
 #: Into so many bands of so many states of a rank the states of a sweep are cut, at most and at

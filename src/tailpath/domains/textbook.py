@@ -4,22 +4,10 @@ Each answer is computed from a closed form in exact rational arithmetic and roun
 holds to the last digit at any alpha; nothing is subtracted from 1. With the tail `T(x) = P(Z > x)`
 and the excess `E(x) = E[(Z - x)+]` of the total cost Z,
 
-    VaR_alpha = min { x possible : T(x) <= alpha },        CVaR_alpha = VaR_alpha + E(VaR_alpha) /
-                                                           alpha.
+    VaR_alpha = min { x possible : T(x) <= alpha },  CVaR_alpha = VaR_alpha + E(VaR_alpha) / alpha.
 
 A probability given as a float stands for the shortest decimal that prints it (0.1 is 1/10); a float
 alpha stands for its exact binary value.
-
-- `geometric`: try until the first success
-- `negative-binomial`: try until the r-th success
-- `deterministic-chain`: a fixed number of steps: no risk at all
-- `lottery`: one step with two possible costs
-- `gamblers-ruin`: a random walk until it leaves an interval
-- `coupon-collector`: draw until every kind has been seen
-- `counter-example`: where the dual decomposition predicts less than any policy delivers; the
-  answers are those of the optimum
-- `haddad-monmege`: a chain on which naive value iteration stops far too early and a plain sparse
-  solve loses all digits
 """
 
 from __future__ import annotations
@@ -41,10 +29,10 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
-Answer = Callable[[Number], float]
-Row = tuple[Name, Name, Name, Number, Number]
+ClosedForm = Callable[[Number], float]
+ProblemRow = tuple[Name, Name, Name, Number, Number]
 #: Pairs of a probability and an expected number of steps.
-Open = Iterable[tuple[Fraction, Fraction]]
+Continuations = Iterable[tuple[Fraction, Fraction]]
 
 
 @dataclass(frozen=True)
@@ -59,8 +47,8 @@ class Problem:
     ssp: SSP
     policy: MarkovPolicy | None
     mean: float
-    var: Answer | None = None
-    cvar: Answer | None = None
+    var: ClosedForm | None = None
+    cvar: ClosedForm | None = None
 
 
 def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
@@ -82,7 +70,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
         row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
     ]
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         for j in range(min(r, n + 1)):
             yield math.comb(n, j) * p**j * (1 - p) ** (n - j), (r - j) / p
 
@@ -140,7 +128,7 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
         odds = lose / win
         return (x - target * (1 - odds**x) / (1 - odds**target)) / (lose - win)
 
-    def going_on(n: int) -> Open:
+    def going_on(n: int) -> Continuations:
         return ((inside(n, x), plays_left(x)) for x in range(1, target))
 
     return _counted("gamblers-ruin", rows, fortune, [0, target], Fraction(1), going_on)
@@ -157,7 +145,7 @@ def coupon_collector(n: int = 8) -> Problem:
         for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
     ]
 
-    def going_on(t: int) -> Open:
+    def going_on(t: int) -> Continuations:
         for j in range(1, n + 1):
             yield (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t, Fraction(n, j)
 
@@ -178,7 +166,7 @@ def counter_example() -> Problem:
         "a2": [(700, Fraction(1))],
         "a3": [(800, half), (300, half)],
     }
-    rows: list[Row] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
+    rows: list[ProblemRow] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
     rows += [
         ("s1", action, "end", chance, cost)
         for action, ends in actions.items()
@@ -197,10 +185,11 @@ def haddad_monmege(n: int = 20) -> Problem:
     2^(n-1) - 2.
 
     The middle moves to either side; any other state moves one step outwards or falls back to the
-    middle, with 1/2 each.
+    middle, with 1/2 each. Naive value iteration stops far too early, and a plain sparse solve loses
+    all digits.
     """
     n, half = check_integer(n, "n", 1), Fraction(1, 2)
-    rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
+    rows: list[ProblemRow] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
             state = n + side * outwards
@@ -210,8 +199,7 @@ def haddad_monmege(n: int = 20) -> Problem:
     )
 
 
-#: Each name with its builder; called without arguments, a builder takes the parameters of the table
-#: above.
+#: Each name with its builder.
 PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
     {
         "geometric": geometric,
@@ -257,11 +245,11 @@ def _about(builder: Callable[..., Problem]) -> str:
 
 def _counted(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     cost: Fraction,
-    going_on: Callable[[int], Open],
+    going_on: Callable[[int], Continuations],
 ) -> Problem:
     """A problem whose cost is `cost` times a number of steps N. `going_on(n)` are the ways in which
     a run has not ended after n steps: the probability of each, and the steps still expected.
@@ -306,7 +294,7 @@ def _counted(
 
 def _discrete(
     name: str,
-    rows: Sequence[Row],
+    rows: Sequence[ProblemRow],
     start: Name,
     goals: list[Name],
     policies: list[dict[Fraction, Fraction]],
@@ -331,8 +319,7 @@ def _discrete(
     )
 
 
-def _single(rows: Sequence[Row], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
-    """A model with one action per state, and its only policy."""
+def _single(rows: Sequence[ProblemRow], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
     return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
         {state: action for state, action, *_ in rows}
     )

@@ -1,10 +1,8 @@
 """Upgrade: an item goes up by a star, stays, falls by one, or is destroyed; how careful is careful?
 
-The probabilities are those that the operator of an online game (MapleStory, "Star Force", as of
-2024) publishes, from 12 stars on. At 15 and 16 stars one may `protect` the item: the attempt costs
-twice as much, and what would destroy it is a plain failure. A destroyed item is replaced by a spare
-one, of 12 stars. Prices are in attempts; what a spare item costs is up to its market. Left out are
-bonuses: a mini-game, events, and the sure success after two falls in a row.
+`docs/model.md` has the rules; the probabilities are those of "Star Force" of MapleStory, as of
+2024, from 12 stars on. Left out are bonuses: a mini-game, events, and the sure success after two
+falls in a row.
 """
 
 from __future__ import annotations

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import SERVED, SURPLUS, SURPLUS_FINE, UNIT
+from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.rounding import PER_SERVED, ROUNDOFF, SURPLUS, SURPLUS_FINE
 
-Array = NDArray[Any]
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
 CERTAIN, ADVERSARIAL = 0, 1
@@ -256,7 +255,7 @@ def extreme_holds(
         for row in range(np.uint64(first[state]), np.uint64(last[state])):
             total, marginal = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
             count = row_start[row + np.uint64(1)] - row_start[row]
-            error_bound = (SERVED * count + SURPLUS) * UNIT * (total + marginal)
+            error_bound = (PER_SERVED * count + SURPLUS) * ROUNDOFF * (total + marginal)
             if not side * (total - value[state]) + error_bound <= 0.0:
                 return False
     return True
@@ -312,7 +311,7 @@ def surpluses(decisions: Decisions, value: Array, fine: Array) -> tuple[Array, A
                 size += p * (abs(ahead) + abs(finely))
                 mass += p
             out_surplus[row] = total
-            rounding = (3 * (last - first) + rounded) * UNIT
+            rounding = (3 * (last - first) + rounded) * ROUNDOFF
             out_error[row] = (rounding + abs(mass - 1.0) + off) * size
     return out_surplus, out_error
 

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.rounding import FADED, NOTHING, THRICE, UNIT
+from tailpath.graph import FloatArray
+from tailpath.kernels.rounding import NEAR_UNDERFLOW, NONZERO, ROUNDOFF, THREE_ROUNDINGS
 
-FloatArray = NDArray[np.float64]
 #: A proved relative error above this makes a solver look for a better method.
 WIDE = 1e-11
 #: Integers that stand for shares of the largest number sum up to no more than this.
@@ -43,7 +42,7 @@ class Bounds:
         below the largest are allowed what comes with its rounding.
         """
         size = np.abs(self.value)
-        scale = size + 1e-3 * most(float(np.max(size, initial=0.0))) + NOTHING
+        scale = size + 1e-3 * most(float(np.max(size, initial=0.0))) + NONZERO
         with np.errstate(invalid="ignore"):
             widest = float(np.max((self.upper - self.lower) / scale, initial=0.0))
         return most(math.inf if math.isnan(widest) else widest)
@@ -63,7 +62,12 @@ class Bounds:
 
         def moved(values: FloatArray, side: int) -> FloatArray:
             # The number added, the sum, and costs that are no more than the nearest floats.
-            away = side * 4 * UNIT * np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
+            away = (
+                side
+                * 4
+                * ROUNDOFF
+                * np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
+            )
             return np.where(by == 0, values, values + by + away)
 
         return Bounds(
@@ -75,10 +79,10 @@ def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bou
     """Bounds by relative errors: truth >= (1 - below) value and <= (1 + above) value, for values >=
     0.
     """
-    lower = value * (np.maximum(1 - below, 0.0) * (1 - THRICE))
-    upper = value * ((1 + above) * (1 + THRICE))
-    if upper.min(initial=np.inf) < FADED:  # there a product is off by more than a share
-        faded = (value > 0.0) & (upper < FADED)
+    lower = value * (np.maximum(1 - below, 0.0) * (1 - THREE_ROUNDINGS))
+    upper = value * ((1 + above) * (1 + THREE_ROUNDINGS))
+    if upper.min(initial=np.inf) < NEAR_UNDERFLOW:  # there a product is off by more than a share
+        faded = (value > 0.0) & (upper < NEAR_UNDERFLOW)
         upper = np.where(faded, np.nextafter(upper, np.inf), upper)
     return Bounds(value, lower, upper, method)
 

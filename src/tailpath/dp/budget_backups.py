@@ -10,26 +10,23 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import add_row_values, extreme_value, row_value, served_value
 from tailpath.dp.budget_model import (
     BASE,
     SLOPE,
     TO_GO,
+    BudgetModel,
     Changes,
     ChoiceTransitions,
     Level,
-    Model,
     Nodes,
     Objective,
     Work,
 )
 from tailpath.dp.joint import joint_backup, joint_optimum, joint_values
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import TINY
-
-Array = NDArray[Any]
 
 
 @kernel(inline=True)
@@ -113,7 +110,7 @@ def backup_lexicographic(
 
 @kernel
 def backup_robust(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     nature: int,
     active: Array,
@@ -179,7 +176,7 @@ def backup_robust(
 
 @kernel
 def backup_scalarised(
-    model: Model, objective: Objective, active: Array, level: Level, work: Work
+    model: BudgetModel, objective: Objective, active: Array, level: Level, work: Work
 ) -> None:
     """The active nodes of a plain block: the least `mean + price * risk`, criteria 0 and 1, for all
     prices. Loops over prices alone, on few arrays, are what becomes vectors.
@@ -225,7 +222,7 @@ def backup_scalarised(
 
 @kernel
 def backup_joint(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     block: int,
     level: Level,

@@ -4,15 +4,14 @@ laid out for it, the objective, its arrays and its results.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
 from tailpath.dp.joint import Joint
+from tailpath.kernels.jit import Array
 
-Array = NDArray[Any]
 #: The columns of criteria.
 BASE, SLOPE, TO_GO, PER_STEP = range(4)
 #: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost.
@@ -65,7 +64,7 @@ class Nodes(NamedTuple):
     value: Array
 
 
-class Model(NamedTuple):
+class BudgetModel(NamedTuple):
     """A model laid out for budgets up to some limit; where probabilities are intervals, those of
     `transitions` are the low ones.
     """

@@ -48,7 +48,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_backups import (
@@ -63,9 +62,9 @@ from tailpath.dp.budget_model import (
     NO_LOSS,
     PER_STEP,
     SLOPE,
+    BudgetModel,
     Changes,
     Level,
-    Model,
     Nodes,
     Objective,
     Swept,
@@ -74,15 +73,14 @@ from tailpath.dp.budget_model import (
 )
 from tailpath.dp.layout import Layout
 from tailpath.graph import FloatArray
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 
-Array = NDArray[Any]
 #: About so many values are computed before the caller is told.
-AT_A_TIME = 2**23
+VALUES_PER_CALL = 2**23
 #: What it takes to bracket the value of a budget.
 BRACKET_BYTES = 72
 #: For each node there is room for so many changes of its choice, at first.
-ROOM = 4
+CHANGES_PER_NODE = 4
 #: Asked before memory is taken, with its bytes, the level reached and the best value so far.
 Check = Callable[[int, int, float], None]
 #: Told the level reached and the best value so far.
@@ -91,32 +89,28 @@ Progress = Callable[[int, float], None]
 Fill = Callable[..., "Filled"]
 
 
-@kernel
-def begin_sweep(model: Model, criteria: Array, n_prices: int, work: Work) -> None:
+def begin_sweep(model: BudgetModel, objective: Objective, work: Work, out_value: Array) -> None:
     """Level 0 and all below it, where the budget is spent; every node begins with its first
-    choice.
+    choice. `out_value` gets the values of the start, by criterion and price.
     """
-    nodes, transitions = model.nodes, model.transitions
-    reach, n = work.reach, len(model.nodes.cost_from_start)
-    stride = len(work.value) // (len(criteria) * n_prices)
-    for i in range(len(criteria)):
-        for row in range(reach):
-            for node in range(n):
-                value = closed_form(criteria, i, row + 1 - reach, nodes.value[node])
-                for price in range(n_prices):
-                    work.value[(i * stride + row * n + node) * n_prices + price] = value
-        for choice in range(len(transitions.cost)):
-            work.constant[i, choice] = criteria[i, PER_STEP] * transitions.cost[choice]
-    work.origin[0] = 1 - reach
-    for node in range(len(transitions.node_choices) - 1):
-        work.next_update[node], work.choice[node] = 0, transitions.node_choices[node]
-    for block in range(len(nodes.block_joint)):
-        work.next_node[block], work.n_active[block] = nodes.block_start[block], 0
+    nodes, choices = model.nodes, model.transitions.node_choices
+    n, n_prices = len(nodes.cost_from_start), max(len(objective.prices), 1)
+    base, slope, to_go, per_step = objective.criteria.T[:, :, None]
+    spent, later = base - slope * np.arange(1 - work.reach, 1), to_go * nodes.value[:n]
+    values = work.value.reshape(len(base), -1, n, n_prices)[:, : work.reach]
+    np.add(spent[:, :, None, None], later[:, None, :, None], out=values)
+    np.multiply(per_step, model.transitions.cost, out=work.constant)
+    out_value.reshape(-1, n_prices)[:] = base + later[:, objective.start, None]
+    work.origin[0] = 1 - work.reach
+    work.next_update[:] = 0
+    work.n_active[:] = 0
+    work.choice[: len(choices) - 1] = choices[:-1]
+    work.next_node[:] = nodes.block_start[:-1]
 
 
 @kernel(inline=True)
 def set_constants(
-    model: Model, criteria: Array, loss: Array, w: int, active: Array, work: Work
+    model: BudgetModel, criteria: Array, loss: Array, w: int, active: Array, work: Work
 ) -> int:
     """What terminal outcomes, and the steps themselves, add to the choices of active nodes at
     budget w, where that changes; returns the level of the next change.
@@ -205,7 +199,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
     """
 
     def sweep_levels(
-        model: Model,
+        model: BudgetModel,
         objective: Objective,
         loss: Array,
         first_level: int,
@@ -221,16 +215,8 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
         block_update = np.zeros(len(nodes.block_joint), dtype=np.int64)
         error, residual = 0.0, 0.0
         given_away = 0.0
-        w, start = first_level, objective.start
+        w, start = max(first_level, 1), objective.start
         n_changes: Any = np.int64(0)
-        if w == 0:
-            begin_sweep(model, criteria, n_prices, work)
-            for i in range(len(criteria)):
-                for price in range(n_prices):
-                    out_value[0, i * n_prices + price] = closed_form(
-                        criteria, i, 0, nodes.value[start]
-                    )
-            best, w = min(best, objective.price * out_value[0, 0]), 1
         cutoff = cutoff_of(objective, best)
         while w <= last_level and w <= cutoff and n_changes + n <= len(out.node):
             slack = cutoff - w
@@ -284,7 +270,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
 
 
 def sweep(
-    model: Model,
+    model: BudgetModel,
     objective: Objective,
     loss: Array,
     first_level: int,
@@ -302,6 +288,9 @@ def sweep(
     """
     joints = len(model.joint.inner_target) > 0
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
+    if first_level == 0:
+        begin_sweep(model, objective, work, out_value[0])
+        best = min(best, objective.price * out_value[0, 0])
     found: Swept = compiled(
         model, objective, loss, first_level, last_level, best, work, out, out_value
     )
@@ -334,11 +323,11 @@ def fill(
     n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit))) + 1
+    rows = int(min(max(VALUES_PER_CALL // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
-    changes = new_changes(ROOM * n)
+    changes = new_changes(CHANGES_PER_NODE * n)
     columns, values = len(objective.criteria) * n_prices, []
     # The values at the start are copied once, into one array, and an optimum over budgets brackets
     # each.

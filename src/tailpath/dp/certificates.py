@@ -22,26 +22,25 @@ decimals as written.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import NOTHING_MORE, Decisions, first_least, surpluses
-from tailpath.dp.bounds import ONE_PROCESS, Bounds, FloatArray, OneProcess
+from tailpath.dp.bounds import ONE_PROCESS, Bounds, OneProcess
 from tailpath.dp.sweeps import Sweeps
-from tailpath.graph import members_of
-from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FEW, FLUTTER, NOTHING, UNIT, VANISHED
+from tailpath.graph import FloatArray, members_of
+from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import FEW, NONZERO, ROUNDING_NOISE, ROUNDOFF, VANISHED
 
-Array = NDArray[Any]
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
 #: and the mean weight at most; and where values are 0, as a share of the mean weight.
 LITTLE, LEAST = 0.05, 1e-250
 #: How often what is missing in values is looked for.
 REFINEMENTS = 3
 #: A surplus of half its rounding beside that is close enough.
-ENOUGH = 1.5 * UNIT
+ENOUGH = 1.5 * ROUNDOFF
 #: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
 MAX_REDUCTIONS, REDUCTION_GROWTH = 6, 100.0
 #: How many times as far below its values a bound for all policies is looked for: first by the
@@ -81,19 +80,19 @@ def shares_of_rates(
     for row in chosen:
         above = surplus[row] + error[row]
         if above > 0.0:
-            room = rate[row] - above
-            high = max(high, above / room if room > 0.0 else np.inf)
+            margin = rate[row] - above
+            high = max(high, above / margin if margin > 0.0 else np.inf)
     return low * (1 + FEW), high * (1 + FEW)
 
 
 @kernel
-def share_of_drift(gain: Array, error: Array, rise: Array, unsure: Array) -> float:
-    """The least e with |gain| + error <= e (-rise - unsure) everywhere; infinite if there is
+def share_of_drift(gain: Array, error: Array, rise: Array, rise_error: Array) -> float:
+    """The least e with |gain| + error <= e (-rise - rise_error) everywhere; infinite if there is
     none.
     """
     e = 0.0
     for row in range(len(gain)):
-        drift, defect = -rise[row] - unsure[row], abs(gain[row]) + error[row]
+        drift, defect = -rise[row] - rise_error[row], abs(gain[row]) + error[row]
         if not (drift > 0.0 and defect < np.inf):
             return np.inf
         if defect > 0.0:
@@ -157,14 +156,14 @@ def proved(
         return None
     # What the total of weights loses in a step.
     no_rate = chain._replace(rate=next(frozen(np.zeros(len(chain.rate)))))
-    rise, unsure = surpluses(no_rate, across.padded(total), NOTHING_MORE)
+    rise, rise_error = surpluses(no_rate, across.padded(total), NOTHING_MORE)
 
     def certify(fine: FloatArray) -> tuple[float, FloatArray]:
         """The least e with |V - value - fine| <= e total, infinite if the proof fails; and the
         surplus of value + fine.
         """
         gain, error = surpluses(chain, value, across.padded(fine))
-        return across.most(share_of_drift(gain, error, rise, unsure)), gain
+        return across.most(share_of_drift(gain, error, rise, rise_error)), gain
 
     e, gain = certify(fine)
     for _ in range(REFINEMENTS if np.isfinite(e) else 0):
@@ -186,7 +185,7 @@ def weights(
     every step.
     """
     here = np.repeat(value[: len(decisions.state_choices) - 1], np.diff(decisions.state_choices))
-    weight = surpluses(decisions, value, NOTHING_MORE)[1] / UNIT
+    weight = surpluses(decisions, value, NOTHING_MORE)[1] / ROUNDOFF
     mean = across.mean(weight) or 1.0
     return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
 
@@ -217,7 +216,7 @@ def _bound_by(
     policy, or so many times as much.
 
     For rows that tie, L lies below its backup if T loses as much as the row weighs; others have
-    room.
+    margin.
     """
     value = across.padded(policy.value)
     for margin in margins:
@@ -246,7 +245,7 @@ def largest_tied_total(decisions: Decisions, sweeps: Sweeps, policy: Certificate
     least = -across.most(-float(weight[row].min(initial=np.inf)))
     most = across.most(float(policy.total.max(initial=0.0)))
     tolerance = np.clip(
-        (WEIGHT_MARGIN - 1) / 4 * least / (most + NOTHING), FLUTTER, WEIGHT_TOLERANCE
+        (WEIGHT_MARGIN - 1) / 4 * least / (most + NONZERO), ROUNDING_NOISE, WEIGHT_TOLERANCE
     )
     return -sweeps.run(some, -policy.total, float(tolerance))[0]
 
@@ -261,7 +260,7 @@ def bound_by_cheaper_steps(decisions: Decisions, sweeps: Sweeps, policy: Bounds)
         return across.most(lower_defect(decisions, across.padded(values)))
 
     reduction = 4 * max(defect(value), 0.0)
-    size = across.most(float(np.abs(value).max(initial=0.0))) + NOTHING
+    size = across.most(float(np.abs(value).max(initial=0.0))) + NONZERO
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
     # the cheaper problem's values lie.
     slope = np.subtract(

@@ -8,9 +8,9 @@ accuracy however ill-conditioned the chain is.
 By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree m - 1
 and m with non-negative coefficients in the probabilities and the chances to leave, so a relative
 change of eps in them moves a value by at most 2 m eps. Eliminating a row with k entries while m
-nodes remain commits relative errors of at most (k + 5) UNIT, hence adds 2 m (k + 5) UNIT. That
-holds for numbers that have all of their digits: where one falls below `FADED` the result is given
-up.
+nodes remain commits relative errors of at most (k + 5) ROUNDOFF, hence adds 2 m (k + 5) ROUNDOFF.
+That holds for numbers that have all of their digits: where one falls below `NEAR_UNDERFLOW` the
+result is given up.
 """
 
 from __future__ import annotations
@@ -18,12 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import FADED, FIXED, ROW, UNIT
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.rounding import NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
 
 
 @kernel
@@ -60,9 +57,9 @@ def eliminate(
                     leave[i] += p
                     gain[i, 0] += p * out_value[to]
                     error = max(error, out_error[to])
-                    if out_value[to] > 0.0 and gain[i, 0] < FADED:
+                    if out_value[to] > 0.0 and gain[i, 0] < NEAR_UNDERFLOW:
                         return False
-        error += (2 * m + 2) * (((ROW + 1) * most_row + FIXED + 3) * UNIT + chain.error)
+        error += (2 * m + 2) * (((PER_EDGE + 1) * most_row + PER_ROW + 3) * ROUNDOFF + chain.error)
         solved, faded = eliminate_dense(inner, leave, gain)
         error += solved
         if faded or error == np.inf:
@@ -93,27 +90,27 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, boo
                 count += 1
                 total += inner[k, j]
         pivot[k] = total
-        if total < FADED:
+        if total < NEAR_UNDERFLOW:
             return np.inf, True
-        error += 2 * (k + 1) * (count + 5) * UNIT
+        error += 2 * (k + 1) * (count + 5) * ROUNDOFF
         for i in range(k):
             if inner[i, k] > 0.0:
                 weight = inner[i, k] / total
                 for c in range(count):
                     inner[i, columns[c]] += weight * inner[k, columns[c]]
-                    faded |= inner[i, columns[c]] < FADED
+                    faded |= inner[i, columns[c]] < NEAR_UNDERFLOW
                 leave[i] += weight * leave[k]
-                faded |= leave[k] > 0.0 and leave[i] < FADED
+                faded |= leave[k] > 0.0 and leave[i] < NEAR_UNDERFLOW
                 for c in range(problems):
                     gain[i, c] += weight * gain[k, c]
-                    faded |= gain[k, c] != 0.0 and abs(gain[i, c]) < FADED
+                    faded |= gain[k, c] != 0.0 and abs(gain[i, c]) < NEAR_UNDERFLOW
     for k in range(m):
         for c in range(problems):
             value = gain[k, c]
             for j in range(k):
                 if inner[k, j] > 0.0:
                     value += inner[k, j] * gain[j, c]
-                    faded |= gain[j, c] != 0.0 and abs(value) < FADED
+                    faded |= gain[j, c] != 0.0 and abs(value) < NEAR_UNDERFLOW
             gain[k, c] = value / pivot[k]
-        error += 2 * UNIT
+        error += 2 * ROUNDOFF
     return error, faded

@@ -7,19 +7,15 @@ members, and goes on along the edges. What a member has beyond that part enters 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import row_value
 from tailpath.kernels.inverse import Factors, inverse_entry
-from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.rounding import ROUNDOFF
 
-Array = NDArray[Any]
 #: What is less than this share of the visits of a group is not followed.
-FAINT = UNIT / 256
+FAINT = ROUNDOFF / 256
 
 
 @kernel

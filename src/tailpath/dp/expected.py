@@ -26,7 +26,6 @@ from tailpath.dp.backup import Decisions
 from tailpath.dp.bounds import (
     WIDE,
     Bounds,
-    FloatArray,
     bounds_within,
     narrower,
     unproved,
@@ -37,9 +36,9 @@ from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
-from tailpath.graph import Transitions, owners
+from tailpath.graph import FloatArray, Transitions, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import CLOSE, FLUTTER, SAME_VALUE, SETTLED
+from tailpath.kernels.rounding import CLOSE, ROUNDING_NOISE, SAME_VALUE, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
 #: nodes takes m^3 / 3.
@@ -57,7 +56,6 @@ FEW_NODES = 100
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
-Array = NDArray[Any]
 Total = tuple[Bounds, Certificate | None]
 
 
@@ -110,7 +108,7 @@ def close_enough(n: int) -> float:
     """How close, relatively, the bounds of n nodes must be to need no second proof, which may be
     closer: on few nodes that takes no time.
     """
-    return FLUTTER if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
+    return ROUNDING_NOISE if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
 
 
 def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None) -> Total:

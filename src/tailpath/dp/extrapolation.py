@@ -14,12 +14,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import NOTHING
+from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.rounding import NONZERO
 
-Array = NDArray[Any]
 #: Two moves have the same direction if the square of their cosine exceeds this.
 SAME_DIRECTION = 0.9
 #: By how much a value may fall, and rise, at most: as a share of it.
@@ -33,7 +31,7 @@ def largest_move(first: int, last: int, before: Array, old: Array, value: Array)
     most = 0.0
     for state in range(first, last):
         size = max(abs(value[state] - old[state]), abs(old[state] - before[state]))
-        size /= abs(value[state]) + NOTHING
+        size /= abs(value[state]) + NONZERO
         if not size < np.inf:
             return np.inf
         most = max(most, size)
@@ -52,7 +50,7 @@ def move_products(
     first_square: Any = 0
     second_square: Any = 0
     for state in range(first, last):
-        weight = 1.0 / ((abs(value[state]) + NOTHING) * most)
+        weight = 1.0 / ((abs(value[state]) + NONZERO) * most)
         first_move = (old[state] - before[state]) * weight
         second_move = (value[state] - old[state]) * weight
         cross += np.int64(np.rint(first_move * second_move * full))

@@ -20,12 +20,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, RingRows, U
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 class RowSteps(NamedTuple):
@@ -77,7 +74,7 @@ STATE = np.dtype(
 
 
 #: Why the search returned.
-FINISHED, PAUSED, NEED_ROOM, AT_LIMIT, NO_ACTION = range(5)
+FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
 
 
 @kernel
@@ -97,23 +94,33 @@ def search(
     alpha counts as equal.
     """
     begin, width = state.expanded, 1 << ring.shift
+    stride = U(ring.stride)
+    near = rows.near_start, rows.near_cell, rows.near_probability
     while state.n_in_use > 0 or state.n_overflow > 0:
         if state.n_in_use == 0 or state.bucket % width == 0:
             _begin_epoch(ring, overflow, state)
         room = len(overflow.after) - state.n_overflow
         if state.n_found >= len(found.level) or room < len(rows.far_jump):
-            return NEED_ROOM
+            return ARRAYS_FULL
         if state.expanded > limits.expanded:
             return AT_LIMIT
         if state.expanded - begin > limits.pause:
             return PAUSED
-        arrived = _expand(rows, steps, ring, overflow, found, limits, state)
+        first = U(state.bucket % width) * stride
+        goal, least_mass = first + U(ring.n), limits.least_mass
+        remaining = limits.budget - state.bucket
+        cells = first, goal, first + stride
+        expanded, new_blocks, small, state.no_action = _send_on(
+            near, steps, ring.mass, ring.in_use, cells, least_mass, remaining
+        )
+        state.expanded += expanded
+        state.n_in_use += new_blocks
+        # What few nodes need has a loop of its own: the first is an addition and little else.
+        if small > 0 or len(rows.far_jump) > 0:
+            _leave_ring(rows, steps.taken, ring, overflow, found, least_mass, first, state)
         if state.no_action >= 0:
             return NO_ACTION
-        if arrived > 0.0:
-            found.level[state.n_found], found.mass[state.n_found] = state.bucket, arrived
-            state.n_found += 1
-            state.arrived += arrived
+        _close_bucket(ring, found, first, goal, state)
         state.bucket += 1
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
@@ -126,6 +133,21 @@ def search(
         ):
             return FINISHED
     return FINISHED
+
+
+@kernel(inline=True)
+def _close_bucket(ring: Ring, found: Arrived, first: int, goal: int, state: Any) -> None:
+    """Put down what has arrived in a bucket that was sent on, and clear it."""
+    arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
+    if arrived > 0.0:
+        found.level[state.n_found], found.mass[state.n_found] = state.bucket, arrived
+        state.n_found += 1
+        state.arrived += arrived
+    if ring.in_use[(goal + ONE) >> BITS]:
+        state.dead_end_mass += ring.mass[goal + ONE]
+    for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
+        state.n_in_use -= ring.in_use[block]
+        ring.in_use[block] = 0
 
 
 @kernel
@@ -168,45 +190,6 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
             break
         epoch += 1
     state.bucket = epoch << ring.shift
-
-
-@kernel(inline=True)
-def _expand(
-    rows: RingRows,
-    steps: RowSteps,
-    ring: Ring,
-    overflow: Overflow,
-    found: Arrived,
-    limits: Limits,
-    state: Any,
-) -> float:
-    """Send on all that the nodes hold in the bucket, and clear it; what has arrived there.
-
-    What few nodes need has a loop of its own: the first is an addition and little else.
-    """
-    first = U((state.bucket % (1 << ring.shift)) * ring.stride)
-    goal = first + U(ring.n)
-    expanded, new_blocks, small, no_action = _send_on(
-        (rows.near_start, rows.near_cell, rows.near_probability),
-        steps,
-        ring.mass,
-        ring.in_use,
-        (first, goal, first + U(ring.stride)),
-        limits.least_mass,
-        limits.budget - state.bucket,
-    )
-    state.expanded += expanded
-    state.n_in_use += new_blocks
-    state.no_action = no_action
-    if small > 0 or len(rows.far_jump) > 0:
-        _leave_ring(rows, steps.taken, ring, overflow, found, limits.least_mass, first, state)
-    arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
-    if ring.in_use[(goal + ONE) >> BITS]:
-        state.dead_end_mass += ring.mass[goal + ONE]
-    for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
-        state.n_in_use -= ring.in_use[block]
-        ring.in_use[block] = 0
-    return arrived
 
 
 @kernel

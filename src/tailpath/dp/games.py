@@ -32,16 +32,16 @@ from tailpath.dp.backup import (
     improve_shares,
     row_means,
 )
-from tailpath.dp.bounds import Bounds, FloatArray, unproved
+from tailpath.dp.bounds import Bounds, unproved
 from tailpath.dp.optimum import Optimum, least_total, policy_chain
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
-from tailpath.graph import owners
+from tailpath.graph import FloatArray, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
+from tailpath.kernels.rounding import ROUNDOFF, SAME_VALUE, SETTLED
 from tailpath.model.cost_units import as_fraction
 
 #: Bounds are looked for this share away from the values, and so often so many times as far.
-NEAR, FARTHER = 8 * UNIT, 2.0
+NEAR, FARTHER = 8 * ROUNDOFF, 2.0
 TRIES = 32
 #: After so many tries they are found, as a rule.
 GUESS = 8

@@ -11,16 +11,14 @@ left.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import row_value
 from tailpath.dp.elimination import eliminate_dense
-from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.jit import Array, frozen, kernel
 
-Array = NDArray[Any]
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so
 #: that policy iteration ends.
 MARGIN = 1e-14

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,8 @@ from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
 from tailpath.dp.budget_model import (
     BASE,
     TO_GO,
+    BudgetModel,
     ChoiceTransitions,
-    Model,
     Nodes,
     Objective,
     TerminalOutcomes,
@@ -27,9 +26,8 @@ from tailpath.dp.budget_model import (
 from tailpath.dp.joint import Joint
 from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_of, owners
-from tailpath.kernels.jit import frozen
+from tailpath.kernels.jit import Array, frozen
 
-Array = NDArray[Any]
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
 #: At least so many levels are put down before those that later ones need are moved.
@@ -176,11 +174,11 @@ class Layout:
         return error + (2 * self.largest + 2) * self.rounding + at_a_visit * self.visits
 
     @cached_property
-    def everything(self) -> Model:
+    def everything(self) -> BudgetModel:
         """What the kernel needs for budgets above every cost of an outcome that does not arrive."""
         return self._split(self.arrives)
 
-    def up_to(self, limit: float) -> Model:
+    def up_to(self, limit: float) -> BudgetModel:
         """What the kernel needs for budgets up to a limit."""
         if self.nature != CERTAIN:
             # What lies beyond every budget is served in its turn, like all others. The kernel sorts
@@ -224,7 +222,7 @@ class Layout:
         node_choices = np.append(self.node_choices, np.full(count, self.node_choices[-1]))
         return replace(self, nodes=behind, node_choices=node_choices, target=target, level=level)
 
-    def _split(self, is_terminal: BoolArray) -> Model:
+    def _split(self, is_terminal: BoolArray) -> BudgetModel:
         """The outcomes that have a row in the table, and those that end at a goal or beyond every
         budget.
         """
@@ -241,7 +239,7 @@ class Layout:
         rows = before, offset.astype(np.int32), self.probability[near], self.choice_cost
         owner = np.searchsorted(self.outcome_start, far, side="right") - 1
         columns = self.level[far], self.probability[far], costs_to_go(self.nodes, self.target[far])
-        return Model(
+        return BudgetModel(
             ChoiceTransitions(*frozen(self.node_choices, *rows)),
             terminal_outcomes(self.node_choices, owner, *columns),
             Nodes(*frozen(*self.nodes)),

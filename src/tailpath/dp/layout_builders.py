@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.backup import Spread
 from tailpath.dp.budget_model import Nodes
@@ -15,10 +14,9 @@ from tailpath.dp.games import Game
 from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
 from tailpath.dp.layout import Layout
 from tailpath.errors import ModelError
-from tailpath.graph import FloatArray, IntArray, Transitions, members_of, offsets_of, owners
-from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
+from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, PER_SERVED, ROUNDOFF
 
-Array = NDArray[Any]
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
 LARGEST_JOINT = 2_000
@@ -47,7 +45,7 @@ class Choices(NamedTuple):
         probabilities are off from the decimals as written (`kernels/rounding.py`).
         """
         most = int(np.max(np.bincount(self.owner), initial=0))
-        return ((2 if self.loops else 1) * most + 8 + ROW * most + FIXED) * UNIT
+        return ((2 if self.loops else 1) * most + 8 + PER_EDGE * most + PER_ROW) * ROUNDOFF
 
 
 def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
@@ -216,7 +214,7 @@ def interval_layout(
         probability=np.append(1.0, game.low[outcome]),
         joint=NO_JOINT,
         start=int(position[start]),
-        rounding=(SERVED * most + FIXED) * UNIT,
+        rounding=(PER_SERVED * most + PER_ROW) * ROUNDOFF,
         depth=int(depth.max(initial=0)) + 1,
         visits=0.0,
         # Of outcomes that have a row in the table: all but the goal's.

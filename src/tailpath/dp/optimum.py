@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, best_rows, row_value
-from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within_shares
+from tailpath.dp.bounds import WIDE, Bounds, narrower, unproved, within_shares
 from tailpath.dp.certificates import (
     Certificate,
     bound_by_cheaper_steps,
@@ -56,7 +56,7 @@ from tailpath.dp.rational import (
     reading_error,
 )
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
-from tailpath.graph import Transitions, members_of, owners
+from tailpath.graph import FloatArray, Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import SAME_VALUE, SETTLED
 

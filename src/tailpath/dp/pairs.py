@@ -6,15 +6,12 @@ A pair is the number `amount * (n + 1) + node`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.kernels.hash_set import enlarge, insert
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 class PairMoves(NamedTuple):

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions
 from tailpath.dp.bounds import Bounds, unproved
-from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.cost_units import as_fraction
 
 #: The digits of decimals: far more than what doubles are charged for.
@@ -37,16 +37,16 @@ FINE = 1e-20
 MAX_PRODUCTS, WORTH_IT = 3_000_000, 1_000_000
 
 #: A row: the probability of every target.
-Row = dict[int, Any]
-Policy = TypeVar("Policy")
+SparseRow = dict[int, Any]
+P = TypeVar("P")
 Value = TypeVar("Value")
 
 
 def policy_iteration(
-    policy: Policy,
-    evaluate: Callable[[Policy], Value],
-    improve: Callable[[Policy, Value], Policy | None],
-) -> tuple[Policy, Value, int]:
+    policy: P,
+    evaluate: Callable[[P], Value],
+    improve: Callable[[P, Value], P | None],
+) -> tuple[P, Value, int]:
     """Evaluate and improve in turn, until nothing improves; the last policy, its value, and how
     many were evaluated.
     """
@@ -99,7 +99,9 @@ def elimination_order(rows: Sequence[Iterable[int]], end: int, most: int) -> lis
     return list(order)
 
 
-def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[Row] | None:
+def eliminate_rows(
+    rows: Sequence[SparseRow], gains: Sequence[SparseRow], end: int
+) -> list[SparseRow] | None:
     """Expected totals of several gains at once, v = g + P v, of nodes that leave surely: by node
     the total of each; None if it would take too long.
 
@@ -173,7 +175,7 @@ def eliminated(chain: Decisions) -> Bounds:
         longest = int(np.diff(chain.choice_outcomes).max())
         return rounded_bounds(
             [total[0] for total in found],
-            ((ROW + 1) * longest + FIXED + 3) * UNIT + chain.error,
+            ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF + chain.error,
             "elimination",
         )
 
@@ -188,8 +190,8 @@ def eliminated_exits(
     each a source, a target and a probability.
     """
     end = len(out_leave)
-    rows: list[Row] = [{} for _ in out_leave]
-    gains: list[Row] = [{} for _ in out_leave]
+    rows: list[SparseRow] = [{} for _ in out_leave]
+    gains: list[SparseRow] = [{} for _ in out_leave]
     with long_decimals():
         for table, leads, (source, target, probability) in (
             (rows, False, steps),
@@ -233,7 +235,7 @@ def _float(value: Any) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-def exact_rows(decisions: Decisions) -> list[Row]:
+def exact_rows(decisions: Decisions) -> list[SparseRow]:
     """Every row as the decimals as written, scaled to sum to 1."""
     offsets, target = decisions.choice_outcomes.tolist(), decisions.target.tolist()
     probability = decisions.probability.tolist()
@@ -247,7 +249,7 @@ def exact_rows(decisions: Decisions) -> list[Row]:
     return rows
 
 
-def decimal_rows(decisions: Decisions) -> list[Row]:
+def decimal_rows(decisions: Decisions) -> list[SparseRow]:
     """The same in decimals."""
     return [
         {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
@@ -259,7 +261,7 @@ def reading_error(decisions: Decisions) -> float:
     """How far probabilities that were rounded when rows were read, and scaled then, may be off;
     exact rows are scaled exactly.
     """
-    return (int(np.diff(decisions.choice_outcomes).max(initial=0)) + 3) * UNIT
+    return (int(np.diff(decisions.choice_outcomes).max(initial=0)) + 3) * ROUNDOFF
 
 
 def rational_optimum(
@@ -303,7 +305,7 @@ def decimal_optimum(
         for node, (begin, end) in enumerate(pairwise(decisions.state_choices.tolist())):
             least, room = below[node] - SAME * below[node], Decimal(FINE) * abs(value[node])
             if value[node] - below[node] > room or any(
-                _worth(rows[k], rate[k], below) < least for k in range(begin, end)
+                _row_total(rows[k], rate[k], below) < least for k in range(begin, end)
             ):
                 return None
         return np.array(policy, dtype=np.int64), rounded_bounds(
@@ -311,14 +313,14 @@ def decimal_optimum(
         )
 
 
-def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:
+def _row_total(row: SparseRow, rate: Any, value: Sequence[Any]) -> Any:
     """r + P v in numbers of any kind."""
     return rate + sum(p * value[to] for to, p in row.items())
 
 
 def _improved(
     decisions: Decisions,
-    rows: Sequence[Row],
+    rows: Sequence[SparseRow],
     rates: Sequence[Any],
     chosen: NDArray[np.int64],
     margin: Any,
@@ -337,7 +339,7 @@ def _improved(
             return None
         better = list(policy)
         for node, (begin, end) in enumerate(pairwise(first)):
-            costs = [_worth(rows[k], rates[k], value) for k in range(begin, end)]
+            costs = [_row_total(rows[k], rates[k], value) for k in range(begin, end)]
             present = costs[policy[node] - begin]
             if min(costs) < present - margin * abs(present):
                 better[node] = begin + costs.index(min(costs))

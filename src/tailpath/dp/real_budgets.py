@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.budgets import Filled
+from tailpath.graph import FloatArray
 
-FloatArray = NDArray[np.float64]
 #: Sweeps beyond which the search ends with the bounds it has.
 MAX_SWEEPS = 400
 #: What is proved is widened by this share for the few operations here.

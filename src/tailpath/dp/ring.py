@@ -14,18 +14,19 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.graph import offsets_from_lengths
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.shortest_paths import LARGEST
 
-Array = NDArray[Any]
 #: log2 of the cells that share a mark of being in use.
 BLOCK = 6
 U = np.uint64
 BITS, ONE = U(BLOCK), U(1)
 #: log2 of the recent entries of each target beyond the ring.
 RECENT = 3
+#: What transitions beyond the ring are if there are none.
+_NOTHING_FAR = tuple(np.empty(0, kind) for kind in (np.int32, np.int64, np.int64, np.float64))
 
 
 class SearchSpace(NamedTuple):
@@ -102,7 +103,6 @@ class Overflow(NamedTuple):
     mass: Array  # float64 (W,)
 
 
-@kernel
 def lay_out_rows(
     space: SearchSpace, n: int, dead_end_row: bool, most_cells: int
 ) -> tuple[RowStatistics, RingRows]:
@@ -110,12 +110,45 @@ def lay_out_rows(
 
     With `dead_end_row` there is one row more, which leads to the dead ends.
     """
+    stride = ((n + 1 >> BLOCK) + 1) << BLOCK
+    start, cell, probability, extremes = _cells(space, n, stride, dead_end_row)
+    rows_needed = extremes[0] + 1  # by the longest jump
+    shift = _ring_shift(cell, stride, rows_needed, most_cells)
+    if rows_needed <= 1 << shift:
+        n_targets, far_start = 0, np.zeros_like(start)
+        rows = start, cell.astype(np.uint32), probability, far_start, *_NOTHING_FAR
+    else:
+        near = cell < stride << shift
+        near_start, far_cell = offsets_from_lengths(near)[start], cell[~near]
+        target = far_cell % stride
+        targets, number = np.unique(target, return_inverse=True)
+        n_targets = len(targets)
+        rows = (
+            near_start,
+            cell[near].astype(np.uint32),
+            probability[near],
+            start - near_start,
+            target.astype(np.int32),
+            number << RECENT,
+            (far_cell // stride).astype(np.int64),
+            probability[~near],
+        )
+    statistics: tuple[Any, ...] = shift, stride, *extremes, n_targets
+    return RowStatistics(*statistics), RingRows(*rows)
+
+
+@kernel
+def _cells(
+    space: SearchSpace, n: int, cells: int, dead_end_row: bool
+) -> tuple[Array, Array, Array, tuple[int, int, float, int, int, int]]:
+    """Where rows start, the cells that their transitions enter, their probabilities, and the
+    extremes of `RowStatistics`.
+    """
     row_start, target = space.row_start, space.target
     level, position = space.level, space.position
     heuristic = space.heuristic
-    more, cells = 1 if dead_end_row else 0, (((n + 1) >> BLOCK) + 1) << BLOCK
+    more, stride = 1 if dead_end_row else 0, U(cells)
     rows, count = U(len(space.row)), more
-    stride = U(cells)
     for i in range(rows):
         count += row_start[U(space.row[i]) + ONE] - row_start[U(space.row[i])]
     start, into = (
@@ -157,104 +190,36 @@ def lay_out_rows(
         cell[size], probability[size] = dead_end, 1.0
         into[dead_end] += 1
         start[rows + ONE] = size + ONE
-    shift = _ring_shift(cell, stride, most_cells)
-    rows_parted, far_targets = _parted(start, cell, probability, stride, stride << U(shift), n)
     max_in_degree = 0
     for node in range(n):
         max_in_degree = max(max_in_degree, into[node])
-    return (
-        RowStatistics(
-            shift,
-            cells,
-            max_jump,
-            min_level if min_level < LARGEST else 1,
-            min_probability,
-            max_out_degree,
-            max_in_degree,
-            max(into[n], into[n + 1]),
-            far_targets,
-        ),
-        rows_parted,
-    )
+    min_level = min_level if min_level < LARGEST else 1
+    max_absorbed = max(into[n], into[n + 1])
+    degrees = max_out_degree, max_in_degree, max_absorbed
+    return start, cell, probability, (max_jump, min_level, min_probability, *degrees)
 
 
-@kernel
-def _before(cell: Array, end: int) -> int:
-    """How many cells lie before an end."""
-    count = 0
-    for i in range(len(cell)):
-        count += 1 if cell[i] < end else 0
-    return count
-
-
-@kernel
-def _ring_shift(cell: Array, stride: int, most: int) -> int:
+def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
     """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
     many, for nineteen in twenty.
     """
-    least = 1
-    while stride << U(least) < 1 << 13:
+    least, enough = 1, (rows_needed - 1).bit_length()
+    while stride << least < 1 << 13:
         least += 1
-    shift = least
+
+    def holds(share: float, shift: int) -> bool:
+        near = len(cell) if shift >= enough else np.count_nonzero(cell < stride << shift)
+        return bool(near >= share * len(cell))
+
+    largest = least
     for share, cells in ((0.999, most >> 2), (0.95, most)):
-        shift = least
-        while _before(cell, stride << U(shift)) < share * len(cell):
-            if stride << U(shift + 1) > cells:
-                break
-            shift += 1
-        else:
+        largest = max(least, (cells // stride).bit_length() - 1)
+        shift = min(max(enough, least), largest)
+        if holds(share, shift):
+            while shift > least and holds(share, shift - 1):
+                shift -= 1
             return shift
-    return shift
-
-
-@kernel
-def _parted(
-    start: Array, cell: Array, probability: Array, stride: int, end: int, n: int
-) -> tuple[RingRows, int]:
-    """The transitions to cells before `end`, and the others; and how many targets these have."""
-    rows, n_near = len(start) - 1, _before(cell, end)
-    targets = 0
-    n_far = len(cell) - n_near
-    near_start, near_cell = start, np.empty(n_near, dtype=np.uint32)
-    near_probability, far_start = probability, np.empty(rows + 1, dtype=np.int64)
-    for row in range(rows + 1):
-        far_start[row] = 0
-    far_target, far_recent = np.empty(n_far, dtype=np.int32), np.empty(n_far, dtype=np.int64)
-    far_jump, far_probability = np.empty(n_far, dtype=np.int64), np.empty(n_far)
-    if n_far == 0:
-        for t in range(n_near):
-            near_cell[t] = cell[t]
-    else:
-        near_start, near_probability = np.empty(rows + 1, dtype=np.int64), np.empty(n_near)
-        number = np.empty(n + 2, dtype=np.int64)  # of the targets, from 1
-        near, far = 0, 0
-        near_start[0] = 0
-        for node in range(n + 2):
-            number[node] = 0
-        for row in range(rows):
-            for t in range(U(start[row]), U(start[row + 1])):
-                if cell[t] < end:
-                    near_cell[near], near_probability[near] = cell[t], probability[t]
-                    near += 1
-                    continue
-                to = cell[t] % stride
-                if number[to] == 0:
-                    targets += 1
-                    number[to] = targets
-                far_target[far], far_recent[far] = to, (number[to] - 1) << RECENT
-                far_jump[far], far_probability[far] = cell[t] // stride, probability[t]
-                far += 1
-            near_start[row + 1], far_start[row + 1] = near, far
-    return RingRows(
-        near_start,
-        near_cell,
-        near_probability,
-        far_start,
-        far_target,
-        far_recent,
-        far_jump,
-        far_probability,
-    ), targets
+    return largest
 
 
 @kernel
@@ -264,15 +229,11 @@ def open_pairs(
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels less `paid`, and masses.
     """
-    count, width = 0, 1 << ring.shift
+    most, width = len(overflow.mass), 1 << ring.shift
     for block in range(U(len(ring.in_use))):
-        if ring.in_use[block]:
-            for cell in range(block << BITS, (block + ONE) << BITS):
-                count += 1 if ring.mass[cell] > 0.0 else 0
-    for entry in range(U(len(overflow.mass))):
-        count += 1 if overflow.mass[entry] > 0.0 else 0
-    out_node, out_level = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
-    out_mass, size = np.empty(count), U(0)
+        most += ring.in_use[block] << BLOCK
+    out_node, out_level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
+    out_mass, size = np.empty(most), U(0)
     has_heuristic = len(heuristic) > 0
     for block in range(U(len(ring.in_use))):
         if ring.in_use[block]:
@@ -292,4 +253,4 @@ def open_pairs(
                 overflow.bucket[entry] - paid - (np.int64(heuristic[U(x)]) if has_heuristic else 0)
             )
             size += ONE
-    return out_node, out_level, out_mass
+    return out_node[:size], out_level[:size], out_mass[:size]

@@ -29,14 +29,12 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
-from tailpath.graph import grouped
+from tailpath.graph import FloatArray, grouped, owners
 from tailpath.kernels.graph import strong_components
-from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
+from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import LONGEST, NONZERO, ROUNDING_NOISE, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
 
-Array = NDArray[Any]
-FloatArray = NDArray[np.float64]
 #: How often a round evaluates its choices, how often once it extrapolates, and the rounds before
 #: that.
 EVALUATIONS, SLOW_EVALUATIONS = 4, 8
@@ -124,7 +122,7 @@ def choose_rows(
             out_chosen[state] = row
         if step > tolerance * abs(best):
             moved = min(moved, np.int64(state))
-            change = max(change, step / (abs(best) + NOTHING))
+            change = max(change, step / (abs(best) + NONZERO))
     return change, moved
 
 
@@ -185,7 +183,7 @@ def after_round(
     """
     previous, milestone, rounds, checks = convergence
     rounds += 1
-    if settled or (change <= FLUTTER and change >= previous):
+    if settled or (change <= ROUNDING_NOISE and change >= previous):
         # The last bits may go round for ever; after some checks of all states what is left of them
         # is rounding.
         checks += 1
@@ -267,7 +265,7 @@ def likeliest_order(
     """
     n, one = len(out_order), np.uint64(1)
     likeliest, followers = work[0], work[1]
-    position, placed = work[2], work[3]
+    position, mark = work[2], work[3]
     first = work[4]  # of those that follow a node, or the end
     for node in range(np.uint64(n)):
         most, to = 0.0, n
@@ -287,19 +285,19 @@ def likeliest_order(
     root = np.uint64(0)
     while True:
         for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
-            if placed[followers[i]] == 0:
-                out_order[size], placed[followers[i]] = followers[i], 1
+            if mark[followers[i]] == 0:
+                out_order[size], mark[followers[i]] = followers[i], 1
                 size += one
         while done == size and root < n:
-            if placed[root] == 0:
+            if mark[root] == 0:
                 # The likeliest way from here ends in a cycle: it begins where the way meets itself.
                 here = root
-                while placed[here] == 0:
-                    placed[here], here = 2, np.uint64(likeliest[here])
+                while mark[here] == 0:
+                    mark[here], here = 2, np.uint64(likeliest[here])
                 meets, here = here, root
-                while placed[here] == 2:
-                    placed[here], here = 0, np.uint64(likeliest[here])
-                out_order[size], placed[meets] = meets, 1
+                while mark[here] == 2:
+                    mark[here], here = 0, np.uint64(likeliest[here])
+                out_order[size], mark[meets] = meets, 1
                 size += one
             root += one
         if done == size:
@@ -308,7 +306,6 @@ def likeliest_order(
         done += one
 
 
-@kernel
 def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
@@ -317,27 +314,14 @@ def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Ar
     about what it costs to wait for it.
     """
     state_choices, choice_outcomes, target, probability, rate, _ = decisions
-    n, size = len(state_choices) - 1, len(target)
-    end: Any = n
-    for outcome in range(size):
-        end = max(end, target[outcome])  # beyond n where others have states, too
-    into_start = np.zeros(end + 3, dtype=np.int64)
-    source, length = np.empty(size, dtype=np.int32), np.empty(size)
-    for outcome in range(size):
-        into_start[target[outcome] + 2] += 1
-    for state in range(2, end + 3):
-        into_start[state] += into_start[state - 1]
-    for state in range(n):
-        for row in range(state_choices[state], state_choices[state + 1]):
-            worth = abs(rate[row]) + extra
-            for outcome in range(choice_outcomes[row], choice_outcomes[row + 1]):
-                p, to = probability[outcome], target[outcome] + 1
-                position = into_start[to]
-                into_start[to] += 1
-                source[position] = state
-                # A rare outcome of a dear row may be longer than any float.
-                length[position] = min(worth / p, LONGEST) if p > 0.0 else LONGEST
-    return into_start[: end + 2], source, length
+    # Beyond the end where others have states, too.
+    end = max(len(state_choices) - 1, int(target.max(initial=0)))
+    order, start = grouped(target, end + 1)
+    source = owners(choice_outcomes[state_choices], np.int32)
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        length = np.repeat(np.abs(rate) + extra, np.diff(choice_outcomes)) / probability
+    # A rare outcome of a dear row may be longer than any float.
+    return start, source[order], np.fmin(length, LONGEST)[order]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,9 +1,6 @@
 """What the total cost of a policy may be on a model with intervals: everything between the best and
-the worst that nature can do.
-
-Model x policy is a model with one choice in every node (`product.py`), and what nature can do with
-it is solved as any model with intervals is (`analysis/robust.py`). The truth, fixed probabilities
-inside the intervals, lies between the two ends of everything here.
+the worst that nature can do. Model x policy is a model with one choice in every node
+(`product.py`), solved as any model with intervals is (`analysis/robust.py`).
 """
 
 from __future__ import annotations
@@ -14,33 +11,37 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.analysis.nature import almost_sure_under_nature
-from tailpath.analysis.robust import robust
+from tailpath.analysis.reachability import almost_sure_under_nature
+from tailpath.analysis.robust import robust, unit_to_count_in
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import (
     GoalUnreachableError,
     LimitExceededError,
-    ModelError,
     OptionError,
     PolicyError,
     kind_of,
 )
-from tailpath.evaluation.harm import UncertainOutcome, uncertain_outcomes
-from tailpath.evaluation.lateness import LONGEST, SHORT, Lateness
-from tailpath.evaluation.product import product_of
+from tailpath.evaluation.product import (
+    LONGEST,
+    SHORT,
+    Lateness,
+    UncertainOutcome,
+    product_of,
+    uncertain_outcomes,
+)
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, vectorised
 from tailpath.pictures.distributions import plot_band
+from tailpath.pictures.style import Axes
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy
-from tailpath.policies.mixed import MixedPolicy
-from tailpath.policies.unrolling import unroll
+from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
+from tailpath.policies.unrolling import MAX_PAIRS, unroll
 
 #: How far apart the proved bounds of a CVaR may be, relatively.
 TOLERANCE = 1e-9
@@ -88,7 +89,7 @@ class CostBand(Record):
     model: IntervalSSP
     alpha: float
     product: IntervalSSP
-    outcome: NDArray[np.int64]
+    outcome: IntArray
     chain: CostChain
 
     # ------------------------------------------------------------------ mean and CVaR
@@ -116,7 +117,7 @@ class CostBand(Record):
 
     @cached_property
     def _means(self) -> list[tuple[float, float, float]]:
-        """Lower bound, value and upper bound of the mean with the best nature and the worst."""
+        """Lower bound, value and upper bound with the best nature and the worst."""
         start, found = self.product.inside.start_index, []
         for nature, almost_sure in self._natures:
             low = value = high = math.inf
@@ -132,9 +133,7 @@ class CostBand(Record):
 
     @cached_property
     def _excess(self) -> list[RealBudgets | None]:
-        """The table of E[(Z - w)+] with the best nature and the worst; None where the mean is
-        infinite.
-        """
+        """The tables of E[(Z - w)+]; None where the mean is infinite."""
         return [
             robust(self.product, nature).excess(self.alpha) if almost_sure else None
             for nature, almost_sure in self._natures
@@ -145,7 +144,7 @@ class CostBand(Record):
         return {}
 
     def _cvars(self, a: float) -> list[Least | None]:
-        """CVaR with the best nature and the worst, in units; None where it is infinite."""
+        """In units, with the best nature and the worst; None where it is infinite."""
         if check_alpha(a) < self.alpha:
             raise OptionError(
                 f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}"
@@ -209,6 +208,13 @@ class CostBand(Record):
             If `a` is smaller than the band answers.
         ModelError
             If the costs have no common unit.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> low, high = band.bounds(0.1)
+        >>> low <= 40, high >= 60
+        (True, True)
         """
         least, most = self._cvars(a)
         return (
@@ -218,18 +224,13 @@ class CostBand(Record):
 
     @property
     def _unit(self) -> float:
-        if self.product.cost_unit is None:
-            raise ModelError(
-                "the costs have no common unit that is coarse enough to count in; round them to a"
-                " grid first"
-            )
-        return float(self.product.cost_unit)
+        return float(unit_to_count_in(self.product))
 
     # ------------------------------------------------------------------ the distribution
 
     @cached_property
     def _lateness(self) -> list[Lateness]:
-        """The probability of a larger cost, with the best nature for each cost and the worst."""
+        """With the best nature for each cost, and the worst."""
         return [
             Lateness(self.product, nature, almost_sure) for nature, almost_sure in self._natures
         ]
@@ -268,10 +269,8 @@ class CostBand(Record):
             raise OptionError(f"{x!r} is not a cost")
         if x < 0:
             return 0.0, 0.0
-        assert self.product.cost_unit is not None
-        level = (
-            math.floor(in_units(x, self.product.cost_unit)) if x < LONGEST * self._unit else LONGEST
-        )
+        unit = unit_to_count_in(self.product)
+        level = math.floor(in_units(x, unit)) if x < LONGEST * self._unit else LONGEST
         if level >= LONGEST:
             raise LimitExceededError(f"{x:g} lies more than {LONGEST} cost units away", (0.0, 1.0))
         most, least = (1.0 - lateness.at(level) for lateness in self._lateness)
@@ -330,7 +329,7 @@ class CostBand(Record):
             }
         )
 
-    def _worst_probabilities(self) -> NDArray[np.float64]:
+    def _worst_probabilities(self) -> FloatArray:
         _, (_, almost_sure) = self._natures
         if not almost_sure:
             raise GoalUnreachableError(
@@ -361,7 +360,7 @@ class CostBand(Record):
 
     # ------------------------------------------------------------------ how it shows itself
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the distribution function as a band, with the least and the most CVaR at `alpha`.
 
         Parameters
@@ -373,6 +372,12 @@ class CostBand(Record):
         -------
         matplotlib Axes
             The axes.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> band.plot().get_ylabel()
+        'probability of at most that'
         """
         top = self.var(self.alpha)[1]
         last = top if math.isfinite(top) else SHORT * self._unit
@@ -399,10 +404,6 @@ def evaluate_band(
             f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
             " intervals evaluate others"
         )
-    chain = (
-        unroll(model.inside, given)
-        if max_nodes is None
-        else unroll(model.inside, given, max_nodes=max_nodes)
-    )
+    chain = unroll(model.inside, given, max_nodes=MAX_PAIRS if max_nodes is None else max_nodes)
     assert chain.outcome is not None
     return CostBand(model, alpha, *product_of(model, chain), chain)

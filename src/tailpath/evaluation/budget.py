@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.analysis.reachability import until_goals
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.forward import RowSteps
@@ -32,23 +33,22 @@ from tailpath.evaluation.engine import (
     truncation_bound,
 )
 from tailpath.evaluation.lattice import NO_HEURISTIC, Lattice, LatticeSearch
-from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.graph import BoolArray, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
-from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.kernels.rounding import ROUNDOFF
+from tailpath.model.checks import same_numbering
+from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.unrolling import chain_of_choices, no_action
+from tailpath.policies.checks import no_action
+from tailpath.policies.unrolling import chain_of_choices
 
 #: Below every budget, and above.
 ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
-    """The same decisions with as little budget as they need: below the first of all steps they are
-    risk-neutral, however much is left.
-    """
+    """The same decisions with as little budget as they need: none below all steps."""
     first = int(np.min(policy.from_budget, initial=policy.budget + 1))
     spare = {"budget": policy.budget - first + 1, "from_budget": policy.from_budget - first + 1}
     return policy if first == 1 else policy.trusted(**policy.__getstate__() | spare)
@@ -74,8 +74,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if not risk_neutral.all_arrive:
         # Mass where nothing leads to a goal that the policy may ever do would go round until the
         # budget is spent, however large it is.
-        number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-        cannot_arrive = ssp.by_state.only(taken).renumber(number).steps() < 0
+        cannot_arrive = until_goals(ssp).only(taken).steps() < 0
     inner = states & ~ssp.is_goal
     lattice = _lay_out(ssp, policy, (inner, choices, cannot_arrive), ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
@@ -103,10 +102,10 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
 
 
 def zero_cost_order(
-    ssp: SSP, level: NDArray[np.int64], taken: NDArray[np.bool_]
+    ssp: SSP, level: IntArray, taken: BoolArray
 ) -> tuple[NDArray[np.int32], int] | None:
-    """A rank of every state that falls along those of the outcomes taken that cost nothing, and the
-    most of them in a row; None if they form a cycle.
+    """A rank of every state that falls along zero-cost outcomes taken, and the most of them in a
+    row; None if they form a cycle.
     """
     zero = (level == 0) & taken & ~ssp.is_goal[ssp.outcome_target]
     if not zero.any():
@@ -114,9 +113,9 @@ def zero_cost_order(
     return ssp.by_state.only(zero).acyclic_order()
 
 
-def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """What a policy can do from the start on, whatever its budget: the states it gets to, goals
-    included, and the choices it may take there.
+def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[BoolArray, BoolArray]:
+    """What a policy can do whatever its budget: the states it gets to, and the choices it may take
+    there.
     """
     taken = np.zeros(ssp.n_choices + 1, dtype=np.bool_)
     taken[policy.risk_neutral] = True
@@ -129,13 +128,11 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[NDArray[np.bool_], NDArr
 def _lay_out(
     ssp: SSP,
     policy: BudgetPolicy,
-    used: tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]],
+    used: tuple[BoolArray, BoolArray, BoolArray],
     ordered: tuple[NDArray[np.int32], int],
     risk_neutral: CostChain,
 ) -> Lattice:
-    """Every state inside is a node, and a row is a choice; where the risk-neutral policy never
-    arrives, what is left with no budget is in a dead end.
-    """
+    """Every state inside is a node, and a row is a choice."""
     (inner, choices, cannot_arrive), (rank, depth) = used, ordered
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
     order = np.argsort(-rank, kind="stable") if depth else np.arange(ssp.n_states)
@@ -160,13 +157,12 @@ def _lay_out(
 
 def _steps(
     policy: BudgetPolicy,
-    choice: NDArray[np.int64],
-    order: NDArray[np.int64],
-    dead_end: NDArray[np.bool_],
-    cannot_arrive: NDArray[np.bool_],
+    choice: IntArray,
+    order: IntArray,
+    dead_end: BoolArray,
+    cannot_arrive: BoolArray,
 ) -> RowSteps:
-    """The steps of these states, in this order, as rows of these choices: first the risk-neutral
-    one.
+    """The steps of these states as rows of these choices: first the risk-neutral one.
 
     In a dead end the row after the last, which leads nowhere, comes before it, for a budget that is
     spent; where no choice leads to a goal any more, for every budget.
@@ -188,9 +184,7 @@ def _steps(
 
 
 def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
-    """Values of the risk-neutral chain per state, with one entry more for the goal, where they are
-    0.
-    """
+    """Values of the risk-neutral chain per state, and 0 at the goal."""
     nowhere = np.append(np.where(ssp.is_goal, 0.0, np.inf), 0.0)
 
     def scatter(values: FloatArray) -> FloatArray:
@@ -204,8 +198,8 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
 def _with_worst_cost_to_go(
     found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP
 ) -> SearchResult:
-    """What was truncated may have had budget left: it pays until that is spent, `most` units, and
-    then as much as anywhere.
+    """What was truncated pays until the budget is spent, `most` units, and then as much as
+    anywhere.
     """
     truncated = found.truncated
     if truncated.mass.size == 0:
@@ -223,11 +217,9 @@ def _with_worst_cost_to_go(
 def _moments(
     request: Request, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds
 ) -> Moments:
-    """The mean, and the deviation if it is asked for, from the head and the open nodes, where all
-    of them arrive: sums of non-negative terms.
-    """
+    """From the head and the open nodes, where all of them arrive: sums of non-negative terms."""
     node, overshoot, mass = found.open
-    slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * UNIT
+    slack = found.relative_error + found.cost_error + (len(found.costs) + len(mass) + 10) * ROUNDOFF
     mean, deviation = found.mean(cost_to_go.value), None
     if request.deviation:
         variance_to_go = np.zeros(request.ssp.n_states + 1)
@@ -245,8 +237,8 @@ def _moments(
 def _moments_if_missed(
     ssp: SSP, risk_neutral: CostChain, found: SearchResult, lattice: Lattice, spent: bool
 ) -> Moments | None:
-    """What is known of the whole where the goal may be missed; None where all arrive. With budget
-    left nobody knows whether what is open does.
+    """Where the goal may be missed; None where all arrive. With budget left nobody knows whether
+    what is open does.
     """
     mass = found.open.mass
     missed = least = np.zeros_like(mass)
@@ -261,7 +253,7 @@ def _moments_if_missed(
         unreached = float(np.nextafter(0.0, 1.0))
     if unreached == 0:
         return None
-    error_bound = found.relative_error + (len(mass) + 8) * UNIT
+    error_bound = found.relative_error + (len(mass) + 8) * ROUNDOFF
     bounds = (
         (found.dead_end_mass + float(np.sum(mass * least))) * (1 - error_bound),
         (found.dead_end_mass + float(np.sum(mass * most))) * (1 + error_bound)
@@ -272,11 +264,9 @@ def _moments_if_missed(
     return Moments((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
 
 
-def _dead_end_label(
-    ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice
-) -> str:
-    """A state that the policy gets to and where the goal is out of reach once the budget is spent:
-    one that was entered, or ahead of those open.
+def _dead_end_label(ssp: SSP, risk_neutral: CostChain, may_miss: IntArray, lattice: Lattice) -> str:
+    """A state where the goal is out of reach once the budget is spent: one that was entered, or
+    ahead of those open.
     """
     steps = lattice.steps
     dead = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.space.row)]

@@ -3,26 +3,20 @@
 Costs are minimised. `alpha` in (0, 1] is the mass of the *worst* tail:
 
     VaR_alpha(Z)  = min { z : P(Z > z) <= alpha }
-    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha
+    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha,    attained at w = VaR
 
 At alpha = 1 they are the smallest cost that can occur and the mean; for alpha -> 0 both become the
-worst cost.
-
-Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha. The minimum
-is attained at w = VaR.
+worst cost. Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha.
 
 A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with,
 and by two numbers of the rest: its mass P(Z > X) and its excess E[(Z - X)+]. From them every larger
-alpha follows with non-negative sums only:
+alpha follows with non-negative sums only,
 
-    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k)
-                                                 P(Z > z_k)
+    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}
+    E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k),
 
 so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha
 would not.
-
-If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinite, and VaR is finite
-exactly for alpha >= unreached.
 """
 
 from __future__ import annotations
@@ -34,7 +28,6 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -42,17 +35,16 @@ from tailpath.evaluation.expected_loss import (
     loss_bounds_by_lines,
     loss_of_head_and_tail,
 )
-from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.graph import FloatArray
+from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
+from tailpath.pictures.style import Axes
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
-
-FloatArray = NDArray[np.float64]
-
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
@@ -126,11 +118,8 @@ class CostDistribution(Record):
     -----
     VaR_alpha(Z) = min { z : P(Z > z) <= alpha } and CVaR_alpha(Z) = min_w w + E[(Z - w)+] / alpha,
     whose minimum is attained at w = VaR. At alpha = 1 they are the least possible cost and the
-    mean; towards 0 both become the worst cost.
-
-    Only the head and two numbers of the rest, its mass and its excess, are known. Every larger
-    alpha follows from them with non-negative sums only, so that the result keeps its relative
-    accuracy down to alpha = 1e-12 and below.
+    mean; towards 0 both become the worst cost. If the goal may be missed (`unreached` > 0), the
+    mean and every CVaR are infinite, and VaR is finite exactly for alpha >= unreached.
 
     Examples
     --------
@@ -180,9 +169,7 @@ class CostDistribution(Record):
     def _excesses(
         self, tail_excess: float, error_bound: float = 0.0, dropped: float = 0.0
     ) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound but for
-        a part of the tail.
-        """
+        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound."""
         steps = np.append(
             np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + error_bound) - dropped, 0.0),
             tail_excess,
@@ -253,7 +240,7 @@ class CostDistribution(Record):
         if position < 0 or self.unreached > 0:
             return math.inf
         value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
-        low, high = self.bounds(alpha)
+        low, high = self._cvar_bounds(alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
@@ -277,13 +264,6 @@ class CostDistribution(Record):
         OptionError
             If `alpha` is smaller than the distribution answers.
 
-        Notes
-        -----
-        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w
-        gives an upper bound. Lower: the minimum of the same with rounding charged downwards over 0
-        and the head. Beyond the head it cannot fall by more than the error bound of the tail mass
-        times its own size, which the last factor takes off. Neither lies below the mean.
-
         Examples
         --------
         >>> low, high = costs.bounds(0.1)
@@ -293,11 +273,19 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
+        return self._cvar_bounds(alpha)
+
+    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
+        """Upper: w + E[(Z - w)+] / alpha at the VaR found; any w gives an upper bound. Lower: the
+        minimum of the same over 0 and the head; beyond it cannot fall by more than the error bound
+        of the tail mass times its own size, which the last factor takes off. Rounding is charged
+        outwards.
+        """
         alpha, position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
         # Of the masses, which the excess of the tail has charged itself, and of the sums.
-        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * UNIT
+        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * ROUNDOFF
         with np.errstate(over="ignore"):  # infinity is what sums beyond the floats are
             low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
             high = self._excesses(self.tail_excess_bounds[1], of_masses)
@@ -308,7 +296,7 @@ class CostDistribution(Record):
         slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         least = min(least, sys.float_info.max)  # every run arrives, so that the CVaR is finite
-        most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
+        most = max(float(upper) * (1 + 8 * ROUNDOFF + self.cost_error), self.mean)
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
@@ -360,6 +348,12 @@ class CostDistribution(Record):
         Beyond the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
         excess, and one above h an upper bound. Flat lines, those of the last slope and those
         through x and another point of h are tried: a deadline gives Markov's inequality.
+
+        Examples
+        --------
+        >>> low, high = costs.loss_bounds(tp.Shortfall(30).curve)
+        >>> low <= 3 <= high
+        True
         """
         if is_linear_beyond(self, loss):
             return loss_of_head_and_tail(self, loss)[1:]
@@ -371,12 +365,11 @@ class CostDistribution(Record):
         return float(self.costs[-1]) if self.costs.size else -math.inf
 
     @property
-    def _only_missed_left(self) -> bool:
+    def _tail_never_arrives(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
     def _beyond_head(self) -> OptionError:
-        """What to raise where more is asked for than the head knows."""
         last = f"{self._last_cost:g}" if self.costs.size else "nothing"
         return OptionError(
             f"the distribution is known up to cost {last}; call evaluate with an alpha below"
@@ -418,7 +411,7 @@ class CostDistribution(Record):
         array([0. , 0.9, 1. ])
         """
         points = np.asarray(x, dtype=np.float64)
-        known = self.tail_mass == 0 or self._only_missed_left
+        known = self.tail_mass == 0 or self._tail_never_arrives
         if not known and np.any(points > self._last_cost):
             raise self._beyond_head()
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
@@ -437,6 +430,13 @@ class CostDistribution(Record):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> costs.to_pandas()
+           cost  probability
+        0  20.0          0.9
+        1  60.0          0.1
         """
         return data_frame({"cost": self.costs, "probability": self.probabilities})
 
@@ -480,7 +480,7 @@ class CostDistribution(Record):
             state["policy"], state["deviation"] = None, self.std
         return state
 
-    def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
+    def plot(self, alpha: float | None = None, ax: Axes | None = None) -> Axes:
         """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.
 
         Parameters
@@ -494,6 +494,11 @@ class CostDistribution(Record):
         -------
         matplotlib Axes
             `.figure.savefig("costs.pdf")` saves it, and a notebook shows it.
+
+        Examples
+        --------
+        >>> costs.plot(0.1).get_xlabel()
+        'total cost'
         """
         asked = self.alpha if alpha is None else alpha
         self.var(asked)  # refuses what was not evaluated
@@ -502,8 +507,8 @@ class CostDistribution(Record):
         )
 
     def _known_to(self, alpha: float) -> CostDistribution:
-        """The same distribution known as far as a smaller alpha needs it, for pictures of the tail;
-        itself where that is not to be had.
+        """The same known as far as a smaller alpha needs it, for pictures of the tail, if that is
+        to be had.
         """
         if (
             alpha >= self.alpha

@@ -13,16 +13,16 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import open_sums
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
+from tailpath.graph import Array, FloatArray
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted_bounds
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.policy import Policy
 
@@ -35,8 +35,6 @@ MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
 
 
 class StopReason(Enum):
-    """How a search ended."""
-
     FINISHED = "finished"
     NODES = "the limit on nodes is reached"
     MEMORY = "the memory limit is reached"
@@ -46,9 +44,9 @@ class StopReason(Enum):
 class Tuning(NamedTuple):
     """What decides time and memory, and never a number.
 
-    A policy with more than `pairs` pairs of state and memory is followed lazily, not unrolled
-    beforehand. An engine looks at the user every so many expansions. The ring of the forward search
-    has at most so many cells, near the size of the caches; what jumps over it waits in lists.
+    A policy with more than `pairs` pairs of state and memory is followed lazily. An engine looks at
+    the user every so many expansions. The ring of the forward search has at most so many cells;
+    what jumps over it waits in lists.
     """
 
     pairs: int = 200_000
@@ -60,10 +58,9 @@ class Tuning(NamedTuple):
 class SearchMonitor:
     """The user's progress function, and Ctrl-C: `with monitor:` around a search; `stop` ends it.
 
-    An interrupt at a random moment would leave a node half expanded and its probability counted in
-    part. So while a long search runs, a first Ctrl-C is only noted, and the search stops at the
-    next point where its numbers are sound; what it knows then still gives bounds. A second Ctrl-C
-    interrupts at once.
+    While a long search runs, a first Ctrl-C is only noted, and the search stops at the next point
+    where its numbers are sound; what it knows then still gives bounds. A second one interrupts at
+    once.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -103,8 +100,7 @@ class Request:
     """One evaluation: of a policy on a model, by an engine, down to a tail mass.
 
     `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
-    and `reason` why nothing faster is done, in words. `shift` is what every cost is more than in
-    the model, which is told where the evaluation ends early.
+    `reason` why nothing faster is done, and `shift` what every cost is more than in the model.
     """
 
     ssp: SSP
@@ -130,27 +126,22 @@ SMALL = 2.0 ** (SCALE - 1020)
 
 def truncation_threshold(alpha: float, least_probability: float) -> float:
     """A probability that no engine follows further, in units of 2^-SCALE: far below anything that
-    could move a result.
-
-    It is small, but the least probability of a transition times it still is a number. What is
-    truncated is charged.
+    could move a result. The least probability of a transition times it still is a number.
     """
     return max(min(1e-280, alpha * 1e-60) * 2.0**SCALE, 1e-300 / least_probability)
 
 
 def cost_error(last: int, unit: Fraction) -> float:
-    """The relative error of integer numbers of units up to the last as floats: none where every one
-    of them is a float.
-    """
-    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * UNIT
+    """The relative error of numbers of units as floats: none where every one of them is a float."""
+    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * ROUNDOFF
 
 
 class OpenMass(NamedTuple):
-    """What has not arrived: nodes, what was paid beyond the last cost of the head (negative before
-    it), and the probability.
+    """What has not arrived: nodes, what was paid beyond the head (negative before its end), and
+    masses.
     """
 
-    node: NDArray[Any]
+    node: Array
     overshoot: FloatArray
     mass: FloatArray
 
@@ -170,12 +161,10 @@ NOTHING_OPEN = OpenMass(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
 class SearchResult:
     """A stopped search: the head, and what has not arrived.
 
-    All `open` nodes are certain to cost more than the last cost of the head. `truncated` is what
-    was too small to be followed; its masses count in units of 2^-SCALE, and `overshoot` is the most
-    that was paid on the way. `dead_end_mass` has entered states from which the goal is out of
-    reach. `relative_error` bounds that of every other probability, `cost_error` that of every cost,
-    and `overshoot_error` is what any `overshoot` is off by at most, beyond two roundings of its
-    own.
+    All `open` nodes are certain to cost more than the last cost of the head. `truncated` was too
+    small to be followed; its masses count in units of 2^-SCALE, and `overshoot` is the most that
+    was paid on the way. `dead_end_mass` can no longer arrive. `overshoot_error` is what any
+    `overshoot` is off by at most, beyond two roundings of its own.
     """
 
     costs: FloatArray
@@ -190,7 +179,6 @@ class SearchResult:
 
     @property
     def last(self) -> float:
-        """The last cost of the head."""
         return float(self.costs[-1]) if self.costs.size else 0.0
 
     def mean(self, cost_to_go: FloatArray) -> float:
@@ -201,9 +189,7 @@ class SearchResult:
 
 
 def unscaled(open_nodes: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
-    """What is open as it is, not in units of 2^-SCALE; what would lose digits so is truncated,
-    too.
-    """
+    """What is open, not in units of 2^-SCALE; what would lose digits so is truncated, too."""
     if open_nodes.mass.min(initial=np.inf) < SMALL:
         small = open_nodes.mass < SMALL
         truncated = truncated.joined(open_nodes.selected(small))
@@ -217,19 +203,18 @@ def nothing_found() -> SearchResult:
     return SearchResult(nothing, nothing, NOTHING_OPEN, NOTHING_OPEN, 1.0, 0.0, 0.0, 0.0, 0)
 
 
-def truncation_bound(truncated: OpenMass, price: FloatArray | float) -> float:
-    """The sum of mass times price of what was truncated, rounded up; prices are never negative."""
+def truncation_bound(truncated: OpenMass, upper: FloatArray | float) -> float:
+    """The sum of mass times `upper` of what was truncated, rounded up; that is never negative."""
     if truncated.mass.size == 0:
         return 0.0
-    # Prices may be as large, and masses as small, as doubles are: bring both to the middle.
-    scaled = float(np.sum(truncated.mass * np.ldexp(price, -80))) * (1 + 1e-12)
+    # It may be as large, and masses as small, as doubles are: bring both to the middle.
+    scaled = float(np.sum(truncated.mass * np.ldexp(upper, -80))) * (1 + 1e-12)
     return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
 
 
 class Moments(NamedTuple):
-    """What is known of the whole: the mean as (value, low, high), the standard deviation or None
-    where nobody asked for it, the probability of never arriving with proved bounds, and a place
-    where that happens.
+    """What is known of the whole: the mean as (value, low, high), the standard deviation if it was
+    asked for, the probability of never arriving with proved bounds, and a state where that happens.
     """
 
     mean: tuple[float, float, float]
@@ -246,18 +231,16 @@ def summarise(
     moments: Moments,
     stop_reason: StopReason,
 ) -> CostDistribution:
-    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum
-    of non-negative terms over them.
-
-    Of a search that did not come to its end, an error carries what is certain so far.
+    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal. Of a search that did
+    not come to its end, an error carries what is certain so far.
     """
     arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
     mass, value, low, high, parts = open_sums(*arrays)
     # The sums, one product per term, and the masses themselves.
-    error_bound = 24 * UNIT + found.relative_error
+    error_bound = 24 * ROUNDOFF + found.relative_error
     # overshoot + V may cancel: charge the rounding of its parts. Products of the smallest masses
     # may fall below what floats hold with all digits.
-    parts = parts * 4 * UNIT + mass * found.overshoot_error + len(found.open.mass) * 2e-323
+    parts = parts * 4 * ROUNDOFF + mass * found.overshoot_error + len(found.open.mass) * 2e-323
     if moments.unreached == 0:
         low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
     more = dropped = 0.0
@@ -318,10 +301,8 @@ def _stopped_early(
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
-    """Sound bounds on CVaR from a search stopped early, at a cost X.
-
-    While P(Z > X) > alpha, CVaR_alpha is at least the mean of the whole tail beyond X, and at most
-    X + E[(Z - X)+] / alpha. A search that goes on beyond VaR knows the head that CVaR needs.
+    """Sound bounds on CVaR from a search stopped early, at a cost X: while P(Z > X) > alpha, it is
+    at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha.
     """
     if partial.unreached > 0:
         return float("inf"), float("inf")

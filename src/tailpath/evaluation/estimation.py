@@ -2,20 +2,18 @@
 
 Let z_(1) <= ... <= z_(n) be the sorted costs and k = n - floor(n alpha), at least 1.
 
-*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact in the sense of order statistics:
-the number of costs up to the true VaR is at least binomial(n, 1 - alpha), and the number below it
-at most that, so l and u are binomial quantiles. This holds for every distribution, continuous or
-not, and every n; where n is too small for an end, it is 0 or infinite.
+*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact: the number of costs up to the
+true VaR is at least binomial(n, 1 - alpha), and the number below it at most that, so l and u are
+binomial quantiles. This holds for every distribution and every n; where n is too small for an end,
+it is 0 or infinite.
 
 *CVaR* is estimated by w + mean((z - w)+) / alpha at w = z_(k), the minimum of the definition over
 the sample. Its influence function is (z - w)+ / alpha, up to a constant, so for large samples the
 estimate is normal around the truth with variance Var((z - w)+) / (n alpha^2). The right skew of a
 tail makes the plain normal interval miss above more often than it should; Hall's cubic
 transformation takes the skew out of the studentised estimate and is inverted here in closed form.
-With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval is [lower end
-of VaR, infinity], which is sound, since CVaR >= VaR.
-
-No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
+With fewer than `MIN_TAIL_RUNS` runs in the tail no such theory holds, and the interval is [lower
+end of VaR, infinity], which is sound, since CVaR >= VaR.
 
 An infinite cost is a run that never arrives. One of them proves that mean and CVaR are infinite.
 """
@@ -31,12 +29,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
-from tailpath.evaluation.distribution import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.options import check_alpha, takes_alpha
 
 #: Fewer runs than this in the tail say nothing about its mean.
-LEAST_TAIL = 30
+MIN_TAIL_RUNS = 30
 
 Interval = tuple[float, float]
 
@@ -137,20 +135,9 @@ def estimate(
     if n == 0 or not sample[0] > -math.inf or np.isnan(sample[-1]):
         raise OptionError("an estimate needs at least one cost, and costs that are numbers")
     least = least if sample[0] >= least else -math.inf
-    _, _, mean, mean_interval = _tail(sample, 1.0, confidence, least)
-    var, var_interval, cvar, cvar_interval = _tail(sample, alpha, confidence, least)
-    return Estimate(
-        alpha=alpha,
-        confidence=confidence,
-        runs=n,
-        mean=mean,
-        mean_interval=mean_interval,
-        var=var,
-        var_interval=var_interval,
-        cvar=cvar,
-        cvar_interval=cvar_interval,
-        unreached=float(np.mean(np.isinf(sample))),
-    )
+    mean = _tail(sample, 1.0, confidence, least)[2:]
+    tail = _tail(sample, alpha, confidence, least)
+    return Estimate(alpha, confidence, n, *mean, *tail, float(np.mean(np.isinf(sample))))
 
 
 def _tail(
@@ -165,25 +152,22 @@ def _tail(
     excess, around = _mean(np.maximum(sample - var, 0.0), confidence)
     cvar_interval = (
         (var + around[0] / alpha, var + around[1] / alpha)
-        if n * alpha >= LEAST_TAIL
+        if n * alpha >= MIN_TAIL_RUNS
         else (var_interval[0], math.inf)
     )
     return var, var_interval, var + excess / alpha, cvar_interval
 
 
 def _var_interval(sample: FloatArray, alpha: float, miss: float, least: float) -> Interval:
-    """Order statistics that miss the true VaR with probability `miss` / 2 at most on
-    either side.
-    """
+    """Order statistics that miss the VaR with probability `miss` / 2 at most on either side."""
     from scipy.special import bdtr, bdtrc
 
     n = len(sample)
     # Both conditions, once true, stay true.
     below = bisect_left(range(n), True, key=lambda k: bdtr(k, n, 1 - alpha) > miss / 2)
     above = bisect_left(range(n), True, key=lambda k: bdtrc(k, n, 1 - alpha) <= miss / 2) + 1
-    return float(sample[below - 1]) if below > 0 else least, float(
-        sample[above - 1]
-    ) if above <= n else math.inf
+    low = float(sample[below - 1]) if below > 0 else least
+    return low, float(sample[above - 1]) if above <= n else math.inf
 
 
 def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:

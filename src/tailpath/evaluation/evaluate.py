@@ -1,16 +1,8 @@
 """Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR (ForPECVaR).
 
 `evaluate` unrolls the policy, finds V_mean and V_min of the chain, and lets an engine search
-forward until the cheapest 1 - alpha of the probability has arrived:
-
-- `lattice`: costs with a common unit: compiled, integer levels; a `BudgetPolicy` is followed level
-  by level without building the product
-- `queue`: everything: any costs, gamma < 1, policies whose memory does not end
-
-`auto` takes `lattice` where it applies; `reason` of the result says why something else was done.
-Both hand over the head and the open nodes; `engine.summarise` makes the result of either. Three
-kinds of evaluation have a module of their own: `budget` (the policies of the exact solver),
-`discounted` (gamma < 1) and `lazy` (histories); `mixture` adds up the members of a mixture.
+forward until the cheapest 1 - alpha of the probability has arrived (`docs/evaluation.md`). Both
+engines hand over the head and the open nodes; `engine.summarise` makes the result of either.
 """
 
 from __future__ import annotations
@@ -26,7 +18,12 @@ from tailpath.dp.expected import variances
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
-from tailpath.evaluation.discounted import evaluate_discounted
+from tailpath.evaluation.derived import (
+    LEAST_TAIL,
+    ShiftedDistribution,
+    finer_tail,
+    mixed_distribution,
+)
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
@@ -40,26 +37,18 @@ from tailpath.evaluation.engine import (
     nothing_found,
     summarise,
 )
-from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
-from tailpath.evaluation.lazy import evaluate_lazily
-from tailpath.evaluation.mixture import LEAST_TAIL, finer_tail, mixed_distribution
-from tailpath.evaluation.queue import QueueSearch
-from tailpath.evaluation.search_graphs import ChainGraph
-from tailpath.evaluation.shifted import ShiftedDistribution
-from tailpath.evaluation.zero_cost import without_zero_cost_cycles
+from tailpath.evaluation.queue import QueueSearch, evaluate_discounted, evaluate_lazily
+from tailpath.evaluation.search_graphs import ChainGraph, own_heuristic
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
+from tailpath.policies.chain import CostChain, without_zero_cost_cycles
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
-
-__all__ = ["evaluate", "evaluate_for"]
 
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
 #: few pairs is unrolled.
@@ -210,16 +199,13 @@ def evaluate(
 
 
 def evaluate_for(
-    ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None
+    ssp: SSP, policy: Any, measures: Iterable[Any], max_nodes: int | None = None
 ) -> CostDistribution:
-    """The distribution of the total cost of a policy, known as far as all the measures ask, and for
-    every tail mass from `alpha` up.
-
-    How far a tail mass leads is known only afterwards, so where a measure asks for the probability
-    of a certain cost the tail is cut finer until the cost is reached.
+    """The distribution of the total cost, known as far as all the measures ask. Where one asks for
+    the probability of a certain cost the tail is cut finer until it is reached.
     """
     wanted = list(measures)
-    alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
+    alpha = min([1.0, *(measure.finest_alpha for measure in wanted)])
     cost = max([-math.inf, *(measure.farthest_cost for measure in wanted)])
     while True:
         found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)
@@ -289,9 +275,7 @@ def evaluate_request(request: Request) -> CostDistribution:
 
 
 def deviation_of(found: CostDistribution) -> float:
-    """The standard deviation of a cost that was evaluated without it: the same way once more, but
-    no further than it must go.
-    """
+    """The standard deviation of a cost that was evaluated without it."""
     assert found.ssp is not None, "what is pickled has its deviation or its policy"
     again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
     deviation = evaluate_request(again).deviation
@@ -329,7 +313,6 @@ def _engine(
 def _search(
     chain: CostChain, cycle_error: float, request: Request
 ) -> tuple[SearchResult, StopReason]:
-    """What the engine finds before it stops, and why it did."""
     search: LatticeSearch | QueueSearch
     if request.engine == "queue":
         search = QueueSearch(ChainGraph(chain, request.heuristic, 1.0), request)
@@ -343,7 +326,6 @@ def _search(
 
 
 def _moments(chain: CostChain, request: Request) -> Moments:
-    """What the chain itself tells of the whole."""
     mean, start = chain.expected_cost, chain.start
     if start == chain.n:
         return Moments((0.0, 0.0, 0.0), 0.0)

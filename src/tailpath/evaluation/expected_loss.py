@@ -5,8 +5,7 @@ say all once h is linear there:
 
     E[h(Z); Z > x] = h(x+) P(Z > x) + slope E[(Z - x)+]
 
-Where h still bends beyond the head, a line a + c (z - x) below h gives a lower bound, a * mass +
-c * excess, and one above h an upper bound. What never arrives is worth the limit of h.
+What never arrives is worth the limit of h.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 
 if TYPE_CHECKING:
     from tailpath.evaluation.distribution import CostDistribution
@@ -25,10 +24,8 @@ Bracket = tuple[float, float]
 
 
 def is_linear_beyond(costs: CostDistribution, loss: Any) -> bool:
-    """Whether mass and excess of the tail say all: the head reaches to where the loss is linear, or
-    nothing is left that may arrive.
-    """
-    return costs.tail_mass == 0 or costs._only_missed_left or loss.last <= costs._last_cost
+    """Whether mass and excess of the tail say all."""
+    return costs.tail_mass == 0 or costs._tail_never_arrives or loss.last <= costs._last_cost
 
 
 def loss_of_head_and_tail(costs: CostDistribution, loss: Any) -> tuple[float, float, float]:
@@ -38,19 +35,21 @@ def loss_of_head_and_tail(costs: CostDistribution, loss: Any) -> tuple[float, fl
     last, mass = costs._last_cost, costs.tail_mass
     head, error_bound = _head_loss(costs, loss)
     value, slope = loss.at_infinity, 0.0  # of h, just after the head
-    if not costs._only_missed_left and mass > 0:
+    if not costs._tail_never_arrives and mass > 0:
         value, slope = loss.after[-1] + loss.slope * (last - loss.last), loss.slope
-        error_bound += mass * slope * ((costs.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
+        error_bound += (
+            mass * slope * ((costs.cost_error + 4 * ROUNDOFF) * last + 4 * ROUNDOFF * loss.last)
+        )
     tail = mass * value if mass > 0 else 0.0
     size = mass * abs(loss.after[-1])
     if slope > 0:  # where nothing arrives there is no last cost
         size += mass * slope * abs(last - loss.last)
-    error_bound += (costs.relative_error + 20 * UNIT) * size + costs.dropped * loss.largest
+    error_bound += (costs.relative_error + 20 * ROUNDOFF) * size + costs.dropped * loss.largest
     excess, low, high = (
         loss.slope * part if loss.slope > 0 else 0.0
         for part in (costs.tail_excess, *costs.tail_excess_bounds)
     )
-    error_bound += 8 * UNIT * (abs(head) + abs(tail) + high)
+    error_bound += 8 * ROUNDOFF * (abs(head) + abs(tail) + high)
     return (
         head + tail + excess,
         head + tail + low - error_bound,
@@ -85,8 +84,8 @@ def loss_bounds_by_lines(costs: CostDistribution, loss: Any) -> Bracket:
     for c in slopes - {0.0}:
         # Of the line, and of where the head ends.
         error_bound = mass[1] * (
-            8 * UNIT * (loss.largest + abs(c) * float(breakpoints.max()))
-            + abs(c) * (costs.cost_error + 4 * UNIT) * x
+            8 * ROUNDOFF * (loss.largest + abs(c) * float(breakpoints.max()))
+            + abs(c) * (costs.cost_error + 4 * ROUNDOFF) * x
         )
         if c <= loss.slope:
             lows.append(
@@ -104,18 +103,16 @@ def loss_bounds_by_lines(costs: CostDistribution, loss: Any) -> Bracket:
     low, high = head + max(lows), head + min(highs, default=math.inf)
     slack += costs.dropped * loss.largest
     return (
-        low - slack - 16 * UNIT * (abs(head) + abs(low)),
-        high + slack + 16 * UNIT * (abs(head) + abs(high)),
+        low - slack - 16 * ROUNDOFF * (abs(head) + abs(low)),
+        high + slack + 16 * ROUNDOFF * (abs(head) + abs(high)),
     )
 
 
 def _head_loss(costs: CostDistribution, loss: Any) -> tuple[float, float]:
-    """The part of E[h(Z)] that the head has, and a bound on its error: of masses, sums, values of
-    h, and costs.
-    """
+    """The part of E[h(Z)] that the head has, and a bound on its error."""
     z, error = costs.costs, costs.cost_error
     parts = costs.probabilities * loss.values(z)
-    of_sums = (costs.relative_error + (len(z) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)))
+    of_sums = (costs.relative_error + (len(z) + 20) * 2 * ROUNDOFF) * float(np.sum(np.abs(parts)))
     slope, jump = loss.slope_and_jump(z * (1 - error), z * (1 + error))
     # Sums of whole costs decide exactly which side of a jump they are on; those of discounted ones
     # do not.
@@ -126,7 +123,7 @@ def _head_loss(costs: CostDistribution, loss: Any) -> tuple[float, float]:
 
 def _masses(costs: CostDistribution) -> tuple[Bracket, Bracket]:
     """Bounds on the mass that may still arrive, and on that which never does."""
-    error_bound = costs.relative_error + 20 * UNIT
+    error_bound = costs.relative_error + 20 * ROUNDOFF
     missed = 0.0
     if costs.unreached > 0:
         missed = max(costs.tail_mass - costs.open_mass - costs.dropped, 0.0)
@@ -136,14 +133,12 @@ def _masses(costs: CostDistribution) -> tuple[Bracket, Bracket]:
             costs.open_mass * (1 + error_bound) + costs.dropped,
         ),
         (
-            max(missed * (1 - error_bound) - 4 * UNIT * costs.tail_mass, 0.0),
-            missed * (1 + error_bound) + 4 * UNIT * costs.tail_mass,
+            max(missed * (1 - error_bound) - 4 * ROUNDOFF * costs.tail_mass, 0.0),
+            missed * (1 + error_bound) + 4 * ROUNDOFF * costs.tail_mass,
         ),
     )
 
 
 def _least(factor: float, between: Bracket) -> float:
-    """The least of factor times a number between two, none of them negative; 0 times whatever
-    is 0.
-    """
+    """The least of factor times a number between two, none of them negative; 0 if factor is."""
     return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

@@ -1,8 +1,7 @@
 """ForPECVaR on integer cost levels, compiled: the engine for every chain with a cost unit.
 
 The search (`dp/forward.py`) works through buckets f = level + V_min(x), lowest first. Nothing with
-f > VaR is expanded, and when the search stops at X every open node has Z > X. Time and memory grow
-with the number of expanded (node, level) pairs.
+f > VaR is expanded, and when the search stops at X every open node has Z > X.
 
 Every number is a sum of products of non-negative numbers. A product along a path of t transitions
 commits t roundings and inherits what t probabilities are off by (`kernels/rounding.py`), a sum with
@@ -18,11 +17,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.forward import (
+    ARRAYS_FULL,
     AT_LIMIT,
-    NEED_ROOM,
     PAUSED,
     STATE,
     Arrived,
@@ -43,8 +41,9 @@ from tailpath.evaluation.engine import (
     truncation_threshold,
     unscaled,
 )
+from tailpath.graph import IntArray
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
 
@@ -54,34 +53,30 @@ HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
 MAX_LISTS = 1 << 14
-NO_STEPS, NO_HEURISTIC = (
+NO_ROW_STEPS, NO_HEURISTIC = (
     RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
     np.empty(0),
 )
 
 
 class Lattice(NamedTuple):
-    """What is searched: transitions among n nodes, and the goal.
-
-    `node[x]` is the caller's number of node x of the search, and `depth` the most transitions of
-    level 0 in a row. `budget` is -1 where nodes do not choose; with `dead_end_row` they may choose
-    a row after the last one, which never arrives.
+    """What is searched. `node[x]` is the caller's number of node x, and `depth` the most
+    transitions of level 0 in a row. `budget` is -1 where nodes do not choose; with `dead_end_row`
+    they may choose a row after the last one, which never arrives.
     """
 
     space: SearchSpace
-    node: NDArray[np.int64]  # (n + 1,)
+    node: IntArray  # (n + 1,)
     start: int
     depth: int
-    steps: RowSteps = NO_STEPS
+    steps: RowSteps = NO_ROW_STEPS
     budget: int = -1
     dead_end_row: bool = False
 
 
 def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
-    """The nodes by falling V_min, and along zero-cost transitions where it ties; `heuristic="zero"`
-    takes 0 for V_min.
-
-    None if the start is out of reach of the goal.
+    """The nodes by falling V_min, and along zero-cost transitions where it ties; None if the start
+    is out of reach of the goal.
     """
     # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by
     # cost alone.
@@ -98,11 +93,9 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     return Lattice(SearchSpace(*frozen(*rows, node[:-1], position, v_min)), node, start, depth)
 
 
-def _along_zero_costs(
-    chain: CostChain, heuristic: Heuristic
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """The arriving nodes and the goal by falling V_min, and along zero-cost transitions where it
-    ties; their positions; and the most in a row.
+def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray, IntArray, int]:
+    """The arriving nodes and the goal in that order, their positions, and the most zero-cost steps
+    in a row.
     """
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
@@ -123,7 +116,6 @@ class LatticeSearch:
     """A search that can be stopped and looked at between calls of `run`."""
 
     def __init__(self, lattice: Lattice, request: Request) -> None:
-        """Begin at the start with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
         n, start = len(lattice.node) - 1, lattice.start
         heuristic = lattice.space.heuristic
@@ -161,7 +153,6 @@ class LatticeSearch:
 
     @property
     def bucket(self) -> int:
-        """The first that has not been looked at."""
         return int(self.state["bucket"])
 
     def _grow_overflow(self) -> None:
@@ -176,7 +167,6 @@ class LatticeSearch:
         self.overflow = Overflow(first, recent, *grown)
 
     def _grow(self) -> None:
-        """Lengthen the arrays that are full."""
         if self.state["n_found"] < len(self.found.level):
             self._grow_overflow()
         else:
@@ -188,15 +178,11 @@ class LatticeSearch:
             )
 
     def _bytes(self) -> int:
-        """Memory that grows: the head, once more and some sums of it in the result, and the
-        overflow.
-        """
+        """Memory that grows: the head, once more in the result, and the overflow."""
         return HEAD_BYTES * len(self.found.level) + ENTRY_BYTES * len(self.overflow.after)
 
     def run(self) -> StopReason:
-        """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user
-        stops it.
-        """
+        """Search until P(Z > X) <= alpha, or until a limit or the user stops it."""
         monitor = self.request.monitor
         end = self._run_until_pause()
         # Most searches end before anybody could press a key, and to listen takes longer than they
@@ -208,7 +194,6 @@ class LatticeSearch:
         return end
 
     def _run_until_pause(self) -> StopReason | None:
-        """Search up to a pause, or the end."""
         status = search(
             self.rows,
             self.lattice.steps,
@@ -218,7 +203,7 @@ class LatticeSearch:
             self.limits,
             self.state,
         )
-        if status == NEED_ROOM:
+        if status == ARRAYS_FULL:
             if 2 * self._bytes() > self.request.max_bytes:
                 return StopReason.MEMORY
             self._grow()
@@ -258,18 +243,18 @@ class LatticeSearch:
     def _truncated(self, last: int, unit: Fraction) -> OpenMass:
         if self.state["truncated"] == 0:
             return NOTHING_OPEN
-        few, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
-        node, level = self.lattice.node[few], self.found.truncated_bucket[few]
+        nodes, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
+        node, level = self.lattice.node[nodes], self.found.truncated_bucket[nodes]
         if heuristic.size:
             level = level - heuristic[node].astype(np.int64)
-        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[few])
+        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[nodes])
 
     def _relative_error(self, cycle_error: float) -> float:
         statistics = self.statistics
         steps = (max(self.bucket, 1) // statistics.min_level + 2) * (1 + self.lattice.depth)
-        roundings = statistics.max_in_degree + ROW * statistics.max_out_degree + FIXED + 4
-        per_step = roundings * UNIT + cycle_error
-        return float(steps * per_step + (statistics.max_absorbed + 4) * UNIT)
+        roundings = statistics.max_in_degree + PER_EDGE * statistics.max_out_degree + PER_ROW + 4
+        per_step = roundings * ROUNDOFF + cycle_error
+        return float(steps * per_step + (statistics.max_absorbed + 4) * ROUNDOFF)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

@@ -1,43 +1,46 @@
 """Where the queue engine searches: graphs that hand out successors, costs and a heuristic.
 
-A graph hands out integer costs and knows nothing of the search. Costs without a common unit that is
-worth the name are integer multiples of a tiny one, since each is a decimal as it was written; so
-all sums are exact, and so is what they decide. With a discount costs are floats.
+Costs without a common unit that is worth the name are integer multiples of a tiny one, since each
+is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount
+costs are floats.
 
-    ChainGraph  a finite chain
-    LazyGraph   pairs (state, memory) of a policy whose memory need not end, such as a history;
-                expanded as they are met
+The search is exact if the heuristic h is *consistent* along the policy: h(x) <= c + h(x') for every
+step that may happen, and h = 0 at the goal. Then a pair that has left the queue does not come back.
+V_min, the default, is the largest such h. One of the user's own is refused where it is not
+consistent, and rounded down to integer units, which keeps it so.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from tailpath.analysis.reachability import until_goals
+from tailpath.errors import OptionError
 from tailpath.evaluation.engine import Heuristic
-from tailpath.evaluation.heuristics import ROUNDING, check_consistent
-from tailpath.graph import IntArray, Transitions
+from tailpath.graph import FloatArray, IntArray, Transitions, first_of
 from tailpath.model.cost_units import as_fraction, integer_costs
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
 
 GOAL = "goal"
+#: Allowance for the rounding of the user's numbers, relatively.
+ROUNDING = 1e-12
 
 
 class SearchGraph:
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost
-    to go, the heuristic. Costs count in units, or are floats where `unit` is None.
+    """Successors with cost and probability, and the heuristic. Costs count in units, or are floats
+    where `unit` is None.
 
-    `edges` are the transitions whose cheapest way outside is V_min; with a discount that is no
-    lower bound, and 0 is. Dead ends stay infinite under any heuristic: what enters them need not be
-    followed.
+    The cheapest way out of `edges` is V_min; with a discount that is no lower bound, and 0 is. Dead
+    ends stay infinite under any heuristic: what enters them need not be followed.
     """
 
     start: Any
@@ -96,14 +99,14 @@ class ChainGraph(SearchGraph):
 
 class LazyGraph(SearchGraph):
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
-    policies of the model, hence admissible.
+    policies.
     """
 
     remembers_all = True
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
-        edges = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
         unit = ssp.cost_unit
+        edges = until_goals(ssp)
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
         self._steps = itertools.count()
@@ -125,11 +128,9 @@ class LazyGraph(SearchGraph):
 
 
 def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
-    """V_min of every node, as an integer: what the cheapest way to the goal costs or, where
-    that is too large for a float, a little less.
-
-    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
-    and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
+    """V_min of every node, as an integer or, where it is too large for a float, a little less.
+    Costs are rounded down beforehand, so that all sums are exact and h(x) <= c + h(y) to the last
+    digit.
     """
     coarse = max(1, max(cost, default=0) * (edges.n + 1) >> 52)
     down = np.array([c // coarse for c in cost], dtype=np.float64)
@@ -139,9 +140,7 @@ def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
 
 def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
     """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
-    early is safe.
-
-    With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
+    early is safe. A way that cycles for ever counts too.
     """
     least = np.zeros(chain.n + 1)
     rows = chain.row_start[:-1]
@@ -155,3 +154,41 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
             return least
         least = after
     return least
+
+
+def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
+    """A user's heuristic as an array over the states."""
+    if isinstance(given, Mapping):
+        for state, goal in zip(ssp.states, ssp.is_goal):
+            if not goal and state not in given:
+                raise OptionError(f"the heuristic has no value for state {state!r}")
+        values: Any = [given.get(state, 0.0) for state in ssp.states]
+    else:
+        values = [given(state) for state in ssp.states] if callable(given) else given
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("a heuristic gives a number for every state") from None
+    if array.shape != (ssp.n_states,):
+        raise OptionError(f"the heuristic has {array.size} values for {ssp.n_states} states")
+    for index in first_of(~(np.isfinite(array) & (array >= 0))):
+        raise OptionError(
+            f"the heuristic is {array[index]:g} at state {ssp.states[index]!r}; it must be a number"
+            " of at least 0"
+        )
+    return np.where(ssp.is_goal, 0.0, array)
+
+
+def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
+    """The heuristic at every node of a chain and at the goal."""
+    value = np.append(heuristic[chain.state[: chain.n]], 0.0)
+    over = value[chain.source] - (chain.cost + value[chain.target])
+    unit = 1.0 if chain.unit is None else float(chain.unit)
+    for transition in first_of(over > ROUNDING * np.maximum(unit, value[chain.source])):
+        source, target = int(chain.source[transition]), int(chain.target[transition])
+        to = "the goal" if target >= chain.n else chain.label(target)
+        raise OptionError(
+            f"the heuristic is not consistent: {value[source]:g} at {chain.label(source)} exceeds"
+            f" the cost {chain.cost[transition]:g} of a step to {to} plus {value[target]:g} there"
+        )
+    return value

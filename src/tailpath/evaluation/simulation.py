@@ -1,18 +1,13 @@
-"""Monte Carlo: runs of a policy, and what they tell about VaR and CVaR.
+"""Monte Carlo: runs of a policy. `estimation.py` says what their costs tell.
 
-A run is a walk on the chain of the policy; costs are added up as integers where there is a unit,
-so that equal costs come out equal. Each run has its own random numbers, made from the seed and the
+A run is a walk on the chain of the policy; costs are added up as integers where there is a unit, so
+that equal costs come out equal. Each run has its own random numbers, made from the seed and the
 run's number: the result depends on neither threads nor blocks, and the first n runs of a longer
-simulation are the same runs.
+simulation are the same runs. A run that can no longer arrive costs infinity.
 
-- `BudgetPolicy`: compiled, on the model's states with the budget that is left; the product is not
-  built
-- a finite memory: compiled, on the unrolled chain
-- a history, or a memory that does not end: step by step through the policy's own functions
-- a mixture: as its members, and one coin for each run
-
-A run that enters a part of the chain from which the goal is out of reach costs infinity.
-`estimation.py` says what the costs tell.
+Walks are compiled: on the model's states with the budget that is left for a `BudgetPolicy`, on the
+unrolled chain for another finite memory. A memory that does not end is followed step by step
+through the policy's own functions.
 """
 
 from __future__ import annotations
@@ -23,37 +18,31 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import zero_cost_order
-from tailpath.evaluation.estimation import Estimate, estimate
-from tailpath.graph import Transitions
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
+from tailpath.model.checks import same_numbering
 from tailpath.model.cost_units import in_costs
-from tailpath.model.fingerprint import same_numbering
 from tailpath.model.potential import shifted_costs
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, processors, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide, no_action
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import chain_of_choices, unroll
-
-__all__ = ["Estimate", "estimate", "simulate"]
 
 
 class RunTuning(NamedTuple):
     """What decides how runs are made, and no number: runs that make a thread worth its while, steps
-    between two looks at the user (about half a second), pairs that a policy of functions may reach
-    before it is walked step by step, and steps of one such run before it ends in an error. No
-    compiled run is ever cut short.
+    between two looks at the user, pairs that a policy of functions may reach before it is walked
+    step by step, and steps of one such run before it ends in an error.
     """
 
     block: int = 4096
@@ -147,8 +136,8 @@ def simulate_request(
 def _simulate_mixture(
     policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]
 ) -> FloatArray:
-    """One coin per run. Every member makes all runs, so that a run depends on its number and the
-    seed alone.
+    """One coin per run. Every member makes all runs: a run depends on its number and the seed
+    alone.
     """
     coin = np.random.default_rng([seed, len(policy.members)]).random(n)
     drawn = np.minimum(
@@ -165,17 +154,13 @@ def _simulate_mixture(
 
 
 class _Task(NamedTuple):
-    """Where to walk, and from which node."""
-
     paths: Paths
     rows: Steps
     start: int
     ssp: SSP
 
 
-def _laid_out(
-    rows: Transitions, dead_end: NDArray[np.bool_], spent: NDArray[np.int64] | None = None
-) -> Paths:
+def _laid_out(rows: Transitions, dead_end: BoolArray, spent: IntArray | None = None) -> Paths:
     count = len(rows.target)
     order, cumulative = np.empty(count, dtype=np.int64), np.empty(count)
     lay_rows(rows.row_start, rows.probability, order, cumulative)
@@ -194,11 +179,9 @@ def _chain_task(chain: CostChain) -> _Task:
 
 
 def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
-    """The model's own states, all goals in one. None where a run might cycle at no cost with budget
-    left, or leave the policy's states.
-
-    Otherwise the budget of every run is spent some day, and a run never arrives exactly where
-    the risk-neutral part cannot.
+    """The model's own states, all goals in one; None where a run might cycle at no cost with budget
+    left, or leave the policy's states. A run never arrives exactly where the risk-neutral part
+    cannot.
     """
     if (
         not same_numbering(policy.ssp, ssp)
@@ -218,10 +201,8 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     return _Task(_laid_out(rows, dead_end, policy.level), policy.steps(), start, ssp)
 
 
-def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> NDArray[Any]:
-    """The totals of all runs, block by block on several threads; -1 for a run that
-    never arrives.
-    """
+def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> Array:
+    """The totals of all runs, block by block on several threads; -1 for what never arrives."""
     totals = np.zeros(n, dtype=task.paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     workers = max(1, min(threads, n // tuning.block))
@@ -255,9 +236,9 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -
 
 def _walk_block(
     task: _Task,
-    key: NDArray[Any],
+    key: Array,
     first: int,
-    totals: NDArray[Any],
+    totals: Array,
     pause: int,
     stopped: threading.Event,
 ) -> None:
@@ -265,10 +246,7 @@ def _walk_block(
     while not stopped.is_set():
         status = walk(task.paths, task.rows, task.start, key, first, pause, now, totals)
         if status == Pause.NO_ACTION:
-            raise PolicyError(
-                f"the policy has no action for state {task.ssp.states[int(now.node)]!r}, which it"
-                " can reach"
-            )
+            raise no_action(task.ssp, int(now.node))
         if status == Pause.FINISHED:
             return
 
@@ -277,7 +255,6 @@ def _walk_block(
 
 
 def _simulate_by_calls(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
-    """Runs through the policy's own functions."""
     unit = ssp.cost_unit
     costs = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
     dead = dead_ends(ssp)
@@ -291,7 +268,7 @@ def _walk_once(
     ssp: SSP,
     policy: Policy,
     costs: list[Any],
-    dead: NDArray[np.bool_],
+    dead: BoolArray,
     random: np.random.Generator,
     most: int,
 ) -> Any:

@@ -6,13 +6,11 @@ choice at one confidence level y: over segments j with slope s_j and mass m_j,
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
 z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie
-near 1 whatever they are, so the solver's absolute tolerances are relative ones. The programs of one
-choice at several levels go to the solver together, as blocks that share nothing: most of the time
-of a small program is the way into the solver and back. Models are cached, one per number of
-segments and levels, and only costs and bounds change, so each run starts from the basis of the one
-before. The second is the best mixture of some policies under limits (`best_mixture`), with few rows
-and columns. The status of every solve is checked; whatever is not solved to optimality is an error,
-never a number.
+near 1, so the solver's absolute tolerances are relative ones. The programs of one choice at several
+levels go to the solver together, as blocks that share nothing: most of the time of a small program
+is the way into the solver and back. Models are cached, and only costs and bounds change, so each
+run starts from the basis of the one before. The second is the best mixture of some policies under
+limits (`best_mixture`). Whatever is not solved to optimality is an error, never a number.
 """
 
 from __future__ import annotations
@@ -54,7 +52,6 @@ class TailPrograms:
         self._shares: FloatArray = np.empty((0, 0))
 
     def load(self, slope: FloatArray, mass: FloatArray) -> None:
-        """Take up the segments of a choice, for the solves to come."""
         self._slope, self._mass = slope, mass
 
     def solve(self, y: float) -> float:
@@ -105,8 +102,14 @@ class TailPrograms:
         return np.maximum(self._shares, 0.0)
 
     def _model(self, size: int, count: int) -> Any:
+        """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and
+        bounds come later.
+        """
         if (size, count) not in self._models:
-            self._models[size, count] = _new_model(size, count)
+            each = np.ones(count)
+            model = _solver(np.zeros(size * count), each, each, np.repeat(np.eye(count), size, 1))
+            self._check(model.changeObjectiveSense(_highs().ObjSense.kMaximize), "turn the sense")
+            self._models[size, count] = model
         return self._models[size, count]
 
     def _check(self, status: Any, what: str) -> None:
@@ -122,27 +125,23 @@ def _scaled(slope: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(slope, -np.frexp(np.abs(slope).max(initial=0.0))[1]))
 
 
-def _new_model(size: int, count: int) -> Any:
-    """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and bounds
-    come later.
+def _solver(cost: FloatArray, lower: FloatArray, upper: FloatArray, matrix: FloatArray) -> Any:
+    """The simplex method, as accurate as it gets, for the program of `cost @ x` with
+    `lower <= matrix @ x <= upper` and x in [0, 1].
     """
     highspy = _highs()
-    program, columns = highspy.HighsLp(), size * count
-    program.num_col_, program.num_row_ = columns, count
-    program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_, program.col_lower_ = np.zeros(columns), np.zeros(columns)
-    program.col_upper_ = np.ones(columns)
-    program.row_lower_ = program.row_upper_ = np.ones(count)
+    program = highspy.HighsLp()
+    program.num_row_, program.num_col_ = matrix.shape
+    program.col_cost_, program.col_lower_ = cost, np.zeros(len(cost))
+    program.col_upper_ = np.ones(len(cost))
+    program.row_lower_, program.row_upper_ = lower, upper
+    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below
+    # its tolerances.
+    row, column = np.nonzero(np.abs(matrix) > 2 * SMALLEST)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.arange(count + 1, dtype=np.int32) * size
-    program.a_matrix_.index_ = np.arange(columns, dtype=np.int32)
-    program.a_matrix_.value_ = np.ones(columns)
-    return _configured(program)
-
-
-def _configured(program: Any) -> Any:
-    """A solver with a program: the simplex method, as accurate as it gets."""
-    highspy = _highs()
+    program.a_matrix_.start_ = np.searchsorted(row, np.arange(len(matrix) + 1)).astype(np.int32)
+    program.a_matrix_.index_ = column.astype(np.int32)
+    program.a_matrix_.value_ = matrix[row, column]
     model = highspy.Highs()
     options = {
         "output_flag": False,
@@ -153,13 +152,10 @@ def _configured(program: Any) -> Any:
         "dual_feasibility_tolerance": TIGHTEST,
         "small_matrix_value": SMALLEST,
     }
-    taken = [model.setOptionValue(name, value) for name, value in options.items()] + [
-        model.passModel(program)
-    ]
+    taken = [model.setOptionValue(name, value) for name, value in options.items()]
+    taken.append(model.passModel(program))
     if any(status != highspy.HighsStatus.kOk for status in taken):
-        raise TailpathError(
-            f"the LP solver refused a program with {program.num_col_} columns: {taken}"
-        )
+        raise TailpathError(f"the LP solver refused a program with {len(cost)} columns: {taken}")
     return model
 
 
@@ -190,20 +186,8 @@ def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixt
     scale[scale == 0] = 1.0
     price = max(float(np.abs(cost).max()), 1e-300)
     matrix = np.vstack([np.ones((1, count)), rows / scale[:, None]])
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = count, n_limits + 1
-    program.col_cost_, program.col_lower_ = cost / price, np.zeros(count)
-    program.col_upper_ = np.ones(count)
-    program.row_lower_ = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
-    program.row_upper_ = np.append(1.0, limits / scale)
-    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below
-    # its tolerances.
-    row, column = np.nonzero(np.abs(matrix) > 2 * SMALLEST)
-    program.a_matrix_.start_ = np.searchsorted(row, np.arange(n_limits + 2)).astype(np.int32)
-    program.a_matrix_.index_ = column.astype(np.int32)
-    program.a_matrix_.value_ = matrix[row, column]
-    model = _configured(program)
+    lower = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
+    model = _solver(cost / price, lower, np.append(1.0, limits / scale), matrix)
     if model.run() != highspy.HighsStatus.kOk:
         raise TailpathError(f"the LP solver failed on {count} policies under {n_limits} limits")
     status = model.getModelStatus()

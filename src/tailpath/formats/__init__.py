@@ -95,9 +95,8 @@ def read(
         0.95). A table without counts and probabilities is then a log, with a row for each step
         seen.
     geometry : mapping or pair of int, optional
-        Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third entry
-        for the kind of the cell, or `(rows, columns)` where states are numbers of cells. Grids of
-        Gymnasium and of our own files bring theirs.
+        Where the states lie on a grid, for pictures, as `SSP` takes it. Grids of Gymnasium and of
+        our own files bring theirs.
     progress : callable, optional
         `progress(bytes, share)` is called now and then while a large text file is read.
     **column : str

@@ -1,15 +1,18 @@
-"""Packed files, read in memory and without trust: gzip and xz; arrays in a zip file, as numpy's
-`.npz` has them, without pickle; and the members of a tar file.
+"""Archives, in memory and without trust: gzip and xz; the members of a tar file; arrays in a zip
+file, as numpy's `.npz` has them, without pickle; and our own `.npz`, the arrays of a model as they
+are, for size and speed.
 
 A member is read only after its header has been compared with the bytes the archive holds for it;
 the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
-numbers or truth values; text travels as UTF-8 bytes.
+numbers or truth values; text travels as UTF-8 bytes. `docs/formats.md` lists the members of a
+model; names are as `files.py` says.
 """
 
 from __future__ import annotations
 
 import gzip
 import io
+import json
 import math
 import re
 import struct
@@ -22,8 +25,23 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import converted_array, read_bytes, shorten, write_bytes
+from tailpath.formats.files import (
+    check_header,
+    converted_array,
+    decode_confidence,
+    decode_members,
+    decode_names,
+    load_json,
+    read_bytes,
+    refuse_unknown,
+    shorten,
+    write_bytes,
+)
+from tailpath.formats.json_files import FORMAT, VERSION
+from tailpath.formats.writing import encode_members
 from tailpath.graph import Array
+from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.ssp import ARRAYS, SSP
 
 #: Packed data may unfold to this many times the size of the file, plus a constant; deflate itself
 #: could reach 1000.
@@ -34,21 +52,22 @@ _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
     rb" ?(\d{1,18})?,?\), \}\s*"
 )
+#: What the libraries raise at damaged archives.
 _BROKEN = (
     zipfile.BadZipFile,
-    NotImplementedError,
-    RuntimeError,
+    tarfile.TarError,
     zlib.error,
+    struct.error,
     EOFError,
     OSError,
     ValueError,
     OverflowError,
-    struct.error,
+    IndexError,
+    RuntimeError,
 )
 
 
 def unpacked_limit(compressed: int) -> int:
-    """How many bytes a compressed file of this size may unfold to."""
     return SMALL + MAX_EXPANSION * compressed
 
 
@@ -122,7 +141,6 @@ class Archive:
         return converted_array(self._read(name, location), dtype, axes, location)
 
     def text(self, name: str) -> str:
-        """A member that holds UTF-8 bytes."""
         try:
             return self.array(name, np.uint8).tobytes().decode("utf-8")
         except UnicodeDecodeError:
@@ -174,19 +192,8 @@ def _bytes(text: str) -> Array:
 
 # ---------------------------------------------------------------------- tar
 
-_BROKEN_TAR = (
-    tarfile.TarError,
-    OSError,
-    EOFError,
-    ValueError,
-    OverflowError,
-    RecursionError,
-    IndexError,
-)
-
 
 def is_tar(data: bytes) -> bool:
-    """Whether these bytes begin like a POSIX tar file."""
     return data[257:262] == b"ustar"
 
 
@@ -210,13 +217,12 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
                         f"{path}: member {shorten(name)}: ends beyond the end of the file"
                     )
                 members[name] = view[member.offset_data : member.offset_data + member.size]
-    except _BROKEN_TAR as error:
+    except _BROKEN as error:
         raise FormatError(f"{path}: this is not a tar archive: {shorten(str(error))}") from None
     return members
 
 
 def packed_tar(members: Mapping[str, bytes], kind: str) -> bytes:
-    """A tar file with these members, packed with gzip (`gz`) or xz."""
     if kind == "gz":
         return gzip.compress(write_tar(members), compresslevel=6, mtime=0)
     import lzma
@@ -233,3 +239,96 @@ def write_tar(members: Mapping[str, bytes]) -> bytes:
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))
     return buffer.getvalue()
+
+
+# ---------------------------------------------------------------------- our own npz
+
+
+_MEMBERS = (
+    "format",
+    "version",
+    "start",
+    "states",
+    "actions",
+    "cost_unit",
+    "notes",
+    "geometry",
+    "confidence",
+)
+_INTERVALS = ("outcome_low", "outcome_high", "outcome_estimate")
+_CELLS = ("geometry_row", "geometry_column", "geometry_kind")
+
+
+def read(path: str) -> Any:
+    archive = Archive(path)
+    header = load_json(archive.text("header"), f"{path}: member header")
+    check_header(header, path, FORMAT, VERSION)
+    refuse_unknown(header, _MEMBERS, f"{path}: member header has the ")
+    members = ("header", *ARRAYS, *_INTERVALS, *_CELLS)
+    refuse_unknown(sorted(archive.names()), members, f"{path}: the archive has the ")
+    arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
+    n_states, location = len(arrays["is_goal"]), f"{path}: member header: "
+    if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
+        raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
+    header["geometry"] = _cells(archive, header.get("geometry"))
+    ssp = SSP(
+        **arrays,
+        start_index=header.get("start"),
+        states=decode_names(header.get("states"), f"{location}states", n_states),
+        actions=decode_names(header.get("actions"), f"{location}actions"),
+        **decode_members(header, n_states, location),
+    )
+    if not archive.has("outcome_low"):
+        return ssp
+    low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
+    seen = archive.array(_INTERVALS[2], np.float64) if archive.has(_INTERVALS[2]) else None
+    confidence = decode_confidence(header.get("confidence"), f"{location}confidence")
+    return IntervalSSP(ssp, low, high, estimate=seen, confidence=confidence)
+
+
+def _cells(archive: Archive, value: Any) -> Any:
+    """The geometry as the JSON format has it, whose rules it is checked by; here the cells are
+    arrays of the archive."""
+    if value is None:
+        return None
+    if (
+        not isinstance(value, dict)
+        or set(value) != {"rows", "columns", "kinds"}
+        or not isinstance(value["kinds"], list)
+    ):
+        raise FormatError(
+            f"{archive.path}: member header: geometry must have rows, columns and kinds"
+        )
+    row, column, kind = (archive.array(name, np.int32).tolist() for name in _CELLS)
+    kinds = value["kinds"]
+    if any(not 0 <= index < len(kinds) for index in kind):
+        raise FormatError(
+            f"{archive.path}: member geometry_kind points outside the {len(kinds)} kinds"
+        )
+    return {
+        "rows": value["rows"],
+        "columns": value["columns"],
+        "row": row,
+        "column": column,
+        "kind": [kinds[index] for index in kind],
+    }
+
+
+def write(model: SSP | IntervalSSP, path: str) -> None:
+    ssp = underlying_ssp(model)
+    header = {"format": FORMAT, "version": VERSION, "start": ssp.start_index, **encode_members(ssp)}
+    header["notes"], geometry = list(ssp.notes), header.pop("geometry")
+    members: dict[str, Any] = {name: getattr(ssp, name) for name in ARRAYS}
+    if isinstance(model, IntervalSSP):
+        header["confidence"] = model.confidence
+        ends = (model.low, model.high, model.estimate)
+        members.update({name: end for name, end in zip(_INTERVALS, ends) if end is not None})
+    if geometry is not None:
+        # Not by arrays of texts, which have no last character 0.
+        kinds = {kind: number for number, kind in enumerate(sorted(set(geometry["kind"])))}
+        number = [kinds[kind] for kind in geometry["kind"]]
+        size = {side: geometry[side] for side in ("rows", "columns")}
+        header["geometry"] = {**size, "kinds": list(kinds)}
+        cells = (geometry["row"], geometry["column"], number)
+        members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_CELLS, cells)})
+    write_archive(path, {"header": json.dumps(header), **members})

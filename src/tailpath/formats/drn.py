@@ -6,46 +6,59 @@ as its one member.
         action <name> [choice rewards]
           <target> : <probability>
 
-State and choice rewards both count on leaving the state. `init` marks the start; the goal is a
-label of the user's choice. DRN has no rewards on branches. Where the outcomes of a choice differ in
-cost we write one auxiliary state per (target, cost): the outcome enters it at no cost, and its only
-choice pays the cost and goes on to the target. Probabilities stay as they are, the total cost has
-the same distribution, and our own reader takes the auxiliary states out again.
+DRN has no rewards on branches. Where the outcomes of a choice differ in cost we write one auxiliary
+state per (target, cost): the outcome enters it at no cost, and its only choice pays the cost and
+goes on to the target. Our own reader takes the auxiliary states out again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import FormatError
+from tailpath.formats import text_files
 from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
-from tailpath.formats.drn_model import UNNAMED, writable_action
-from tailpath.formats.drn_text import parse_drn
-from tailpath.formats.extras import MARK, action_words, extras_line
-from tailpath.formats.files import read_bytes, text_bytes, write_bytes
-from tailpath.formats.labelled import LabelledMDP, Lazy, Reward, to_ssp
+from tailpath.formats.drn_text import (
+    ACTION,
+    STATE,
+    TRANSITION,
+    Body,
+    DRNFile,
+    Header,
+    ParsedBody,
+    Rewards,
+)
+from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
+from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.registry import Reading
+from tailpath.formats.text_files import after, lines_of
 from tailpath.formats.writing import (
+    MARK,
+    action_words,
     blocks,
     choice_costs,
     encoded,
+    extras_line,
     formatted,
     joined_columns,
     put_before,
     text_column,
 )
-from tailpath.graph import Array
+from tailpath.graph import Array, FloatArray, IntArray, owners
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
+UNNAMED = "__NOLABEL__"
+_FIRST_PROBABILITY = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
+
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a DRN file."""
     return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading)
 
 
@@ -56,7 +69,121 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    return parse_drn(path, text_bytes(path, data), reading.progress)
+    data = text_bytes(path, data)
+    file = DRNFile(path, data, reading.progress, comment="//")
+    header = Header(file)
+    begin = after(data, file.line)
+    first = _FIRST_PROBABILITY.search(data, begin)
+    header.default_value_type(intervals=first is not None and first[1] == b"[")
+    found = text_files.attempt(data, lambda: _model(header, Body(header).read_bulk(begin)))
+    return found or _model(header, Body(header).read())
+
+
+def _model(header: Header, body: ParsedBody) -> LabelledMDP:
+    """The model. A choice begins with an action, or with a transition that follows a state."""
+    kinds, state_code, action_code, target, probability = body.columns
+    starts_choice = kinds == ACTION
+    starts_choice[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
+    n_states, n_choices = len(state_code), int(np.count_nonzero(starts_choice))
+    header.check_count("@nr_states", n_states)
+    header.check_count("@nr_choices", n_choices)
+    if target.size and (farthest := int(target.max())) >= n_states:
+        line = next(
+            line
+            for line, text in enumerate(lines_of(header.file.data), start=1)
+            if re.match(rf"\s*0*{farthest}\s*:", text)
+        )
+        raise header.file.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
+    choices_before = np.cumsum(starts_choice, dtype=np.int32)
+    state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
+    if header.is_dtmc and (np.diff(state_choices) > 1).any():
+        raise text_files.IrregularError  # line by line it was refused before
+    is_transition = kinds == TRANSITION
+    transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
+    choice_code = np.full(n_choices, -1, dtype=np.int32)
+    choice_code[kinds[starts_choice] == ACTION] = action_code
+    choice_action, actions = _choice_actions(
+        [name for _, name in body.actions],
+        choice_code,
+        state_choices,
+        positions_are_unnamed=not header.extras.has("actions"),
+    )
+    return LabelledMDP(
+        path=header.file.path,
+        state_choices=state_choices,
+        choice_branches=np.append(transitions_before[starts_choice], len(target)).astype(np.int64),
+        target=target,
+        probability=probability,
+        low=body.low,
+        choice_action=choice_action,
+        actions=actions,
+        labels=_labels(body.states, state_code),
+        rewards=_reward_models(header, body, choice_code),
+        can_write_action=writable_action,
+        extras=header.extras,
+    )
+
+
+def _choice_actions(
+    names: Sequence[str],
+    choice_code: Array,
+    state_choices: IntArray,
+    positions_are_unnamed: bool,
+) -> tuple[IntArray, list[str]]:
+    """The number of each choice's action, -1 where it has no name, and the actions as they appear.
+
+    Storm writes the position of a choice that has no name: with `positions_are_unnamed`, such a
+    name is none.
+    """
+    numbers: dict[str, int] = {}
+    action_of_code = [*(numbers.setdefault(name, len(numbers)) for name in names), -1]
+    action, actions = np.array(action_of_code)[choice_code], list(numbers)
+    positions = [-1] * len(actions)
+    if positions_are_unnamed:
+        positions = [int(name) if _is_position(name) else -1 for name in actions]
+    position = np.arange(len(action)) - state_choices[owners(state_choices)]
+    unnamed = np.array([*positions, -1])[action] == position
+    action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
+    return action, actions
+
+
+def _is_position(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) < 18 and name == str(int(name))
+
+
+def _labels(
+    states: Sequence[tuple[Rewards, tuple[str, ...]]],
+    state_code: Array,
+) -> Labels:
+    carried: dict[str, list[int]] = {}
+    for number, (_, labels) in enumerate(states):
+        for label in labels:
+            carried.setdefault(label, []).append(number)
+    return labels_of_codes(carried, state_code)
+
+
+def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy[Reward]:
+    """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
+    as Storm does."""
+    text, line = header.sections.get("@reward_models", ("", 0))
+    names = text.split()
+    if len(set(names)) < len(names):
+        raise header.file.error(f"a reward model is named twice in {shorten(text)!r}", line)
+    of_states = [rewards for rewards, _ in body.states]
+    of_actions = [rewards for rewards, _ in body.actions]
+    of_actions.append(())  # of a choice without a line, whose number counts from the end
+    width = max(map(len, of_states + of_actions))
+    names += [f"rew{at}" for at in range(len(names), width)]
+
+    def column(lists: Sequence[Rewards], numbers: Array, at: int) -> FloatArray:
+        values = np.array([row[at] if at < len(row) else 0.0 for row in lists], np.float64)
+        return np.asarray(values[numbers])
+
+    def reward_model(name: str) -> Reward:
+        at, state_code = names.index(name), body.columns.state_code
+        return Reward(column(of_states, state_code, at), column(of_actions, choice_code, at))
+
+    return Lazy(names, reward_model)
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -108,6 +235,12 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
 # ---------------------------------------------------------------------- writing
 
 
+def writable_action(word: str) -> bool:
+    """Storm ends an action's name at the first blank, and takes a bracket for rewards."""
+    plain = word.isprintable() and not any(c.isspace() for c in word)
+    return plain and word != UNNAMED and not word.startswith("[")
+
+
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
     the reward structure is `cost`.
@@ -120,7 +253,6 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
-    """The text, some states at a time."""
     ssp = underlying_ssp(model)
     target, choice_cost, auxiliary = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(auxiliary)

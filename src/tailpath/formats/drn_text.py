@@ -1,59 +1,165 @@
-"""The body of a DRN file: lines of three kinds, for states, actions and transitions.
+"""The text of a DRN file: its header, up to `@model`, and its body, lines of three kinds: states,
+actions and transitions.
 
 Transitions are most of the text. What stands after the number of a state, and the lines of actions,
-are mostly the same few: each is parsed once. Large files are read by `bulk.py`, all else in small
-blocks of lines; both fill the same columns.
+are mostly the same few: each is parsed once. Large files are read by way of pyarrow, all else in
+small blocks of lines; both fill the same columns.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.formats import bulk
-from tailpath.formats.drn_model import (
-    ACTION,
-    STATE,
-    TRANSITION,
-    BodyColumns,
-    DRNFile,
-    Header,
-    ParsedBody,
-    Rewards,
-    build_model,
-)
+from tailpath.formats import text_files
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import LabelledMDP
-from tailpath.formats.text import Categorical, after
+from tailpath.formats.text_files import Categorical, TextFile
+from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray
-from tailpath.options import Progress
 
+_SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
+_VALUES = ("double", "rational", "double-interval", "rational-interval")
+_LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")
 #: Rewards in brackets; those of a model with intervals may be intervals themselves.
 _REWARDS = r"(?:\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?"
 _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
-_FIRST_PROBABILITY = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
 _COMMA = re.compile(r",(?![^\[]*\])")
 #: The same as `_STATE_LINE` to pyarrow, whose lines have their ends.
 _PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
+STATE, ACTION, TRANSITION = range(3)
 
+Rewards = tuple[float, ...]
 T = TypeVar("T")
 
 
-def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> LabelledMDP:
-    """The model that a text describes; `path` is for messages."""
-    file = DRNFile(path, data, progress, comment="//")
-    header = Header(file)
-    begin = after(data, file.line)
-    first = _FIRST_PROBABILITY.search(data, begin)
-    header.default_value_type(intervals=first is not None and first[1] == b"[")
-    found = bulk.attempt(data, lambda: Body(header).read_bulk(begin))
-    return found or Body(header).read()
+class DRNFile(TextFile):
+    """The text, in which placeholders `$name` may stand for numbers."""
+
+    placeholders: dict[str, float]
+
+    def number(self, text: str) -> float:
+        if "$" not in text:
+            return super().number(text)
+        if text.strip() not in self.placeholders:
+            raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
+        return self.placeholders[text.strip()]
+
+
+class Header:
+    """The sections by name, each with its line, and what stands between them."""
+
+    def __init__(self, file: DRNFile) -> None:
+        self.file = file
+        self.sections: dict[str, tuple[str, int]] = {}
+        file.placeholders = {}
+        self.extras = Extras()
+        self._read(file.lines())
+
+    def _read(self, lines: Iterator[str]) -> None:
+        for text in lines:
+            if text == "@placeholders":
+                text = self._read_placeholders(lines)
+            if not self.file.is_content(text):
+                if text.startswith(f"//{MARK} "):
+                    self.extras = self.file.extras()
+                continue
+            line = self.file.line
+            if text == "@model":
+                for section in ("@type", "@nr_states"):
+                    if section not in self.sections:
+                        raise self.file.error(f"the section {section} is missing")
+                return
+            if text in _SECTIONS:
+                self._add(text, next(lines, ""), line)
+            elif text.startswith(("@type:", "@value_type:")):
+                name, _, value = text.partition(":")
+                self._add(name, value.strip(), line)
+            else:
+                raise self.file.error(f"unknown header line {shorten(text)!r}")
+        raise self.file.error("the section @model is missing")
+
+    def _add(self, name: str, value: str, line: int) -> None:
+        if name in self.sections:
+            raise self.file.error(f"a second section {name}", line)
+        self.sections[name] = (value, line)
+        if name == "@type" and value.upper() not in ("MDP", "DTMC"):
+            raise self.file.error(f"the type {shorten(value)!r} is neither MDP nor DTMC", line)
+        if name == "@value_type" and value not in _VALUES:
+            raise self.file.error(
+                f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}", line
+            )
+        if name == "@parameters" and value:
+            raise self.file.error(
+                "a model with parameters has no numbers yet: instantiate it first", line
+            )
+
+    def _read_placeholders(self, lines: Iterator[str]) -> str:
+        """Read `$name : value` up to the next section, which is returned."""
+        for text in lines:
+            if text.startswith("@"):
+                return text
+            name, colon, value = text.partition(":")
+            if not colon or not name.startswith("$"):
+                raise self.file.error("expected a placeholder '$name : value'")
+            # A number, not another placeholder.
+            self.file.placeholders[name.strip()] = TextFile.number(self.file, value)
+        return ""
+
+    def default_value_type(self, intervals: bool) -> None:
+        """What probabilities are where the header does not say; files of older versions do not."""
+        self.sections.setdefault("@value_type", ("double-interval" if intervals else "double", 0))
+
+    @property
+    def intervals(self) -> bool:
+        return self.sections.get("@value_type", ("", 0))[0].endswith("-interval")
+
+    def labels(self, text: str) -> Iterator[str]:
+        position = 0
+        while position < len(text):
+            label = _LABEL.match(text, position)
+            if label is None:
+                raise self.file.error(f"cannot read the labels {shorten(text.strip())!r}")
+            position = label.end()
+            if label[1] or label[2]:
+                yield label[1] or label[2]
+
+    def check_count(self, section: str, found: int) -> None:
+        text, self.file.line = self.sections.get(section, (str(found), 0))
+        if self.file.integer(text) != found:
+            raise self.file.error(f"{section} says {text.strip()}, the file has {found}")
+
+    @property
+    def is_dtmc(self) -> bool:
+        return self.sections["@type"][0].upper() == "DTMC"
+
+
+# ---------------------------------------------------------------------- the body
+
+
+class BodyColumns(NamedTuple):
+    """The kind of each line that says something; codes for the lines of states and of actions, the
+    same for equal ones; target and probability of each transition."""
+
+    kinds: Array
+    state_code: Array
+    action_code: Array
+    target: Array
+    probability: FloatArray
+
+
+class ParsedBody(NamedTuple):
+    """A body: its columns; of intervals, the low ends; rewards and labels of each different state,
+    rewards and name of each different action."""
+
+    columns: BodyColumns
+    low: FloatArray | None
+    states: Sequence[tuple[Rewards, tuple[str, ...]]]
+    actions: Sequence[tuple[Rewards, str]]
 
 
 class _ParsedOnce(Generic[T]):
@@ -65,7 +171,6 @@ class _ParsedOnce(Generic[T]):
         self.values: list[T] = []
 
     def of(self, words: Categorical) -> Array:
-        """The numbers of a column, (n,)."""
         return words.map(lambda texts: np.array(list(map(self._number, texts)), np.int32))
 
     def _number(self, text: str) -> int:
@@ -76,7 +181,7 @@ class _ParsedOnce(Generic[T]):
 
 
 class Body:
-    """The lines after `@model`, on their way to a model; of the states so far, how many there are
+    """The lines after `@model`; of the states so far, how many there are
     and how many choices the last one has."""
 
     def __init__(self, header: Header) -> None:
@@ -123,7 +228,7 @@ class Body:
             return np.array([known.setdefault(each, len(known)) for each in ends], float)
         return self.file.numbers(texts)
 
-    def _model(self, parts: list[BodyColumns]) -> LabelledMDP:
+    def _joined(self, parts: list[BodyColumns]) -> ParsedBody:
         columns = BodyColumns(*(np.concatenate(column) for column in zip(*parts)))
         parts.clear()  # which need not wait for the model
         low = None
@@ -131,17 +236,11 @@ class Body:
             ends = np.array(list(self.interval_ids)).reshape(-1, 2)
             low, high = ends[columns.probability.astype(np.int64)].T
             columns = columns._replace(probability=high)
-        body = ParsedBody(columns, self.states.values, self.actions.values)
-        return replace(build_model(self.header, body), low=low)
+        return ParsedBody(columns, low, self.states.values, self.actions.values)
 
-    def read(self) -> LabelledMDP:
-        """The model, of a few lines at a time."""
-        return self._model(
-            [
-                self._block([]),
-                *(part for _, part in self.file.blocks(self.file.rows(), self._block)),
-            ]
-        )
+    def read(self) -> ParsedBody:
+        parts = (part for _, part in self.file.blocks(self.file.rows(), self._block))
+        return self._joined([self._block([]), *parts])
 
     def _block(self, texts: Sequence[str]) -> BodyColumns:
         kinds, n_states = bytearray(), self.n_states
@@ -189,12 +288,12 @@ class Body:
             raise self.file.error(f"{expected}: states are numbered without gaps")
         return match[2]
 
-    def read_bulk(self, at: int) -> LabelledMDP:
-        """The model of plain lines from a position on, many at a time."""
-        extract = bulk.arrow(".compute").extract_regex
+    def read_bulk(self, at: int) -> ParsedBody:
+        """Plain lines from a position on, many at a time."""
+        extract = text_files.arrow(".compute").extract_regex
         n_states = 0
         parts = []
-        for lines in bulk.pieces(self.file.data, at, self.file.progress):
+        for lines in text_files.pieces(self.file.data, at, self.file.progress):
             first = lines.first()
             byte = lines.text[first]
             is_state, is_action = byte == ord("s"), byte == ord("a")
@@ -203,23 +302,23 @@ class Body:
             after_it = lines.text[np.minimum(first + 1, len(lines.text) - 1)]
             is_comment = (byte == ord("/")) & (after_it == ord("/"))
             if not (is_content | is_comment | (byte == ord("\n"))).all():
-                raise bulk.IrregularError
+                raise text_files.IrregularError
             state = extract(lines.chosen(is_state), _PLAIN_STATE)
-            number = bulk.numbers(state.field("number").cast("int64"), np.int64)
+            number = text_files.numbers(state.field("number").cast("int64"), np.int64)
             if state.null_count or not np.array_equal(number, n_states + np.arange(len(state))):
-                raise bulk.IrregularError
+                raise text_files.IrregularError
             n_states += len(state)
             kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
             target, probability = lines.columns(is_transition, ":", ("integer", "word"))
             parts.append(
                 BodyColumns(
                     kinds[is_content],
-                    self.states.of(bulk.categorical(state.field("rest"))),
-                    self.actions.of(bulk.categorical(lines.chosen(is_action))),
+                    self.states.of(text_files.categorical(state.field("rest"))),
+                    self.actions.of(text_files.categorical(lines.chosen(is_action))),
                     target,
                     probability.map(self._probabilities),
                 )
             )
         if not parts or parts[0].kinds[:1] != STATE:
-            raise bulk.IrregularError
-        return self._model(parts)
+            raise text_files.IrregularError
+        return self._joined(parts)

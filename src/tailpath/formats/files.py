@@ -58,7 +58,6 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_text(path: str) -> str:
-    """The text of a file."""
     return text_bytes(path, read_bytes(path)).decode()
 
 
@@ -182,10 +181,8 @@ def located(error: Exception, path: str) -> str:
 
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
-    or not at all.
-
-    A file that is replaced keeps its permissions; the name of a link stands for the file that it
-    leads to. Devices and pipes are written to.
+    or not at all, with the permissions of the one that it replaces. Devices and pipes are written
+    to.
     """
     part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
@@ -215,7 +212,6 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text as UTF-8, whole or not at all."""
     write_bytes(os.fsdecode(path), text.encode())
 
 
@@ -232,11 +228,11 @@ def refuse_unwritable(path: str) -> None:
     """Find out before the work is done what would prevent a file from being written after it."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
-        raise FormatError(f"{path}: this is a folder, not a file")
+        _refuse(path, IsADirectoryError())
     if not os.path.isdir(folder):
-        raise FormatError(f"{path}: no such file or folder")
+        _refuse(path, FileNotFoundError())
     if not _is_stream(path) and not os.access(folder, os.W_OK | os.X_OK):
-        raise FormatError(f"{path}: Permission denied")
+        _refuse(path, PermissionError("Permission denied"))
 
 
 def _permissions(path: str) -> int:
@@ -262,13 +258,8 @@ def _refuse(path: str, error: Exception) -> NoReturn:
 
 
 def decode_name(value: Any, location: str) -> Name:
-    """The name that a piece of JSON stands for."""
     if isinstance(value, list):
-        return (
-            tuple(value)
-            if _NESTED.isdisjoint(map(type, value))
-            else tuple(decode_name(part, location) for part in value)
-        )
+        return tuple(decode_name(part, location) for part in value)
     if isinstance(value, dict):
         raise FormatError(f"{location}: {shorten(repr(value))} is not a name")
     name: Name = value
@@ -331,7 +322,6 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
 
 
 def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) -> None:
-    """Refuse the first member of a file that none of this kind has."""
     for member in members:
         if member not in known:
             raise FormatError(
@@ -340,7 +330,6 @@ def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) 
 
 
 def decode_confidence(value: Any, location: str) -> float | None:
-    """How sure all intervals are to hold."""
     if value is not None and not (isinstance(value, float) and 0 < value < 1):
         raise FormatError(f"{location} must be a number in (0, 1)")
     return value
@@ -394,7 +383,6 @@ def decode_geometry(value: Any, n_states: int, location: str) -> Geometry | None
 
 
 def decode_notes(value: Any, location: str) -> tuple[str, ...]:
-    """The notes, a list of strings."""
     if not isinstance(value, list) or any(type(note) is not str for note in value):
         raise FormatError(f"{location} must be a list of strings")
     return tuple(value)

@@ -1,24 +1,10 @@
 """Gymnasium: `gym:ENV_ID`, any object with a table `.P`, or such a table itself.
 
 `P[state][action]` lists outcomes `(probability, next state, reward, terminated)`;
-`initial_state_distrib` gives the start. What is assumed is noted, and can be said otherwise:
-
-- *Goals.* Where outcomes with `terminated` carry different rewards, those with the best one arrive,
-  and the others are dead ends: a hole in the ice is an end, but no goal. `goal="all"` makes every
-  end a goal, `goal="1"` those with this reward. Ends keep the names of their states
-  (`gym_ends.py`); the rows of terminal states are not absorbing in all environments, and are never
-  used.
-- *Costs.* Cost is minus the reward, whatever its sign: Gymnasium maximises. Where all rewards on
-  the way are 0 and all arrivals carry the same, which is no cost, rewards say nothing about effort,
-  and every step costs 1; `step_cost` and `cost_of` say otherwise.
-- *Start.* Several start states become a fresh state, `start`, whose only choice, `draw`, draws one
-  at no cost; `start` names one instead.
-- States that cannot be reached are left out.
-- *Map.* An environment is a grid, for pictures, where its states are counted by cells, row by row:
-  it has a map `desc` with a letter for every state (FrozenLake), a `shape` (CliffWalking), or
-  `nrow` and `ncol`. Maps of other things (Taxi, whose states are more than places) are left alone.
-- Time limits are wrappers around an environment and not in `P`: total costs are untruncated.
-  `tailpath.within` honours a limit.
+`initial_state_distrib` gives the start. What is assumed is noted, and can be said otherwise;
+`docs/formats.md` says it: which ends are goals, what rewards cost, where runs begin. The rows of
+terminal states are not absorbing in all environments, and are never used; states that cannot be
+reached are left out.
 """
 
 from __future__ import annotations
@@ -30,16 +16,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, loop_cost, refuse_improbable, refuse_infinite
-from tailpath.formats.gym_ends import Endings, Outcome
+from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable
 from tailpath.formats.registry import Reading
-from tailpath.graph import FloatArray
-from tailpath.model.builders import Numbering
+from tailpath.graph import Array, BoolArray, FloatArray
+from tailpath.model.builders import Numbering, describe_outcome
 from tailpath.model.endings import fresh_name
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import GAINS
@@ -81,13 +66,14 @@ def read(source: Any, reading: Reading) -> SSP:
         inner, len(table), dict.fromkeys(dead_ends, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [
-        (*row[:2], target, row[3], cost) for row, target, cost in zip(rows, targets, costs.tolist())
+        (row.state, row.action, target, row.probability, cost)
+        for row, target, cost in zip(rows, targets, costs.tolist())
     ]
     waiting = loop_cost(costs)
     outcomes.extend((dead, "stay", dead, 1.0, waiting) for dead in dead_ends)
     start = next(iter(starts))
     if len(starts) > 1:
-        start = fresh_name("start", dict.fromkeys(row[0] for row in rows) | goals | dead_ends)
+        start = fresh_name("start", {row.state for row in rows} | goals.keys() | dead_ends.keys())
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
     return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
 
@@ -118,18 +104,11 @@ def _outside(environment: Any) -> Iterator[str]:
             "the passenger's change of mind (fickle_passenger) happens outside the table: it is"
             " left out"
         )
-    for wrapper in _wrappers(environment):
-        yield f"what the wrapper {wrapper} does happens outside the table: it is left out"
-
-
-def _wrappers(environment: Any) -> Iterator[str]:
-    """The wrappers around an environment, but for those that Gymnasium puts around every one and
-    that of the time limit.
-    """
     while hasattr(environment, "unwrapped") and environment is not environment.unwrapped:
         kind = type(environment).__name__
+        # Gymnasium puts these around every environment.
         if kind not in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker"):
-            yield kind
+            yield f"what the wrapper {kind} does happens outside the table: it is left out"
         environment = environment.env
 
 
@@ -182,13 +161,9 @@ def _literal(value: Any) -> Any:
 
 
 def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
-    """The start states of an environment with their probabilities."""
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
-        states = list(dict(_items(table)))
-        if not states:
-            raise FormatError(f"{location}: the table has no states")
-        return {states[0]: 1.0}
+        return dict.fromkeys([name for name, _ in _items(table)][:1], 1.0)
     weights = np.asarray(distribution, dtype=np.float64)
     if (
         weights.ndim != 1
@@ -200,18 +175,17 @@ def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
 
 
 def _costs(
-    rows: list[Outcome], endings: Endings, rule: CostRule, location: str
+    rows: list[TableOutcome], endings: Endings, rule: CostRule, location: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """The costs of all rows, and what was assumed about them."""
-    rewards = np.array([row[4] for row in rows], dtype=np.float64)
+    rewards = np.array([row.reward for row in rows], dtype=np.float64)
 
-    def name(row: int) -> str:
-        return (
-            f"state {rows[row][0]!r}, action {rows[row][1]!r} -> {rows[row][2]!r} with reward"
-            f" {rewards[row]:g}"
-        )
+    def name(number: int) -> str:
+        row = rows[number]
+        outcome = describe_outcome(row.state, row.action, row.target)
+        return f"{outcome} with reward {row.reward:g}"
 
-    refuse_improbable(np.array([row[3] for row in rows]), location, name)
+    refuse_improbable(np.array([row.probability for row in rows]), location, name)
     on_the_way = ~(endings.arrives | endings.lost)
     arrival = rewards[endings.arrives]
     if (
@@ -230,7 +204,6 @@ def _costs(
     costs = rule.apply(rewards)
     # What a lost run has won does not make up for it.
     costs = np.where(endings.lost, np.maximum(costs, 0.0), costs)
-    refuse_infinite(costs, location, name)
     return costs, ((GAINS,) if rule.sign < 0 and rule.step_cost is None else ())
 
 
@@ -254,11 +227,11 @@ def _in_order(
     return SSP(**fields._asdict(), **more)
 
 
-def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Outcome]:
+def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[TableOutcome]:
     """The rows of every state that can be entered without having terminated, state by state."""
     rows = dict(_items(table))
     seen, waiting = set(starts), list(starts)
-    found: dict[Name, list[Outcome]] = {}
+    found: dict[Name, list[TableOutcome]] = {}
     while waiting:
         state = waiting.pop()
         if state not in rows:
@@ -269,14 +242,14 @@ def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[Ou
             for outcome in _row(state, action, row, location)
         ]
         for outcome in found[state]:
-            if outcome[3] != 0 and not outcome[5] and outcome[2] not in seen:
-                seen.add(outcome[2])
-                waiting.append(outcome[2])
+            if outcome.probability != 0 and not outcome.ends and outcome.target not in seen:
+                seen.add(outcome.target)
+                waiting.append(outcome.target)
     for state in rows:
         yield from found.get(state, ())
 
 
-def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome]:
+def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[TableOutcome]:
     position = f"{location}: state {state!r}, action {action!r}"
     try:
         entries = [tuple(entry) for entry in row]
@@ -289,13 +262,9 @@ def _row(state: Name, action: Name, row: Any, location: str) -> Iterator[Outcome
             raise FormatError(
                 f"{position}: expected (probability, next state, reward, terminated), not {entry!r}"
             )
-        yield (
-            _name(state),
-            _name(action),
-            _name(entry[1]),
-            float(entry[0]),
-            float(entry[2]),
-            bool(entry[3]),
+        probability, target, reward, ends = entry
+        yield TableOutcome(
+            state, action, _name(target), float(probability), float(reward), bool(ends)
         )
 
 
@@ -322,15 +291,11 @@ def _name(name: Any) -> Name:
 
 #: What letters of a map mean; any other letter is a kind of its own.
 _LETTERS = {
-    "S": "floor",
-    "F": "floor",
-    ".": "floor",
-    " ": "floor",
+    **dict.fromkeys("SF. ", "floor"),
+    **dict.fromkeys("W#", "obstacle"),
     "H": "hole",
     "L": "lava",
     "C": "cliff",
-    "W": "obstacle",
-    "#": "obstacle",
     "G": "goal",
 }
 
@@ -366,3 +331,93 @@ def _letters(desc: Any) -> Any:
     if array.ndim == 1 and array.dtype.kind == "U" and len(set(map(len, array.tolist()))) == 1:
         array = np.array([list(line) for line in array.tolist()])
     return array if array.ndim == 2 and array.dtype.kind == "U" else None
+
+
+# ---------------------------------------------------------------------- the ends
+
+
+class TableOutcome(NamedTuple):
+    """A row of the table."""
+
+    state: Name
+    action: Name
+    target: Name
+    probability: float
+    reward: float
+    ends: bool
+
+
+class Endings(NamedTuple):
+    """Which outcomes arrive and which are lost; the others go on.
+
+    An end keeps the state of the environment as its name, so that what an environment hands out at
+    the end of an episode is a state of the model. Only where a run may also be in that state and go
+    on, or where both arrivals and losses end in it, is the end another state.
+    """
+
+    arrives: BoolArray
+    lost: BoolArray
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: list[TableOutcome], goal: str | None, location: str) -> Endings:
+        """Ends told apart by their reward: `goal` is `best`, `all` or a reward."""
+        ends = np.array([row.ends for row in rows], dtype=np.bool_)
+        if not ends.any():
+            raise FormatError(
+                f"{location}: no outcome that can be reached is marked as terminated, so there is"
+                " no goal"
+            )
+        rewards = np.array([row.reward for row in rows], dtype=np.float64)
+        final = np.unique(rewards[ends])
+        if goal == "all":
+            wanted = final
+        elif goal is None or goal == "best":
+            wanted = final[-1:]
+        else:
+            wanted = np.array([_reward(part, final, location) for part in goal.split(",")])
+        arrives = ends & np.isin(rewards, wanted)
+        lost = ends & ~arrives
+        if not lost.any():
+            return cls(arrives, lost, ())
+        others = ", ".join(f"{value:g}" for value in final if value not in wanted)
+        best = ", ".join(f"{value:g}" for value in wanted)
+        note = (
+            f"a run that ends with a reward of {best} has arrived, one that ends with {others} is"
+            " lost (goal='all', --goal all: every end counts)"
+        )
+        return cls(arrives, lost, (note,))
+
+    def targets(
+        self, rows: list[TableOutcome]
+    ) -> tuple[list[Name], dict[Name, None], dict[Name, None]]:
+        """Where each outcome leads by the names of the model, and the names of the goals and of the
+        dead ends.
+        """
+        taken: dict[Name, Any] = dict.fromkeys(row.state for row in rows)
+        taken |= dict.fromkeys(row.target for row in rows if not row.ends)
+        called: list[dict[Name, Name]] = []
+        for mask, word in ((self.arrives, "goal"), (self.lost, "dead end")):
+            found: dict[Name, Name] = {}
+            for state in dict.fromkeys(rows[row].target for row in np.flatnonzero(mask).tolist()):
+                found[state] = fresh_name(f"{state} ({word})", taken) if state in taken else state
+                taken[found[state]] = None
+            called.append(found)
+        kind = np.where(self.arrives, 1, np.where(self.lost, 2, 0)).tolist()
+        names = ({}, *called)
+        targets = [names[k].get(row.target, row.target) for row, k in zip(rows, kind)]
+        return targets, dict.fromkeys(called[0].values()), dict.fromkeys(called[1].values())
+
+
+def _reward(text: str, final: Array, location: str) -> float:
+    known = ", ".join(f"{value:g}" for value in final)
+    try:
+        reward = float(text)
+    except ValueError:
+        reward = math.nan
+    if reward not in final:
+        raise FormatError(
+            f"{location}: goal must be best, all or the reward of an end, one of {known}, not"
+            f" {text.strip()!r}"
+        )
+    return reward

@@ -1,24 +1,5 @@
 """Our own `.json`: a model for people to read, write by hand and keep under version control.
-Lossless.
-
-    {
-      "format": "tailpath model", "version": 1,
-      "start": "home", "goals": ["work"],
-      "outcomes": [
-        ["home", "walk", "work", 1.0, 30.0],
-        ["home", "drive", "work", 0.9, 10.0],
-        ["home", "drive", "home", 0.1, 5.0]
-      ]
-    }
-
-A row is state, action, next state, probability, cost; a probability or cost may be written as a
-string `"1/3"`. With `[low, high]` for some probability the model is one with intervals; a third
-number is the frequency counted, and the member `confidence` how sure it is that all intervals hold.
-Optional members: `states` and `actions` fix the order of the names (a number n stands for 0 .. n -
-1; else names count in order of appearance), `cost_unit` is the exact unit `"p/q"`, `geometry`
-places the states on a grid for drawing, `notes` are remarks. `files.py` says which names there are.
-
-For models of a million outcomes there is `.npz`; whoever reads them from JSON is told so.
+Lossless; `docs/formats.md` has its members, and `files.py` says which names there are.
 """
 
 from __future__ import annotations
@@ -67,7 +48,7 @@ from tailpath.options import Progress
 FORMAT = "tailpath model"
 VERSION = 1
 #: From this many bytes on somebody should say that there are other formats.
-LARGE = 20_000_000
+LARGE_JSON = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
 _MEMBERS = (
@@ -90,9 +71,8 @@ _KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a model from our JSON."""
     data = text_bytes(path, read_bytes(path))
-    if len(data) >= LARGE:
+    if len(data) >= LARGE_JSON:
         what = f"{len(data) / 1e6:.0f} MB of JSON take a while to read"
         message = f"{path}: {what}; .npz and .umb are made for size"
         warnings.warn(message, TailpathWarning, stacklevel=2)
@@ -171,7 +151,6 @@ class _Document:
         return SSP(**fields)
 
     def _columns(self, size: int, progress: Progress | None) -> list[Array]:
-        """The columns of all rows, as `_KINDS` says."""
         rows = self.document["outcomes"]
         blocks: list[list[Array]] = [[np.zeros(0, kind)] for kind in _KINDS]
         for first in range(0, len(rows), _BLOCK):
@@ -256,13 +235,11 @@ def _float(value: Any, what: str, location: str) -> float:
 
 
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
-    """Write a model as our JSON, one outcome per line."""
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
     write_bytes(path, _pieces(ssp, progress))
 
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
-    """The text, some states at a time."""
     ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,

@@ -1,14 +1,11 @@
 """A labelled MDP, as PRISM and Storm have it: choices by state, branches by choice, labels and
-reward structures; and the stochastic shortest path problem that is made of it.
+reward structures; and the stochastic shortest path problem that is made of it, by the rules of
+`docs/formats.md`.
 
 What is a branch here, as in UMB, is a transition in the files of DRN and PRISM, and becomes an
-outcome of the problem.
-
-The goal is a label, the cost a reward structure; rewards of states, choices and branches all count
-on leaving the state. Goals become absorbing and free whatever the file says of them. A state
-without transitions is a dead end: it gets a loop, as PRISM and Storm give it one, at the smallest
-positive cost of the model, so that it does not refine the cost unit; whoever enters it never
-arrives.
+outcome of the problem. Rewards of states, choices and branches all count on leaving the state. The
+loop that a dead end gets has the smallest positive cost of the model, so that it does not refine
+the cost unit.
 """
 
 from __future__ import annotations
@@ -20,17 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import (
+from tailpath.formats.files import shorten
+from tailpath.formats.outcomes import (
     CostRule,
+    OutcomeColumns,
     exact_sum,
     loop_cost,
     refuse_improbable,
-    refuse_infinite,
 )
-from tailpath.formats.extras import MARK, Extras, written_actions
-from tailpath.formats.files import shorten
 from tailpath.formats.registry import Reading
-from tailpath.formats.rows import OutcomeColumns
+from tailpath.formats.writing import MARK, Extras, written_actions
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
@@ -169,8 +165,8 @@ def _without_goal_rows(
 
     refuse_improbable(model.probability, model.path, named)
     used &= model.probability != 0
-    if not np.isfinite(costs).all():  # of a million states, another copy only for the message
-        refuse_infinite(np.where(used, costs, 0.0), model.path, named)
+    for branch in first_of(used & ~np.isfinite(costs)):  # such as a sum beyond the floats
+        raise FormatError(f"{model.path}: {named(branch)} costs {costs[branch]:g}")
     mask = ~is_goal[choice_state]
     for choice in first_of(mask & (np.bincount(branch_choice[used], minlength=len(mask)) == 0)):
         raise FormatError(f"{model.path}: {choice_named(choice)} has no outcomes")
@@ -255,7 +251,6 @@ def _costs(
     choice_state: Array,
     branch_choice: Array,
 ) -> FloatArray:
-    """The cost of every branch."""
     if cost is None and rule.ignores_rewards:
         return rule.apply(np.zeros(len(branch_choice)))
     if cost is None and not model.rewards:
@@ -301,12 +296,8 @@ def _named_choices(
     position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[mask]
     key = state.astype(np.int64) * (len(model.actions) + 1) + action
     order = np.argsort(key, kind="stable")
-    first = np.ones(len(key), dtype=np.bool_)
-    first[1:] = np.diff(key[order]) != 0
-    count = np.empty(len(key), dtype=np.int64)
-    count[order] = np.arange(len(key)) - np.maximum.accumulate(
-        np.where(first, np.arange(len(key)), 0)
-    )
+    ranked, count = key[order], np.empty(len(key), dtype=np.int64)
+    count[order] = np.arange(len(key)) - np.searchsorted(ranked, ranked)
     count = np.where(action < 0, position, count)
     width = int(count.max(initial=0)) + 1
     kinds, number = np.unique((action + 1) * width + count, return_inverse=True)
@@ -323,10 +314,8 @@ def _named_choices(
         while name in names:
             name = f"{name}'"
         names[name] = None
-    listed = tuple(names)
-    return range(len(listed)) if listed == tuple(range(len(listed))) else listed, number.astype(
-        np.int32
-    )
+    listed, plain = tuple(names), range(len(names))
+    return plain if listed == tuple(plain) else listed, number.astype(np.int32)
 
 
 def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: Array) -> Array:

@@ -1,22 +1,6 @@
-"""Long tables, `.csv`: one row per outcome, with our own columns or as craam, MDPs.jl and
-RiskMDPs.jl keep their models.
-
-    state,action,next_state,probability,cost
-    idstatefrom,idaction,idstateto,probability,reward
-
-- Instead of the probability, `low` and `high` are the ends of an interval, and `count` says how
-  often an outcome was seen. With a `confidence` given, a table without any of these is a log: every
-  row is a step that was seen.
-- The columns may stand in any order and have other names: `model/columns.py` lists the names, and
-  says what a missing column means.
-- Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
-- The goals are those given, or those that a column `goal` marks; otherwise a state that no row
-  leaves is a goal, and where there is none, states that lead only to themselves at no cost.
-- The start is the one given, or the one that a column `start` marks; otherwise the state of the
-  first row.
-- Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be
-  mistaken for something else, or that is no text, is written as JSON: `"7"` is a text, `[1, 2]` a
-  pair. Numbers may be fractions `p/q`.
+"""Long tables, `.csv` and `.parquet`: one row per outcome, with our own columns or as craam,
+MDPs.jl and RiskMDPs.jl keep their models. `docs/formats.md` says what the columns are, and what is
+assumed where one is missing.
 """
 
 from __future__ import annotations
@@ -30,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
+from tailpath.formats.outcomes import CostRule, OutcomeColumns, refuse_improbable
 from tailpath.formats.registry import Reading
-from tailpath.formats.rows import OutcomeColumns
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
     Block,
@@ -48,7 +31,7 @@ from tailpath.graph import Array, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS, Ends, ends_of_rows
+from tailpath.model.tables import GAINS, StartAndGoals, start_and_goals
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
@@ -59,7 +42,6 @@ CONFIDENCE = 0.95
 
 
 def read(path: str, reading: Reading) -> SSP | IntervalSSP:
-    """Read a long table."""
     table = LongTable(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
@@ -80,7 +62,6 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     _check_probabilities(table, probabilities, path, describe_row)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
-    refuse_infinite(np.where(mask, costs, 0.0), path, describe_row)
     if not mask.all():
         rows = rows.only(mask)
     if not named.all():
@@ -101,12 +82,13 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         return rows.model(fields, confidence)
 
 
-def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading) -> Ends:
-    """Where runs begin and end, with all that was assumed."""
+def _ends(
+    table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading
+) -> StartAndGoals:
     goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
     given = [_number_of(name, states, table.path) for name in goals] or None
     start = None if reading.start is None else _number_of(reading.start, states, table.path)
-    return ends_of_rows(
+    return start_and_goals(
         *(rows.state, rows.target, rows.cost != 0, states, start, given, table.marks),
         possible=rows.probabilities[-1] > 0,
     )
@@ -115,7 +97,6 @@ def _ends(table: LongTable, rows: OutcomeColumns, states: Sequence[Name], readin
 def _check_probabilities(
     table: LongTable, probabilities: Sequence[Array], path: str, describe_row: Callable[[int], str]
 ) -> None:
-    """Refuse the first row whose probability, interval or count is none."""
     if table.is_log and table.probability_names not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"

@@ -1,28 +1,14 @@
 """Policies on disk, as `.json` for people or `.npz` for size. Versioned, lossless, no pickle.
 
-A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the
-sizes of the model the policy was made for and a SHA-256 hash of its arrays, so that a table of
-choice numbers never meets a model whose choices are numbered otherwise. Beside the numbers stand
-the names they are for, by which a table can be carried over to another model
-(`policy_transfer.py`).
-
-- `markov`: `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]`
-- `atom`: `start_atom`, `states`, `actions`; `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`,
-  `choice_action`; the model's outcomes
-- `atom grids`: as `atom`; `own` and `of_state` as well
-- `budget steps`: `budget`, `unit`, `states`, `actions`; `first`, `from_budget`, `choice`,
-  `risk_neutral`, `level`; the names' arrays as `atom`
-- `memory`: `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows
-  `[memory, state, action, cost, next state, memory]`
-- `mixed`: `weights`, and `members`: the headers of the policies mixed; those of member i, named
-  `i_first` and so on
-
-The older kinds `budget`, `budget windows` and `budget pairs` are still read (`old_budgets.py`), and
-no longer written.
+A file has a header and arrays, which `docs/formats.md` lists by kind. In the header are the sizes
+of the model the policy was made for and a hash of its arrays, so that a table of choice numbers
+never meets a model whose choices are numbered otherwise. Beside the numbers stand the names they
+are for, by which a table can be carried over to another model (`policy_transfer.py`). A policy of
+names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the
+model.
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists
-in the member `arrays`. A policy of names (`markov`, `memory`) has no model of its own: on reading,
-its names must be names of the model.
+in the member `arrays`.
 """
 
 from __future__ import annotations
@@ -31,6 +17,7 @@ import json
 import os
 import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -49,7 +36,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
 from tailpath.graph import Array
-from tailpath.model.fingerprint import PARTS, fingerprint
+from tailpath.model.checks import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha
@@ -188,12 +175,13 @@ def _parts(path: str) -> tuple[PolicyReader, set[str]]:
         return PolicyReader(header, archive.array, path), archive.names() - {"header"}
     header = load_json(read_text(path), path)
     check_header(header, path, FORMAT, VERSION)
-    listed = _ListedArrays(path, header.get("arrays", {}))
-    return PolicyReader(header, listed.array, path), set(listed.members)
+    arrays = header.get("arrays", {})
+    if not isinstance(arrays, dict):
+        raise FormatError(f"{path}: arrays must be an object")
+    return PolicyReader(header, partial(_listed, arrays, path), path), set(arrays)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
-    """A policy that comes with a domain, for a model of it."""
     if name not in domain.policies:
         known = ", ".join(f"{domain.scheme}:{known}" for known in domain.policies)
         raise OptionError(f"{domain.scheme}:{name}: no such policy; there is {known or 'none'}")
@@ -230,27 +218,20 @@ def _differences(found: Any, ssp: SSP, path_name: str) -> list[str]:
     ]
 
 
-class _ListedArrays:
-    """The arrays of a JSON file, with the same interface and the same strictness as an archive."""
-
-    def __init__(self, path: str, members: Any) -> None:
-        if not isinstance(members, dict):
-            raise FormatError(f"{path}: arrays must be an object")
-        self.path, self.members = path, members
-
-    def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
-        location = f"{self.path}: arrays.{name}"
-        if not isinstance(self.members.get(name), list):
-            raise FormatError(f"{location} is missing or no list")
-        try:
-            found = np.array(self.members[name])
-        except (ValueError, OverflowError):
-            raise FormatError(f"{location} is ragged") from None
-        if found.size == 0:
-            return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
-        if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
-            found = found.astype(np.float64)
-        return converted_array(found, dtype, axes, location)
+def _listed(members: Mapping[str, Any], path: str, name: str, dtype: Any, axes: int) -> Array:
+    """An array of a JSON file, with the same strictness as that of an archive."""
+    location = f"{path}: arrays.{name}"
+    if not isinstance(members.get(name), list):
+        raise FormatError(f"{location} is missing or no list")
+    try:
+        found = np.array(members[name])
+    except (ValueError, OverflowError):
+        raise FormatError(f"{location} is ragged") from None
+    if found.size == 0:
+        return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=dtype)
+    if np.dtype(dtype).kind == "f" and found.dtype.kind in "iu":
+        found = found.astype(np.float64)
+    return converted_array(found, dtype, axes, location)
 
 
 def _suffix(path: str) -> str:
@@ -265,15 +246,9 @@ def _lines(header: Mapping[str, Any]) -> str:
 
     def member(value: Any) -> str:
         if isinstance(value, list) and value and isinstance(value[0], list):
-            return (
-                "[\n    "
-                + ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value)
-                + "\n  ]"
-            )
-        return json.dumps(value, ensure_ascii=False)
+            return "[\n    " + ",\n    ".join(map(plain, value)) + "\n  ]"
+        return plain(value)
 
-    return (
-        "{\n  "
-        + ",\n  ".join(f"{json.dumps(key)}: {member(value)}" for key, value in header.items())
-        + "\n}"
-    )
+    plain = partial(json.dumps, ensure_ascii=False)
+    members = [f"{plain(key)}: {member(value)}" for key, value in header.items()]
+    return "{\n  " + ",\n  ".join(members) + "\n}"

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError, kind_of
-from tailpath.formats import old_budgets
 from tailpath.formats.files import (
     decode_name,
     decode_names,
@@ -21,15 +20,20 @@ from tailpath.formats.files import (
     refuse_unknown,
     shorten,
 )
-from tailpath.formats.policy_transfer import atoms_on, budgets_on, has_state, made_for
+from tailpath.formats.policy_transfer import (
+    OLD_KINDS,
+    atoms_on,
+    budgets_on,
+    has_state,
+    made_for,
+    old_changes,
+)
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import Grids
+from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy, MixedPolicy
 from tailpath.policies.policy import Decision, Policy
 
 #: The arrays of the kinds that have some, each with its type and its axes.
@@ -57,10 +61,7 @@ ARRAYS = {
     "atom": (*_ATOMS, *_CHOICES, *_OUTCOMES),
     "atom grids": (*_ATOMS, *_GRIDS, *_CHOICES, *_OUTCOMES),
     "budget steps": (*_STEPS, "level", *_CHOICES),
-    **{
-        kind: (*arrays, "neutral", "level", *_CHOICES)
-        for kind, arrays in old_budgets.ARRAYS.items()
-    },
+    **{kind: (*arrays, "neutral", "level", *_CHOICES) for kind, arrays in OLD_KINDS.items()},
 }
 #: What a header has, by kind, besides what all of them have.
 MEMBERS = {
@@ -68,7 +69,7 @@ MEMBERS = {
     "atom": ("start_atom", "states", "actions"),
     "atom grids": ("start_atom", "states", "actions"),
     "budget steps": ("budget", "unit", "deadline", "states", "actions"),
-    **dict.fromkeys(old_budgets.ARRAYS, ("budget", "unit", "table_type", "states", "actions")),
+    **dict.fromkeys(OLD_KINDS, ("budget", "unit", "table_type", "states", "actions")),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
@@ -221,7 +222,6 @@ class PolicyReader:
             raise self._error(str(error)) from None
 
     def array_names(self) -> set[str]:
-        """The arrays that a file with this header may have."""
         if self.header["kind"] == "mixed":
             members = enumerate(self._members())
             return {f"{i}_{name}" for i, member in members for name in member.array_names()}
@@ -274,7 +274,6 @@ class PolicyReader:
         return policy.by_deadline() if deadline else policy
 
     def _made_for(self) -> SSP:
-        """The model that the file was made for, by its names and choices."""
         header = self.header
         if "states" not in header or "actions" not in header:
             raise PolicyError(
@@ -304,7 +303,7 @@ class PolicyReader:
         if self.header["kind"] == "budget steps":
             return self._arrays(_STEPS)
         risk_neutral = self.array("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(self.header, self.array, ssp, risk_neutral)
+        changes = old_changes(self.header, self.array, ssp, risk_neutral)
         return {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
 
     def _integer(self, member: str) -> int:

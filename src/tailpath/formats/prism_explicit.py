@@ -7,27 +7,24 @@ beside it.
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
-PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm
-writes `mdp` or `dtmc` for the header and lists labels between `#DECLARATION` and `#END`, then "s l
-l". Every file may be packed with gzip, as `NAME.tra.gz`. The probability x may be an interval
-`[low,high]`, as PRISM writes those of interval models. Lines that start with `#` and blank lines
-may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
-`NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a
-`.trew` whose rewards differ within a choice, which PRISM does not, and refuse to write one.
+PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]". Storm writes `mdp` or `dtmc` for
+the header and lists labels between `#DECLARATION` and `#END`, then "s l l". The probability x may
+be an interval `[low,high]`. Lines that start with `#` and blank lines may stand anywhere; a comment
+`# Reward structure "name"` names one. `docs/formats.md` says the rest.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from itertools import count, takewhile
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, takewhile
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import shorten
+from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
@@ -36,15 +33,30 @@ from tailpath.formats.prism_transitions import (
     with_choice,
 )
 from tailpath.formats.registry import Reading
-from tailpath.graph import FloatArray, offsets_of
-from tailpath.model.ssp import Name
+from tailpath.formats.writing import (
+    BLOCK,
+    Texts,
+    action_words,
+    all_integers,
+    blocks,
+    choice_costs,
+    encoded,
+    extras_line,
+    formatted,
+    joined_columns,
+    put_before,
+    text_column,
+)
+from tailpath.graph import Array, FloatArray, first_of, offsets_of
+from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read the files of a model from the path of its `.tra`."""
     return to_ssp(_labelled(path, reading), reading)
 
 
@@ -119,7 +131,6 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
 
 
 def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
-    """The name behind each number that the header declares."""
     names: dict[str, str] = {}
     seen: set[str] = set()
     position = 0
@@ -240,3 +251,102 @@ def _value(word: str) -> Name:
     if re.fullmatch(r"-?[0-9]{1,18}", word):
         return int(word)
     return {"true": True, "false": False}.get(word, word)
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
+    of numbers.
+    """
+    ssp = underlying_ssp(model)
+    if path.lower().endswith(".gz"):
+        raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
+    stem = stem_of(path)
+    for choice in first_of(choice_costs(ssp)[1]):
+        raise FormatError(
+            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action"
+            f" {ssp.choice_name(choice)!r} has outcomes of different costs, which PRISM's explicit"
+            " files cannot hold; write .umb or .drn"
+        )
+    n_goals = int(np.count_nonzero(ssp.is_goal))
+    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", _rewarded(ssp)
+    head = '# Reward structure "cost"\n'
+    files: dict[str, Iterable[bytes]] = {
+        path: chain(
+            [encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")],
+            _transition_rows(model, progress),
+        ),
+        f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
+        # No state rewards; the file is there lest an older one be taken for ours.
+        f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
+        f"{stem}.trew": chain(
+            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)
+        ),
+    }
+    names: Any = ssp.states
+    if all_integers(names) and len(set(map(len, names))) == 1:
+        files[f"{stem}.sta"] = _state_lines(names)
+    for path_name, pieces in files.items():
+        write_bytes(path_name, pieces)
+
+
+def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
+    """The lines of `.tra`, some states at a time, with a loop at each goal."""
+    ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
+    word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
+    for block in blocks(model, progress):
+        # The last one is for the goals after all outcomes.
+        heads = np.append(_heads(ssp, block.choice), "")
+        goals = [state for state in block.states if ssp.is_goal[state]]
+        position = np.searchsorted(ssp.choice_state[block.choice], goals)
+        put_before(heads, position.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals))
+        yield joined_columns(
+            heads[:-1],
+            block.targets(number),
+            *block.probabilities(" ", ",", " "),
+            block.actions(lambda action: f"{word(action)}\n"),
+        )
+        yield encoded(heads[-1])
+
+
+def _rewarded(ssp: SSP) -> Array:
+    """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
+    branch = ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target
+    once = np.sort(np.unique(branch, return_index=True)[1])
+    return np.asarray(once[ssp.outcome_cost[once] != 0])
+
+
+def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterator[bytes]:
+    number = text_column(map(str, range(ssp.n_states)))
+    for block in blocks(ssp, progress):
+        begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
+        outcome = costly[begin:end]
+        costs = formatted(ssp.outcome_cost[outcome], " {!r}\n".format)
+        yield joined_columns(
+            _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
+        )
+
+
+def _heads(ssp: SSP, choice: Array) -> Texts:
+    """How lines begin: the state of each choice, (n,), and its number there."""
+    # The outcomes of a choice stand together.
+    new = np.append(True, np.diff(choice) != 0)[: len(choice)]
+    state = ssp.choice_state[choice[new]]
+    numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
+    heads = text_column(f"{state} {number} " for state, number in numbers)
+    return np.asarray(heads[np.cumsum(new) - 1])
+
+
+def _state_lines(names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
+    yield encoded(f"({','.join(f'x{index}' for index in range(len(names[0])))})\n")
+    for first in range(0, len(names), BLOCK):
+        some = enumerate(names[first : first + BLOCK], start=first)
+        yield encoded("".join(f"{state}:({','.join(map(str, name))})\n" for state, name in some))
+
+
+def _label_lines(ssp: SSP) -> Iterator[str]:
+    for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
+        labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
+        yield f"{state}: {' '.join(labels)}\n"

@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.formats.archives import unpacked
 from tailpath.formats.files import read_bytes, shorten, text_bytes
 from tailpath.formats.registry import Reading
-from tailpath.formats.text import TextFile, after
+from tailpath.formats.text_files import TextFile, after
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
 
 #: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of actions (n,).
-Columns = tuple[Array, Array, Array]
+TransitionColumns = tuple[Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
@@ -49,7 +49,7 @@ class ExplicitFile(TextFile):
     def table(self, width: int, with_actions: bool) -> ExplicitRows:
         """All rows that are left, of `width` integers and a number or an interval, after which an
         action may follow."""
-        found = bulk.attempt(self.data, lambda: self._read_bulk(width, with_actions))
+        found = text_files.attempt(self.data, lambda: self._read_bulk(width, with_actions))
         self.data = b""  # which the lines that are left still have
         if found is not None:
             self._lines = iter(())
@@ -58,7 +58,7 @@ class ExplicitFile(TextFile):
         widths = (width + 1, width + 2) if with_actions else (width + 1,)
         by_choice = self._has_choices(may_be_empty=width > 1 and not with_actions)
 
-        def parse(rows: list[list[str]]) -> Columns:
+        def parse(rows: list[list[str]]) -> TransitionColumns:
             for row in rows:
                 if len(row) not in widths:
                     text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
@@ -72,7 +72,7 @@ class ExplicitFile(TextFile):
             return np.stack(integers), ends.T, np.array(action, dtype=np.int64)
 
         at_line: list[int] = []
-        parts: list[Columns] = []
+        parts: list[TransitionColumns] = []
         rows = (
             self._rows_of_choices(width, with_actions) if by_choice else map(str.split, self.rows())
         )
@@ -87,15 +87,17 @@ class ExplicitFile(TextFile):
         def entered(texts: list[str]) -> Array:
             return np.array([actions.setdefault(text, len(actions)) for text in texts])
 
-        parts: list[Columns] = []
-        for piece in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
+        parts: list[TransitionColumns] = []
+        for piece in text_files.pieces(
+            self.data, after(self.data, self.header_line), self.progress
+        ):
             integers = np.empty((width, piece.n_lines), dtype=np.int32)
             values = np.empty(piece.n_lines)
             action = np.full(piece.n_lines, -1, dtype=np.int32)
             n_blanks = piece.count(ord(" "))
             widths = (width, width + 1) if with_actions else (width,)
             if not np.isin(n_blanks, widths).all():
-                raise bulk.IrregularError
+                raise text_files.IrregularError
             for n in widths:
                 which = n_blanks == n
                 if which.any():
@@ -108,7 +110,7 @@ class ExplicitFile(TextFile):
                         action[rows] = found[-1].map(entered)
             parts.append((integers, values[None], action))
         if any(name.split() != [name] for name in actions):
-            raise bulk.IrregularError
+            raise text_files.IrregularError
         first = self.header_line + 1
         lines = range(first, first + sum(len(part[2]) for part in parts))
         return _concatenated(lines, parts, actions, width)
@@ -165,7 +167,7 @@ class ExplicitFile(TextFile):
 
 
 def _concatenated(
-    lines: Sequence[int], parts: Sequence[Columns], actions: Mapping[str, int], width: int
+    lines: Sequence[int], parts: Sequence[TransitionColumns], actions: Mapping[str, int], width: int
 ) -> ExplicitRows:
     none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
     columns = zip(*(parts or [none]))
@@ -194,7 +196,6 @@ class TransitionFile:
         self.extras = file.extras()
 
     def _refuse(self, rows: BoolArray, message: Callable[[int], str]) -> None:
-        """Refuse the first of these rows."""
         for row in first_of(rows):
             raise self.file.error(message(row), self.line[row])
 

@@ -1,37 +1,35 @@
 """RDDL, the language of the planning competitions: `rddl:DOMAIN/INSTANCE`, or files of one's own.
+`docs/rddl.md` says what becomes of what.
 
-`rddl:Navigation_MDP_ippc2011/1` is a problem of the package rddlrepository, and
-`rddl:domain.rddl,instance.rddl` are files; pyRDDLGym parses them. All states that can be reached
-are enumerated, with probabilities in rationals (`rddl_terms.py`). What is assumed is noted:
-
-- *States* are named by the fluents that are true, and the values of others.
-- *Actions* are all sets of at most `max-nondef-actions` that the preconditions allow; the empty
-  one is `noop`.
-- *The end.* States from which no reward but 0 can ever follow are one goal, `done`, and so is
-  where a termination holds. The horizon of the instance is honoured as by `tailpath.within`:
-  `constants={"horizon": 20}` is another one, `{"horizon": "none"}` leaves it out.
-- *Costs* are minus the rewards. A bonus that every arrival at `done` carries is taken out, and who
-  does not arrive in time pays it. Where rewards are positive besides, costs are what is missing to
-  the largest reward, in every step up to the horizon.
+pyRDDLGym parses the files, of which rddlrepository has many; neither is let write beside its own
+files, or greet. All states that can be reached are enumerated, with probabilities in rationals
+(`rddl_terms.py`).
 """
 
 from __future__ import annotations
 
+import ast
+import os
+import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, combinations
 from math import comb
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailpath.errors import FormatError
-from tailpath.formats.rddl_files import files_of, parsed
 from tailpath.formats.rddl_terms import Fluents, Ground, Law, Term, key_of
 from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP
+from tailpath.registers import folder_of, module_of
 from tailpath.texts import count as counted
+from tailpath.texts import did_you_mean
 
 #: Outcomes, and joint actions, beyond which a problem is refused.
 MAX_OUTCOMES, MAX_ACTIONS = 1_000_000, 10_000
@@ -39,11 +37,10 @@ NOOP, DONE = "noop", "done"
 
 State = tuple[Any, ...]
 #: State, action, next state, probability, reward.
-Row = tuple[State, str, State, Any, Any]
+GroundRow = tuple[State, str, State, Any, Any]
 
 
 def read(source: str, reading: Reading) -> SSP:
-    """Read a problem of the repository, or a domain and an instance from files."""
     location = f"rddl:{source}"
     problem = _Problem.of(parsed(*files_of(source, location), location), location)
     rows, ended = _explored(problem, location)
@@ -199,7 +196,7 @@ class _CachedTerm:
         return law[0][0]
 
 
-def _explored(problem: _Problem, location: str) -> tuple[list[Row], set[State]]:
+def _explored(problem: _Problem, location: str) -> tuple[list[GroundRow], set[State]]:
     """The outcomes of all states that can be reached, and the states in which runs have ended."""
     names, first = tuple(problem.start), tuple(problem.start.values())
     actions = {name: dict.fromkeys(each, True) for name, each in problem.actions.items()}
@@ -210,7 +207,7 @@ def _explored(problem: _Problem, location: str) -> tuple[list[Row], set[State]]:
     )
     reward, primed = _CachedTerm(problem.reward), [f"{name}'" for name in names]
     found, waiting = {first}, [first]
-    rows: list[Row] = []
+    rows: list[GroundRow] = []
     ended: set[State] = set()
     for state in waiting:
         fluents = {**dict(zip(names, state)), **none}
@@ -279,7 +276,7 @@ def _name(names: Sequence[str], state: State) -> str:
 
 
 def _model(
-    problem: _Problem, rows: list[Row], ended: set[State], horizon: int | None, location: str
+    problem: _Problem, rows: list[GroundRow], ended: set[State], horizon: int | None, location: str
 ) -> SSP:
     first, names = tuple(problem.start.values()), tuple(problem.start)
     done = ended | _settled(rows)
@@ -323,8 +320,7 @@ def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, loc
     return f"{costs}: the total reward is {float(total):g} minus the cost"
 
 
-def _settled(rows: list[Row]) -> set[State]:
-    """The states from which no reward but 0 can ever follow."""
+def _settled(rows: list[GroundRow]) -> set[State]:
     into: dict[State, set[State]] = {}
     for state, _, target, _, _ in rows:
         into.setdefault(target, set()).add(state)
@@ -336,3 +332,72 @@ def _settled(rows: list[Row]) -> set[State]:
                 seen.add(state)
                 rewarding.append(state)
     return {row[0] for row in rows} - seen
+
+
+# ---------------------------------------------------------------------- files
+
+
+def files_of(source: str, location: str) -> tuple[Path, Path]:
+    if source.endswith(".rddl"):
+        paths = [Path(part) for part in source.split(",")]
+        if len(paths) != 2:
+            raise FormatError(f"{location}: write domain.rddl,instance.rddl")
+        for path in paths:
+            if not path.is_file():
+                raise FormatError(f"{path}: no such file")
+        return paths[0], paths[1]
+    name, slash, instance = source.rpartition("/")
+    if not slash:
+        example = "rddl:Navigation_MDP_ippc2011/1"
+        raise FormatError(f"{location}: write a domain and an instance, e.g. {example}")
+    known = _repository()
+    if name not in known:
+        near = did_you_mean(name, known)
+        raise FormatError(f"{location}: rddlrepository has no domain {name}{near}")
+    folder = known[name]
+    path = folder / f"instance{instance}.rddl"
+    if not path.is_file():
+        stems = (file.stem.removeprefix("instance") for file in folder.glob("instance*.rddl"))
+        there = ", ".join(sorted(stems, key=lambda stem: (len(stem), stem)))
+        raise FormatError(f"{location}: {name} has the instances {there}, not {instance!r}")
+    return folder / "domain.rddl", path
+
+
+@lru_cache(maxsize=1)
+def _repository() -> dict[str, Path]:
+    """The folder of every domain by name. The package itself would write a list of them beside its
+    files."""
+    found = {}
+    for path in (folder_of("rddlrepository", "rddl") / "archive").rglob("__init__.py"):
+        info = re.search(r"info\s*=\s*(\{.*?\n\})", path.read_text(encoding="utf-8"), re.DOTALL)
+        if info and (path.parent / "domain.rddl").is_file():
+            entry = ast.literal_eval(info[1])
+            name = entry["name"] + (f"_{entry['context']}" if entry.get("context") else "")
+            found[name] = path.parent
+    return found
+
+
+def parsed(domain: Path, instance: Path, location: str) -> Any:
+    parse = _parser()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what the lexer would skip
+            reader = module_of("pyRDDLGym.core.parser.reader", "rddl").RDDLReader(domain, instance)
+            parse.lexer._lexer.lineno = 1  # it goes on counting from file to file
+            return parse.parse(reader.rddltxt)
+    except Exception as error:  # the parser raises what it meets
+        text = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split()))
+        raise FormatError(f"{location}: {text or type(error).__name__}") from None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Any:
+    # pygame, which comes with the package, would greet on standard output.
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parser = module_of("pyRDDLGym.core.parser.parser", "rddl").RDDLParser()
+        silent = module_of("ply.yacc", "rddl").NullLogger()
+        # Its tables take a second, and would be written beside its files.
+        parser.build(write_tables=False, debug=False, errorlog=silent)
+    return parser

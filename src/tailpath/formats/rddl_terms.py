@@ -115,7 +115,7 @@ def chosen(condition: Term, then: Callable[[], Term], otherwise: Callable[[], Te
     return Term(scope_of((condition, *ways)), law)
 
 
-def drawn(probabilities: Mapping[Any, Term], location: str, *, scaled: bool = False) -> Term:
+def drawn(probabilities: Mapping[Any, Term], location: str, *, scaled: bool) -> Term:
     """A draw among values, each with the term of its probability, or of its weight (`scaled`)."""
     terms = tuple(probabilities.values())
 
@@ -195,7 +195,7 @@ OF_MANY: dict[str, Callable[[Sequence[Any]], Any]] = {
 }
 
 
-def key_of(name: str, objects: Sequence[str] = ()) -> str:
+def key_of(name: str, objects: Sequence[str]) -> str:
     """How a fluent is written: `robot-at(x1,y2)`, with a prime for its next value."""
     plain = name.rstrip("'")
     return plain + (f"({','.join(objects)})" if objects else "") + name[len(plain) :]

@@ -1,23 +1,16 @@
 """The one table of formats, by suffix and by scheme, and the options of `read`, declared once.
 
-Each field of `Reading` is an option: its metadata are the flag of the command line with the word
-for its value, and its line of help. A row of the table names the options that its format takes, and
-the command line builds its flags from the same fields.
+Each field of `Reading` is an option, with its flag of the command line. A row of the table names
+the options that its format takes; any other is refused here, with the name of the format.
 
-A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or
-`read(source)` where it has none; a writer is a function `write(ssp, path)`. They are named as
-`module:function` and imported when they are used, so that a model in one format never pays for the
-libraries of another. Any option that a row does not list is refused here, with the name of the
-format.
-
-A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered
-under the scheme.
+Readers and writers are named as `module:function` and imported when they are used, so that a model
+in one format never pays for the libraries of another. A domain is a format of its own:
+`scheme:text` is read by what `tailpath.domains` has registered under the scheme.
 
 Others add theirs as `registers.py` says, by `register(Format(...))` or by an entry point of the
-group `tailpath.readers`. The entry point `abc = "package.module:thing"` serves both `model.abc` and
-`abc:anything` (the reader is then given the part after the colon). The thing is a `Format`, which
-may have a writer, or only a function that reads: it takes its options as keyword arguments, exactly
-those that its signature names. Our own table wins where both have the name.
+group `tailpath.readers`: a `Format`, or only a function that reads, which takes its options as
+keyword arguments, exactly those that its signature names. `abc = "package.module:thing"` serves
+both `model.abc` and `abc:anything`. Our own table wins where both have the name.
 """
 
 from __future__ import annotations
@@ -38,7 +31,7 @@ from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
 
-def _option(default: Any, flag: str, word: str, text: str) -> Any:
+def _option(default: Any, word: str, text: str, flag: str = "") -> Any:
     metadata = {
         "kind": float if word in ("C", "P") else str if word else bool,
         "default": None,
@@ -47,11 +40,8 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
         "flag": flag,
         "several": default in (dict, ()),
     }
-    return (
-        field(default_factory=dict, metadata=metadata)
-        if default is dict
-        else field(default=default, metadata=metadata)
-    )
+    made = {"default_factory": dict} if default is dict else {"default": default}
+    return field(**made, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -63,46 +53,35 @@ class Reading:
 
     goal: str | None = _option(
         None,
-        "--goal",
         "LABEL",
         "Label or condition of the goals (PRISM, JANI); in Gymnasium best, all or a final reward.",
     )
     cost: str | None = _option(
-        None, "--cost", "NAME", "Reward structure, or column of a table, that holds the costs."
+        None, "NAME", "Reward structure, or column of a table, that holds the costs."
     )
-    step_cost: float | None = _option(
-        None, "--step-cost", "C", "Every outcome costs C, whatever its reward."
-    )
+    step_cost: float | None = _option(None, "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(
-        dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable)."
+        dict, "R=C", "An outcome with reward R costs C (repeatable)."
     )
     negate_reward: bool = _option(
-        False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards."
+        False, "", "Take the opposite of the format's own sign of rewards."
     )
     rewards: bool = _option(
-        False,
-        "--rewards",
-        "",
-        "The numbers are gains, whatever the format calls them: costs are minus these.",
+        False, "", "The numbers are gains, whatever the format calls them: costs are minus these."
     )
     constants: Mapping[str, Any] = _option(
-        dict, "--const", "N=V", "Value V of the constant N (repeatable)."
+        dict, "N=V", "Value V of the constant N (repeatable).", "--const"
     )
     start: str | int | tuple[Any, ...] | None = _option(
-        None, "--start", "STATE", "State, label or condition where runs begin."
+        None, "STATE", "State, label or condition where runs begin."
     )
-    goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
-    one_based: bool = _option(
-        False, "--one-based", "", "States and actions of a table are counted from 1."
-    )
+    goals: Iterable[Any] = _option((), "STATES", "Goal states of a table (repeatable).")
+    one_based: bool = _option(False, "", "States and actions of a table are counted from 1.")
     columns: Mapping[str, Any] = _option(
-        dict, "--column", "N=V", "Column N of a table is called V, as cost=minutes (repeatable)."
+        dict, "N=V", "Column N of a table is called V, as cost=minutes (repeatable).", "--column"
     )
     confidence: float | None = _option(
-        None,
-        "--confidence",
-        "P",
-        "Of a table of counts, or a log of steps: how surely all intervals hold.",
+        None, "P", "Of a table of counts, or a log of steps: how surely all intervals hold."
     )
     progress: Progress | None = None
 
@@ -121,7 +100,6 @@ class Reading:
                 )
 
     def table_columns(self) -> dict[str, Any]:
-        """The columns of a table that the user names."""
         return {**({} if self.cost is None else {"cost": self.cost}), **self.columns}
 
     def given(self) -> dict[str, Any]:
@@ -169,6 +147,12 @@ class Format:
         Whether reader and writer say how far they are.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
+
+    Examples
+    --------
+    >>> mine = tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",))
+    >>> mine.suffixes, mine.options, mine.writer
+    (('.mine',), (), '')
     """
 
     title: str
@@ -199,6 +183,12 @@ class Format:
         ------
         OptionError
             If the format has no use for an option.
+
+        Examples
+        --------
+        >>> mine = tp.formats.Format("one of mine", lambda path: ssp)
+        >>> mine.read("any.mine", tp.formats.Reading()) == ssp
+        True
         """
         self._refuse_others(reading, self.options)
         reader = _load(self.reader)
@@ -221,6 +211,12 @@ class Format:
         ------
         OptionError
             If the format can only be read, or cannot hold intervals.
+
+        Examples
+        --------
+        >>> shown = tp.formats.Format("names", tp.read, lambda ssp, path: print(*ssp.states, path))
+        >>> shown.write(ssp, "a.mine")
+        home work a.mine
         """
         if not self.writer:
             raise OptionError(
@@ -274,10 +270,11 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     return ssp
 
 
-def _bundled(title: str, module: str, *suffixes: str, writes: str = "", **more: Any) -> Format:
-    """A format of this folder: the module that reads it, and the one that writes it, if any."""
-    reader, writer = (f"{__package__}.{name}" for name in (f"{module}:read", f"{writes}:write"))
-    return Format(title, reader, writer if writes else "", suffixes, **more)
+def _bundled(title: str, module: str, *suffixes: str, writes: bool = False, **more: Any) -> Format:
+    """A format that a module of this folder reads, and perhaps writes."""
+    address = f"{__package__}.{module}"
+    writer = f"{address}:write" if writes else ""
+    return Format(title, f"{address}:read", writer, suffixes, **more)
 
 
 #: What formats with rewards take, those with labels and reward structures, and tables.
@@ -285,24 +282,15 @@ REWARDS = ("step_cost", "cost_of", "negate_reward", "rewards")
 LABELLED = ("goal", "cost", "start", *REWARDS)
 TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence")
 _PROGRAM = (*LABELLED, "constants")
-_BOTH: dict[str, Any] = {"reports": True, "intervals": True}
+_ALL: dict[str, Any] = {"writes": True, "intervals": True}
+_TEXT: dict[str, Any] = {**_ALL, "reports": True}
 FORMATS = (
-    _bundled("tailpath JSON", "json_files", ".json", writes="json_files", **_BOTH),
-    _bundled("tailpath npz", "npz_files", ".npz", writes="npz_files", intervals=True),
-    _bundled(
-        *("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz"),
-        writes="drn",
-        options=LABELLED,
-        **_BOTH,
-    ),
-    _bundled(
-        *("PRISM explicit", "prism_explicit", ".tra", ".tra.gz"),
-        writes="prism_writing",
-        options=LABELLED,
-        **_BOTH,
-    ),
-    _bundled("UMB", "umb", ".umb", writes="umb_writing", options=LABELLED, intervals=True),
-    _bundled("long table", "long_table", ".csv", writes="long_table", options=TABLE, **_BOTH),
+    _bundled("tailpath JSON", "json_files", ".json", **_TEXT),
+    _bundled("tailpath npz", "archives", ".npz", **_ALL),
+    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", options=LABELLED, **_TEXT),
+    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", options=LABELLED, **_TEXT),
+    _bundled("UMB", "umb", ".umb", options=LABELLED, **_ALL),
+    _bundled("long table", "long_table", ".csv", options=TABLE, **_TEXT),
     _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
     _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
     _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
@@ -312,13 +300,11 @@ FORMATS = (
 
 
 def written_suffixes() -> list[str]:
-    """The suffixes that `write` takes."""
     every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
     return [suffix for entry in every if entry.writer for suffix in entry.suffixes]
 
 
 def by_scheme(scheme: str) -> Format | None:
-    """The format of `scheme:...`, or None."""
     for entry in FORMATS:
         if entry.scheme and entry.scheme == scheme:
             return entry
@@ -366,6 +352,12 @@ def register(added: Format) -> None:
     ----------
     added : Format
         The format; it is found by its suffixes and its scheme.
+
+    Examples
+    --------
+    >>> tp.formats.register(tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",)))
+    >>> tp.read("any.mine") == ssp
+    True
     """
     for name in (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme):
         if name:

@@ -3,9 +3,7 @@ through the optional package `stormpy`.
 
 Storm explores the states, in a process of its own with limits of time, memory and states
 (`storm_worker.py`); what it built comes over as UMB, without loss, and is read like any other UMB
-file. A state is named after the values of its variables. The goal and the start may be conditions
-on the variables. Rewards on single destinations (JANI can have them) are refused: Storm can only
-replace them by their average over the destinations, which keeps the mean and changes the risk.
+file. `docs/formats.md` says what is refused, and why.
 """
 
 from __future__ import annotations
@@ -23,9 +21,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
-from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes, read_text, shorten
-from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, Lazy, to_ssp
+from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, to_ssp
+from tailpath.formats.outcomes import CostRule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 
@@ -100,19 +98,9 @@ def _built(
         for text, label in answer["labels"].items()
         if text not in model.labels and label in model.labels
     }
-    # The labels that the conditions got are Storm's words, not the model's.
-    shown = Lazy(
-        [label for label in model.labels if label not in known.values()] + list(known.values()),
-        model.labels.__getitem__,
-    )
-    return (
-        replace(
-            model,
-            labels=shown,
-            states=tuple(names) if len(set(names)) == len(names) == model.n_states else None,
-        ),
-        known,
-    )
+    if len(set(names)) == len(names) == model.n_states:
+        model = replace(model, states=tuple(names))
+    return model, known
 
 
 def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str, Any]:

@@ -5,12 +5,11 @@ Storm is compiled code that a hostile file can crash, hang or let grow without e
 process has a limit of memory, its parent one of time, and whatever happens to it the parent sees an
 exit code. The script imports nothing of ours, so that it starts quickly.
 
-It is two processes: one builds, in compiled code that hears of nothing, the other watches. Standard
-input stays open as long as the parent wants the answer; when it ends, because the parent was
-killed, say, the watcher ends the builder and removes the folder.
+It is two processes: one builds, in compiled code that hears of nothing, the other watches. When
+standard input ends, because the parent was killed, say, the watcher ends the builder and removes
+the folder.
 
-    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON
-              object on one line
+    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, on one line
     answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or
               {"error"} or {"missing": [constants]}
 """
@@ -102,7 +101,6 @@ def main() -> None:
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
-    """Parse, explore and export the model."""
     limit_memory(request["bytes"])
     developer.set_log_level(developer.LogLevel.OFF)
     program = parse_program(request["path"], request["folder"])

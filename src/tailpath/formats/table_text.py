@@ -1,5 +1,5 @@
 """The text of a long table: its columns, names and numbers. Small tables are read some rows at a
-time, large ones many (`bulk.py`); either way each different text of a column is parsed once.
+time, large ones many; either way each different text of a column is parsed once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, ModelError
-from tailpath.formats import bulk
+from tailpath.formats import text_files
 from tailpath.formats.files import (
     brief,
     decode_name,
@@ -28,7 +28,7 @@ from tailpath.formats.files import (
 )
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text import BLOCK, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.text_files import BLOCK_ROWS, Categorical, TextFile, after, as_they_appear
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
@@ -39,8 +39,8 @@ from tailpath.model.tables import times_of
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
-Columns = tuple[Array, ...]
-Rows = Iterator[tuple[int, Sequence[str]]]
+TableColumns = tuple[Array, ...]
+NumberedRows = Iterator[tuple[int, Sequence[str]]]
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
@@ -53,7 +53,6 @@ class CellNames:
         self.names = NameIndex("names")
 
     def of(self, words: Categorical) -> Array:
-        """The numbers of a column, (n,)."""
         order = as_they_appear(words.codes, len(words.categories)).tolist()
         cells, known = [words.categories[position] for position in order], self.number_of_cell
         new = list(dict.fromkeys(cell for cell in cells if cell not in known))
@@ -107,17 +106,17 @@ class LongTable:
         columns = self._parquet() if is_parquet else self._text()
         self.source, self.target, self.action, self.amount, *self.probabilities = columns
 
-    def _text(self) -> Columns:
-        found = bulk.attempt(self.file.data, self._read_bulk)
+    def _text(self) -> TableColumns:
+        found = text_files.attempt(self.file.data, self._read_bulk)
         return found or self._read(self._rows_of(self.file.data.decode()))
 
-    def _parquet(self) -> Columns:
-        table = bulk.read_parquet(self.path)
+    def _parquet(self) -> TableColumns:
+        table = text_files.read_parquet(self.path)
         self._header(table.column_names)
         positions = sorted(set(self.at.values()) - {self.width})
-        texts = bulk.parquet_texts(self.path, table, positions)
+        texts = text_files.parquet_texts(self.path, table, positions)
         try:
-            batches = (map(bulk.categorical, batch.columns) for batch in texts.to_batches())
+            batches = (map(text_files.categorical, batch.columns) for batch in texts.to_batches())
             found = self._concatenated(
                 self._plain(dict(zip(positions, words))) for words in batches
             )
@@ -129,8 +128,7 @@ class LongTable:
         self.line = range(1, 1 + len(found[0]))
         return found
 
-    def _concatenated(self, blocks: Iterable[Columns]) -> Columns:
-        """The columns of all blocks together."""
+    def _concatenated(self, blocks: Iterable[TableColumns]) -> TableColumns:
         columns = tuple(np.concatenate(column) for column in zip(*blocks))
         if not columns:
             raise FormatError(f"{self.path}: the table has no rows")
@@ -165,7 +163,7 @@ class LongTable:
         )
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
 
-    def _read_bulk(self) -> Columns:
+    def _read_bulk(self) -> TableColumns:
         """State, target, action, amount and probabilities of all rows of plain text."""
         data = self.file.data
         begin = after(data, 1)
@@ -173,7 +171,7 @@ class LongTable:
         positions = sorted(set(self.at.values()))
         kinds = ["word" if position in positions else "" for position in range(self.width)]
         blocks = []
-        for lines in bulk.pieces(data, begin, self.file.progress):
+        for lines in text_files.pieces(data, begin, self.file.progress):
             lines.refuse_quotes()
             words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
             blocks.append(self._plain(dict(zip(positions, words))))
@@ -181,12 +179,12 @@ class LongTable:
         self.line = range(2, 2 + len(found[0]))
         return found
 
-    def _plain(self, words: Mapping[int, Categorical]) -> Columns:
+    def _plain(self, words: Mapping[int, Categorical]) -> TableColumns:
         if self.times:
             raise FormatError(f"{self.path}: rows with times are taken apart one by one")
         return self._numbered(words)
 
-    def _numbered(self, words: Mapping[int, Categorical]) -> Columns:
+    def _numbered(self, words: Mapping[int, Categorical]) -> TableColumns:
         """The columns of some rows, whose texts are given by the index of their column."""
         at, numbers = self.at, self.file.numbers
         source, target, amount = (words[at[column]] for column in ("state", "next_state", "amount"))
@@ -214,19 +212,19 @@ class LongTable:
 
     # ------------------------------------------------------------------ some rows at a time
 
-    def _rows_of(self, text: str) -> Rows:
+    def _rows_of(self, text: str) -> NumberedRows:
         """The rows of a text with their lines, the header first."""
         stream = io.StringIO(text, newline="")
         reader, progress = csv.reader(stream, strict=True), self.file.progress
         try:
             for number, row in enumerate(reader, start=1):
                 yield reader.line_num, row
-                if progress is not None and number % BLOCK == 0:
+                if progress is not None and number % BLOCK_ROWS == 0:
                     progress(stream.tell(), stream.tell() / len(text))
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
 
-    def _read(self, rows: Rows) -> Columns:
+    def _read(self, rows: NumberedRows) -> TableColumns:
         """The columns of all rows, the header first."""
         self._header(next(rows, (1, ()))[1])
         self.line = at_line = []
@@ -236,13 +234,13 @@ class LongTable:
             blocks.append(block)
         return self._concatenated(blocks)
 
-    def _block(self, rows: list[Sequence[str]]) -> Columns:
+    def _block(self, rows: list[Sequence[str]]) -> TableColumns:
         columns = list(zip(*rows))
         return self._numbered(
             {at: Categorical.from_texts(columns[at]) for at in set(self.at.values())}
         )
 
-    def _full_rows(self, rows: Rows) -> Iterator[Sequence[str]]:
+    def _full_rows(self, rows: NumberedRows) -> Iterator[Sequence[str]]:
         """The rows that are not empty, each as wide as the header; with times, one for each
         different time."""
         for line, row in rows:
@@ -274,7 +272,6 @@ class LongTable:
 
 
 def decode(cell: str, location: str) -> Name:
-    """The name that a cell stands for."""
     if not cell:
         raise FormatError(f"{location}: a name is empty")
     if _INTEGER.fullmatch(cell):
@@ -291,7 +288,6 @@ def decode(cell: str, location: str) -> Name:
 
 
 def encode(name: Name) -> str:
-    """The cell that stands for a name."""
     plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
     if plain and plain == plain.strip() and plain.isprintable():
         back = decode(plain, "")
@@ -301,5 +297,4 @@ def encode(name: Name) -> str:
 
 
 def encode_all(names: Sequence[Name]) -> list[str]:
-    """The cells of many names."""
     return json_texts(names) if all_integers(names) else [encode(name) for name in names]

@@ -3,20 +3,18 @@ packed with gzip or xz.
 
 `index.json` describes the model; the arrays are members of their own, little-endian:
 
-    state-to-choices.bin, choice-to-branches.bin    where the choices of a state and the branches of
-                                                    a choice begin, uint64
-    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval of
-    them: its low end, then its high end
+    state-to-choices.bin, choice-to-branches.bin    where those of each begin, uint64
+    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval
     state-is-initial.bin, annotations/aps/<id>/states/values.bin    bitsets, the lowest bit first
     annotations/rewards/<id>/<states|choices|branches>/values.bin   double or rational
     actions/choices/{values.bin, string-mapping.bin, strings.bin}   names of choices
 
-A mapping that is absent is one to one. It is the only standard format that carries costs per
-outcome without loss.
+A mapping that is absent is one to one.
 """
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -24,19 +22,28 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.archives import tar_members, unpacked
-from tailpath.formats.extras import MARK, Extras
-from tailpath.formats.files import load_json, read_bytes, shorten
+from tailpath.formats.archives import packed_tar, tar_members, unpacked
+from tailpath.formats.files import load_json, read_bytes, shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.registry import Reading
+from tailpath.formats.writing import (
+    MARK,
+    Extras,
+    action_words,
+    choice_costs,
+    extras_line,
+    probability_columns,
+)
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
+from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.ssp import SSP
+from tailpath.version import __version__
 
 _ENTITIES = ("states", "choices", "branches")
 LowAndHigh = tuple[FloatArray | None, FloatArray]
 
 
 def read(path: str, reading: Reading) -> Any:
-    """Read a UMB file."""
     return to_ssp(UmbReader(path, read_bytes(path)).model(), reading)
 
 
@@ -317,3 +324,88 @@ def _float(top: int, bottom: int) -> float:
         return float(Fraction(top, bottom))
     except OverflowError:
         return np.inf if top > 0 else -np.inf
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write(model: SSP | IntervalSSP, path: str) -> None:
+    """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the
+    reward `cost`; goals have a loop.
+    """
+    ssp, kind = underlying_ssp(model), {"type": "double", "size": 64}
+    if isinstance(model, IntervalSSP):
+        kind = {"type": "double-interval", "size": 128}
+    probabilities = probability_columns(model).values()
+    goals = np.flatnonzero(ssp.is_goal)
+    loop = ssp.state_choices[goals]  # the choice that each goal's loop comes before
+    loop_branch = ssp.choice_outcomes[loop]
+    least, mixed = choice_costs(ssp)
+    entity, costs = "branches", np.insert(ssp.outcome_cost, loop_branch, 0.0)
+    if not mixed.any():
+        entity, costs = "choices", np.insert(least, loop, 0.0)
+    actions, position, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
+    order = np.argsort(position)  # as they first appear
+    words = map(action_words(ssp, writable_action), actions[order].tolist())
+    strings = [b"", *map(str.encode, words)]  # the loops of the goals have no name
+    lengths = np.insert(np.diff(ssp.choice_outcomes), loop, 1)
+    index = _index(ssp, len(lengths), int(lengths.sum()), len(strings), entity)
+    index["transition-system"]["branch-probability-type"] = kind
+    arrays: dict[str, tuple[Any, str]] = {
+        "state-to-choices": (ssp.state_choices + np.append(0, np.cumsum(ssp.is_goal)), "<u8"),
+        "choice-to-branches": (np.append(0, np.cumsum(lengths)), "<u8"),
+        "branch-to-target": (np.insert(ssp.outcome_target, loop_branch, goals), "<u8"),
+        "branch-to-probability": (
+            np.stack([np.insert(p, loop_branch, 1.0) for p in probabilities], axis=1),
+            "<f8",
+        ),
+        "actions/choices/values": (np.insert(1 + np.argsort(order)[action], loop, 0), "<u4"),
+        "actions/choices/string-mapping": (np.cumsum([0, *map(len, strings)]), "<u8"),
+        f"annotations/rewards/cost/{entity}/values": (costs, "<f8"),
+    }
+    members = {
+        "index.json": json.dumps(index, indent=1).encode(),
+        **{f"{name}.bin": array.astype(kind).tobytes() for name, (array, kind) in arrays.items()},
+        "state-is-initial.bin": _bitset(np.arange(ssp.n_states) == ssp.start_index),
+        "actions/choices/strings.bin": b"".join(strings),
+        "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
+    }
+    write_bytes(path, packed_tar(members, "gz"))
+
+
+def _bitset(mask: BoolArray) -> bytes:
+    data = np.packbits(mask, bitorder="little").tobytes()
+    return data + bytes(-len(data) % 8)
+
+
+def _index(
+    ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: str
+) -> dict[str, Any]:
+    double = {"type": "double", "size": 64}
+    return {
+        "format-version": 1,
+        "format-revision": 0,
+        "model-data": {"comment": extras_line(ssp)},
+        "file-data": {"tool": "tailpath", "tool-version": __version__},
+        "transition-system": {
+            "time": "discrete",
+            "#players": 1,
+            "#states": ssp.n_states,
+            "#initial-states": 1,
+            "#choices": n_choices,
+            "#choice-actions": n_actions,
+            "#branches": n_branches,
+            "#branch-actions": 0,
+            "#observations": 0,
+        },
+        "annotations": {
+            "aps": {
+                "goal": {
+                    "alias": "goal",
+                    "applies-to": ["states"],
+                    "type": {"type": "bool", "size": 1},
+                }
+            },
+            "rewards": {"cost": {"alias": "cost", "applies-to": [entity], "type": double}},
+        },
+    }

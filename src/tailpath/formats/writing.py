@@ -2,13 +2,19 @@
 
 A block is some columns of texts side by side. Equal numbers are formatted once. Names, and what
 else a model has besides numbers, are written as JSON, which `files.py` decodes.
+
+A foreign format has no place for names of any kind, the exact cost unit, the geometry and notes.
+Our writers put them, as one line of JSON, where the tool that owns the format looks away: a
+comment, or a free text field. Our readers take them back, so that a model passes through such a
+file unchanged (`Extras`). A file without them is read as it stands.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain
 from typing import Any
@@ -17,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.files import decode_members, decode_names, decode_notes, load_json
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Geometry, Name
@@ -44,23 +51,18 @@ class Block:
         return array[self.outcomes.start : self.outcomes.stop]
 
     def of_choices(self, array: Array) -> Array:
-        """The same of an array over choices."""
         return array[self.choices.start : self.choices.stop]
 
     def sources(self, table: Texts) -> Texts:
-        """The states that outcomes leave, by a table of them."""
         return np.asarray(table[self.ssp.choice_state[self.choice]])
 
     def targets(self, table: Texts) -> Texts:
-        """The states that they lead to."""
         return np.asarray(table[self.of_outcomes(self.ssp.outcome_target)])
 
     def actions(self, to_text: Callable[[int], str]) -> Texts:
-        """The actions that they are outcomes of."""
         return formatted(self.ssp.choice_action[self.choice], to_text)
 
     def costs(self, to_text: Callable[[float], str]) -> Texts:
-        """What they cost."""
         return formatted(self.of_outcomes(self.ssp.outcome_cost), to_text)
 
     def probabilities(
@@ -100,7 +102,7 @@ def _between(offsets: Array, part: range) -> range:
     return range(int(offsets[part.start]), int(offsets[part.stop]))
 
 
-def blocks(model: SSP | IntervalSSP, progress: Progress | None = None) -> Iterator[Block]:
+def blocks(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[Block]:
     """The states of a model, some at a time. Progress is told in outcomes."""
     ssp, first = underlying_ssp(model), 0
     first_outcome = ssp.choice_outcomes[ssp.state_choices]
@@ -130,7 +132,6 @@ def formatted(values: Array, to_text: Callable[[Any], str]) -> Texts:
 
 
 def joined_columns(*columns: Texts) -> bytes:
-    """Columns of the same length side by side, row by row."""
     parts = [""] * (len(columns) * len(columns[0]))
     for position, column in enumerate(columns):
         parts[position :: len(columns)] = column.tolist()
@@ -178,7 +179,6 @@ def all_integers(names: Sequence[Name]) -> bool:
 
 
 def json_texts(names: Sequence[Name]) -> list[str]:
-    """Every name as JSON."""
     if all_integers(names):
         return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
     return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
@@ -204,7 +204,6 @@ def encode_members(ssp: SSP) -> dict[str, Any]:
 
 
 def encode_unit(unit: Fraction | None) -> str | None:
-    """The exact cost unit as `p/q`."""
     return None if unit is None else f"{unit.numerator}/{unit.denominator}"
 
 
@@ -219,3 +218,85 @@ def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
         **cells,
         "kind": list(geometry.kind),
     }
+
+
+# ---------------------------------------------------------------------- in files of others
+
+
+#: The line begins with this word, after whatever marks a comment.
+MARK = "tailpath"
+_MEMBERS = ("states", "actions", "auxiliary", "cost_unit", "geometry", "notes")
+
+
+@dataclass(frozen=True)
+class Extras:
+    """The members of such a line; none of them is there in a file of others."""
+
+    location: str = ""
+    members: Mapping[str, Any] = field(default_factory=dict)
+    auxiliary: int = 0
+
+    @classmethod
+    def parse(cls, text: str, location: str) -> Extras:
+        members = load_json(text, location)
+        if not isinstance(members, dict) or not set(members) <= set(_MEMBERS):
+            raise FormatError(
+                f"{location}: the {MARK} line must be an object with members among"
+                f" {', '.join(_MEMBERS)}"
+            )
+        auxiliary = members.get("auxiliary", 0)
+        if type(auxiliary) is not int or auxiliary < 0:
+            raise FormatError(f"{location}: auxiliary must be a whole number")
+        decode_notes(members.get("notes", []), f"{location}: notes")
+        return cls(location, members, auxiliary)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the file has such a line: our own writer wrote it."""
+        return bool(self.location)
+
+    def has(self, member: str) -> bool:
+        return self.members.get(member) is not None
+
+    def state_names(self, n_states: int) -> Sequence[Name]:
+        if not self.has("states"):
+            return range(n_states)
+        return decode_names(self.members["states"], f"{self.location}: states", n_states)
+
+    def action_names(self) -> Sequence[Name] | None:
+        if not self.has("actions"):
+            return None
+        return decode_names(self.members["actions"], f"{self.location}: actions")
+
+    def fields(self, n_states: int) -> dict[str, Any]:
+        """Unit, geometry and notes, as fields of a model."""
+        return decode_members(self.members, n_states, f"{self.location}: ")
+
+
+def extras_line(ssp: SSP, auxiliary: int = 0) -> str:
+    """The line for a model, without the comment mark of the format."""
+    members = {**encode_members(ssp), "auxiliary": auxiliary or None}
+    present = {key: value for key, value in members.items() if value is not None}
+    return f"{MARK} {json.dumps(present)}"
+
+
+def written_actions(actions: Sequence[Name], can_write: Callable[[str], bool]) -> dict[str, int]:
+    """A different word for each action, the same on writing and on reading: its name where the
+    format can hold it. Words to indices.
+    """
+    words: dict[str, int] = {}
+    for index, name in enumerate(actions):
+        word = name if isinstance(name, str) else str(name) if type(name) is int else ""
+        if not word or word in words or not can_write(word):
+            word = f"action{index}"
+            while word in words:
+                word += "_"
+        words[word] = index
+    return words
+
+
+def action_words(ssp: SSP, can_write: Callable[[str], bool]) -> Callable[[int], str]:
+    """The word of each action, by its number."""
+    if isinstance(ssp.actions, range):  # of which there may be many more than choices
+        return str
+    return list(written_actions(ssp.actions, can_write)).__getitem__

@@ -8,17 +8,15 @@ in cycles; `mark_arriving` finds out and `find_detours` knows what else to choos
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
-Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size or to `AtomModel.floor`, count as
 #: equal.
 VALUE_TIE = 1e-12

@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 @kernel

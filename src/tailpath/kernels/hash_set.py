@@ -5,14 +5,10 @@ The table holds positions in the list, or -1, and is as large as a power of two.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 
-Array = NDArray[Any]
 #: An odd number near 2^64 / golden ratio: its multiples spread over the upper bits.
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 #: The first size of a list, as a power of two.

@@ -12,13 +12,9 @@ terms have one sign: nothing cancels.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from numpy.typing import NDArray
-
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 class Factors(NamedTuple):

@@ -11,15 +11,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import pathlib
 import sys
 import threading
 from collections.abc import Iterator
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tailpath.kernels.compile_time import listen, warn_unstored
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: An array of any kind, as kernels take them.
+Array: TypeAlias = "NDArray[Any]"
 #: Where kernels and their constants live.
 FOLDERS = ("dp", "kernels")
 #: Every kernel, as modules were imported.
@@ -95,6 +101,10 @@ def frozen(*arrays: Any) -> Iterator[Any]:
 @functools.cache
 def _compiler() -> Any:
     """Numba, once it is needed."""
+    # In a thread of its own: an import that Ctrl-C interrupts leaves half of numba behind.
+    importing = threading.Thread(target=importlib.import_module, args=("numba",))
+    importing.start()
+    importing.join()
     import numba
 
     listen(numba.core.event)

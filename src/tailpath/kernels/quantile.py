@@ -16,12 +16,9 @@ whose choices are passed over.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.segments import (
     LAST_BACKUP,
     LAST_MOVE,
@@ -37,7 +34,6 @@ from tailpath.kernels.segments import (
     merge_node,
 )
 
-Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of moves, relatively.
 HALF, ROUNDING = 0.499, 1e-12
 

@@ -5,19 +5,19 @@ Plain numbers, for kernels and all others.
 from __future__ import annotations
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
-UNIT = 2.0**-53
-#: A stored probability of a row of k lies within (3 k + 3) UNIT, relatively, of the decimal as
-#: written divided by the sum of its row: one UNIT to read the decimal, and what the float row may
-#: miss 1 by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
-#: (ROW * k + FIXED) UNIT covers an edge of a chain row of k.
-ROW, FIXED = 3, 9
-#: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED,
-#: and three operations; and four more where values come in two parts.
+ROUNDOFF = 2.0**-53
+#: A stored probability of a row of k lies within (3 k + 3) ROUNDOFF, relatively, of the decimal as
+#: written divided by the sum of its row: one to read the decimal, and what the float row may miss 1
+#: by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
+#: (PER_EDGE * k + PER_ROW) ROUNDOFF covers an edge of a chain row of k.
+PER_EDGE, PER_ROW = 3, 9
+#: What a surplus r + P v - v(s) is off beside (PER_EDGE * k) ROUNDOFF and what its row misses 1 by:
+#: as PER_ROW, and three operations; and four more where values come in two parts.
 SURPLUS, SURPLUS_FINE = 12, 16
-#: Where k probabilities are intervals, their ends and widths are off by 2 UNIT each, what is to be
-#: handed out by k UNIT of 1, and each share handed out by one more: (SERVED k) UNIT of the value of
-#: the row and of the value of what was served last.
-SERVED = 6
+#: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
+#: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_SERVED * k)
+#: ROUNDOFF of the value of the row and of the value of what was served last.
+PER_SERVED = 6
 #: A probability this close to alpha, or to an atom, relatively, counts as equal to it, since VaR
 #: jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
@@ -30,21 +30,21 @@ VANISHED = 1e-300
 TINY = 1e-280
 #: Below this, products with probabilities that are not tiny lose digits: they fall below the
 #: doubles that have all of them.
-FADED = 1e-290
+NEAR_UNDERFLOW = 1e-290
 #: More than a handful of operations: by this share bounds are widened after these.
-FEW = 16 * UNIT
+FEW = 16 * ROUNDOFF
 #: Three operations: by this share a bound is widened that is a share of a value.
-THRICE = 4 * UNIT
+THREE_ROUNDINGS = 4 * ROUNDOFF
 #: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as
 #: close as values are.
-SETTLED = 2 * UNIT
+SETTLED = 2 * ROUNDOFF
 #: Changes up to this may go on for ever, since they come from rounding in rows of some ten
 #: outcomes.
-FLUTTER = 64 * UNIT
+ROUNDING_NOISE = 64 * ROUNDOFF
 #: Bounds that are this close, relatively, need no second proof.
 CLOSE = 5.5e-14
 #: Added to what is divided by, so that nothing is divided by 0.
-NOTHING = 1e-300
+NONZERO = 1e-300
 #: No way counts as longer than this, lest sums of them overflow.
 LONGEST = 1e300
 #: The share of the largest cost that every step costs more where steps are ordered by their cost,

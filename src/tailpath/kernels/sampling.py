@@ -16,12 +16,10 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
-Array = NDArray[Any]
 #: Rows longer than this are halved until they are not.
 LONG = 16
 #: What `walk` puts in place of a total that never ends.

@@ -20,12 +20,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.kernels.bundles import Bundles
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 
-Array = NDArray[Any]
 #: Columns of `AtomWork.history`: when a node last moved noticeably, how far it has moved in all;
 LAST_MOVE, TOTAL_MOVE = range(2)
 #: the same as they were before the sweep;
@@ -195,10 +193,7 @@ def _merge_pieces(slope: Array, segment: Array, side: int, ends: Array, pieces: 
     for piece in range(0, pieces, 2):
         begin, middle = ends[piece], ends[piece + 1]
         end = ends[min(piece + 2, pieces)]
-        if middle - begin == end - middle:
-            _merge_equals(slope, segment, side, begin, middle, end)
-        else:
-            _merge_two(slope, segment, side, begin, middle, end)
+        _merge_two(slope, segment, side, begin, middle, end)
         merged += 1
         ends[merged] = end
     return merged
@@ -216,30 +211,6 @@ def _merge_two(slope: Array, segment: Array, side: Any, left: Any, middle: Any, 
         else:
             slope[to, at], segment[to, at] = slope[side, right], segment[side, right]
             right += one
-
-
-@kernel
-def _merge_equals(slope: Array, segment: Array, side: Any, left: Any, right: Any, end: Any) -> None:
-    """The same for pieces of equal length: the larger half from the front and the smaller from the
-    back at once, without a branch to guess.
-
-    Neither runs over an end: each gives as many as one piece has.
-    """
-    none, one = np.uint64(0), np.uint64(1)
-    to, low = one - side, right - one
-    first, last = left, end - one
-    high = last
-    for step in range(right - left):
-        front, at = slope[side, left] >= slope[side, right], first + step
-        slope[to, at] = slope[side, left] if front else slope[side, right]
-        segment[to, at] = segment[side, left] if front else segment[side, right]
-        left += one if front else none
-        right += none if front else one
-        back, at = slope[side, low] < slope[side, high], last - step
-        slope[to, at] = slope[side, low] if back else slope[side, high]
-        segment[to, at] = segment[side, low] if back else segment[side, high]
-        low -= one if back else none
-        high -= none if back else one
 
 
 @kernel

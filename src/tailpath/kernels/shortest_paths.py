@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.jit import Array, frozen, kernel
 
-Array = NDArray[Any]
 #: The largest integer.
 LARGEST = np.iinfo(np.int64).max
 

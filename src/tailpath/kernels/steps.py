@@ -4,14 +4,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.kernels.jit import kernel
-
-Array = NDArray[Any]
+from tailpath.kernels.jit import Array, kernel
 
 
 class Steps(NamedTuple):

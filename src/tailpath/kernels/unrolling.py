@@ -12,13 +12,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.kernels.hash_set import enlarge, insert
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
-Array = NDArray[Any]
 #: Up to so many borders it is faster to look at all than to search.
 FEW = 64
 

@@ -2,8 +2,15 @@
 from.
 """
 
-from tailpath.methods.method import Account, Found, Method, Plan
-from tailpath.methods.register import find_method, method_names, register
+from tailpath.methods.method import (
+    Account,
+    Found,
+    Method,
+    Plan,
+    find_method,
+    method_names,
+    register,
+)
 from tailpath.options import Option
 
 __all__ = [

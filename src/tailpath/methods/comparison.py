@@ -1,11 +1,6 @@
 """Methods and policies side by side: for every alpha what was predicted, what is delivered when
-deployed, and what is best.
-
-    predicted   the planner's own value; a plain policy has none
-    deployed    the exact CVaR of the policy
-    optimum     the least CVaR of any policy; there the two agree, and the evaluation is a check
-
-`docs/optimum.md` says why they differ. `tailpath compare` is this table on the command line.
+deployed, and what is best (`docs/optimum.md`). `tailpath compare` is this table on the command
+line.
 """
 
 from __future__ import annotations
@@ -18,10 +13,16 @@ from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import Method, Plan, no_prediction, without_rounding
-from tailpath.methods.register import find_method, method_names
+from tailpath.methods.method import (
+    Method,
+    Plan,
+    find_method,
+    method_names,
+    no_prediction,
+    without_rounding,
+)
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.shown import Shown
+from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import (
     Progress,
@@ -79,9 +80,7 @@ Update = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Line:
-    """One method at one alpha. `gap` is deployed minus predicted, `over` deployed minus the
-    optimum; `seconds` for planning and evaluating.
-    """
+    """One method at one alpha; `seconds` for planning and evaluating."""
 
     alpha: float
     method: str
@@ -96,9 +95,7 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class PlannedRow:
-    """A method that has planned, and how long that took; for all alphas, unless its policies take
-    time of their own.
-    """
+    """A method that has planned, and how long that took."""
 
     name: str
     plan: Plan
@@ -106,7 +103,6 @@ class PlannedRow:
 
     @property
     def policy(self) -> Callable[[float], Policy]:
-        """The policy of the plan for each alpha."""
         return self.plan.policy
 
 
@@ -128,6 +124,12 @@ class Comparison(Shown):
         How each method planned.
     bracketed : bool
         Whether the optimum is only known between its bounds, since costs were rounded (`delta`).
+
+    Examples
+    --------
+    >>> found = tp.compare(ssp, {"car": {"home": "road"}}, [0.1], methods=[])
+    >>> found["car", 0.1].deployed, found["car", 0.1].over
+    (60.0, 30.0)
     """
 
     lines: tuple[Line, ...]
@@ -191,7 +193,7 @@ def compare(
         Add what policy iteration makes of each.
     progress : callable, optional
         `progress(text)` is called with what is going on.
-    **settings
+    **settings : object
         Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
 
     Returns
@@ -262,8 +264,8 @@ def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Metho
 
 
 def given_row(ssp: SSP, name: str, given: Any) -> PlannedRow:
-    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, so that
-    what is wrong is said before anything else.
+    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, at
+    once.
     """
     begin = perf_counter()
     by_alpha = callable(getattr(given, "policy", None))
@@ -284,11 +286,11 @@ def planned(
     progress: Update,
     leave_out: Callable[[str, str], None] | None = None,
 ) -> list[PlannedRow]:
-    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is called
-    with those that refuse the model, and why.
+    """All methods, planned from `alpha` up; with `leave_out`, called with those that refuse the
+    model and why, also in their variants.
 
-    The risk-neutral optimum is found once and stored with the model; every method that starts from
-    it would need that time alone, too.
+    The risk-neutral optimum is found once; every method that starts from it would need that time,
+    too.
     """
     alpha = check_invertible_alpha(alpha)
     begin = perf_counter()
@@ -314,7 +316,6 @@ def planned(
 
 
 def progress_of(method: Method, progress: Update, prefix: str = "") -> Progress:
-    """Says in the method's own words how far it has come."""
     return lambda steps, reached: progress(
         prefix + method.doing.format(steps=steps, reached=reached)
     )
@@ -342,9 +343,7 @@ def tabled(
 
 
 def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
-    """Policy iteration from the policies of methods. It plans per alpha, so its time is part of
-    asking for the policy.
-    """
+    """Policy iteration from the policies of methods, when they are asked for."""
 
     def of(row: PlannedRow) -> PlannedRow:
         better = Plan(lambda alpha: improve(ssp, row.policy(alpha), alpha).policy)
@@ -354,7 +353,6 @@ def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
 
 
 def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update) -> list[Line]:
-    """All methods at one alpha, the optimum last."""
     found = []
     for row in rows:
         progress(f"alpha {alpha:g}: {row.name}")

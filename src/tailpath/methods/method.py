@@ -1,11 +1,10 @@
-"""What a planning method is: options, a plan, and what is said about it.
+"""What a planning method is: options, a plan, and what is said about it; and the register of all.
 
-`plan(ssp, alpha, *, progress, **options)` solves a model once and returns a `Plan`: a policy for
-every tail mass from `alpha` up, and the CVaR it predicts there, if it predicts any. What the policy
-delivers is not for the method to say: `evaluate` finds it, for all methods alike.
-
-The command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
-settings that it has an option for.
+What a policy delivers is not for the method to say: `evaluate` finds it, for all methods alike. The
+command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
+settings that it has an option for. Others add methods as `registers.py` says. A study's workers are
+processes of their own: there the module that calls `register` is named in the study's design
+(`import = ["package.module"]`).
 """
 
 from __future__ import annotations
@@ -19,13 +18,30 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.options import Option, Progress
 from tailpath.policies.policy import Policy
+from tailpath.registers import Register, instance_of
 from tailpath.risk.measure import Measure
+from tailpath.texts import did_you_mean
 
 #: Differences below this part of the numbers they come from are rounding, and shown as 0.
 ROUNDING = 1e-9
 
 
 GAMMA = Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G")
+#: Each name with the address of its method; the first is the default of `solve`.
+ADDRESSES = {
+    "exact": "tailpath.methods.optimal:EXACT",
+    "expected": "tailpath.methods.optimal:EXPECTED",
+    "quantile": "tailpath.methods.published:QUANTILE",
+    "interpolation": "tailpath.methods.published:INTERPOLATION",
+    "improved": "tailpath.methods.published:IMPROVED",
+    "second-stage": "tailpath.methods.published:SECOND_STAGE",
+    "layers": "tailpath.methods.published:LAYERS",
+    "pareto": "tailpath.methods.published:PARETO",
+    "surrogate": "tailpath.methods.published:SURROGATE",
+    "nested": "tailpath.methods.published:NESTED",
+}
+#: What tables call a method is understood, too.
+ALSO = {"optimum": "exact"}
 
 
 def no_prediction(alpha: float) -> None:
@@ -56,6 +72,12 @@ class Plan:
         What the solver returned.
     model : SSP, optional
         The model that the policies are for, where that is not the one given.
+
+    Examples
+    --------
+    >>> plan = tp.methods.Plan(lambda alpha: tp.policy(ssp, {"home": "road"}), lambda alpha: 24)
+    >>> plan.policy(0.1).action("home"), plan.predict(0.1)
+    ('road', 24)
     """
 
     policy: Callable[[float], Policy]
@@ -85,6 +107,13 @@ class Found:
         None where no alpha was asked for, or the evaluation was given up.
     seconds : float
         How long it took.
+
+    Examples
+    --------
+    >>> road = tp.policy(ssp, {"home": "road"})
+    >>> found = tp.methods.Found(tp.methods.Plan(lambda alpha: road), 0.1, road, costs, 0.0)
+    >>> found.costs.cvar(found.alpha)
+    60.0
     """
 
     plan: Plan
@@ -104,6 +133,11 @@ class Account:
         For programs.
     rows : mapping
         What and value, for people.
+
+    Examples
+    --------
+    >>> tp.methods.Account({"cvar": 60.0}, {"CVaR": "60 minutes"}).record["cvar"]
+    60.0
     """
 
     record: Mapping[str, Any]
@@ -195,6 +229,14 @@ class Method:
     in_parts : callable, optional
         Makes an `Account` of a `Found`, without costs, for a model in parts. Its `plan` then takes
         `comm`, the ranks that have them.
+
+    Examples
+    --------
+    >>> road = tp.policy(ssp, {"home": "road"})
+    >>> method = tp.methods.Method("road", "The road", "Always by road.",
+    ...                            lambda ssp, alpha, progress: tp.methods.Plan(lambda a: road))
+    >>> method.plan(ssp, 0.1, progress=None).policy(0.1).action("home")
+    'road'
     """
 
     name: str
@@ -248,6 +290,12 @@ class Method:
         ------
         OptionError
             If there is no such variant.
+
+        Examples
+        --------
+        >>> plan = tp.methods.find_method("exact").make(ssp, 0.1, {"weight": 0.1})
+        >>> tp.evaluate(ssp, plan.policy(0.1), 0.1).mean
+        24.0
         """
         if variant and variant not in self.variants:
             there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"
@@ -258,3 +306,90 @@ class Method:
         }
         given = {**self.variants.get(variant, {}), **given}
         return self.plan(ssp, alpha, progress=progress, **given)
+
+
+REGISTER = Register(
+    "method",
+    "tailpath.methods.Method",
+    "tailpath.methods",
+    ADDRESSES,
+    instance_of(Method),
+    taken=ALSO,
+)
+
+
+def register(method: Method) -> None:
+    """Make a method known to every command of this process.
+
+    Registered again, it replaces the one before.
+
+    Parameters
+    ----------
+    method : Method
+        The method.
+
+    Raises
+    ------
+    OptionError
+        If its name is one of the package's own.
+
+    Examples
+    --------
+    >>> first = lambda ssp, alpha, progress: tp.methods.Plan(lambda a: tp.policy(ssp, [0, -1]))
+    >>> tp.methods.register(tp.methods.Method("road", "The road", "Always by road.", first))
+    >>> tp.compare(ssp, alphas=[0.1], methods=["road"])["road", 0.1].deployed
+    60.0
+    """
+    REGISTER.add(method.name, method)
+
+
+def method_names() -> list[str]:
+    """The names of all methods.
+
+    Returns
+    -------
+    list of str
+        Those of the package, of installed packages, and those that were registered.
+
+    Examples
+    --------
+    >>> tp.methods.method_names()[:3]
+    ['exact', 'expected', 'quantile']
+    """
+    return REGISTER.names()
+
+
+def all_methods() -> list[Method]:
+    return [find_method(name) for name in method_names()]
+
+
+def find_method(name: str) -> Method:
+    """The method of a name.
+
+    Parameters
+    ----------
+    name : str
+        What users type.
+
+    Returns
+    -------
+    Method
+        The method.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+
+    Examples
+    --------
+    >>> tp.methods.find_method("quantile").title
+    'CVaRVIQ'
+    """
+    method = REGISTER.find(ALSO.get(name, name))
+    if method is None:
+        every = f"; there are {', '.join(method_names())}"
+        raise OptionError(
+            f"there is no method {name!r}{did_you_mean(name, [*method_names(), *ALSO]) or every}"
+        )
+    return method

@@ -22,15 +22,13 @@ from tailpath.texts import did_you_mean
 
 Name = Hashable
 #: The choice, the target, the probability and the cost of every outcome.
-Outcomes = tuple[Array, Array, Array, Array]
+OutcomeArrays = tuple[Array, Array, Array, Array]
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take
 #: longer.
 FEW = 64
 
 
 class ModelArrays(NamedTuple):
-    """The fields of an SSP that builders determine."""
-
     state_choices: Array
     choice_outcomes: Array
     outcome_target: Array
@@ -95,7 +93,6 @@ class Numbering:
         return common_unit(self.costs) if finite and self.costs else None
 
     def arrays(self, start: Name) -> ModelArrays:
-        """The model of all rows."""
         states = self.states
         for goal in self.goals:
             states.setdefault(goal, len(states))
@@ -176,7 +173,7 @@ def arrays_from_rows(
     """
     n_actions = int(action.max(initial=0)) + 1
     choices, of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)
-    rows: Outcomes = (of_row, target, probability, cost)
+    rows: OutcomeArrays = (of_row, target, probability, cost)
     if probability.ndim == 1:
         rows = _picked(rows, probability != 0)
     if merge:
@@ -220,11 +217,13 @@ def _choices(key: IntArray, n_actions: int) -> tuple[IntArray, Array]:
     return found[order], rank[of_run][run_of_row]
 
 
-def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost: Array) -> Outcomes:
+def merge_equal_outcomes(
+    choice: Array, target: Array, probability: Array, cost: Array
+) -> OutcomeArrays:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same
     choice, target and cost: probabilities (n,), or columns (n, k) in their place.
     """
-    rows: Outcomes = (choice, target, probability, cost)
+    rows: OutcomeArrays = (choice, target, probability, cost)
     if len(choice) > SMALL:
         if (np.diff(choice) < 0).any():
             rows = _picked(rows, grouped(choice, int(choice.max()) + 1)[0])
@@ -248,13 +247,12 @@ def merge_equal_outcomes(choice: Array, target: Array, probability: Array, cost:
     return _picked((choice[seen], target[seen], total, cost[seen]), order)
 
 
-def _picked(rows: Outcomes, order: Array) -> Outcomes:
+def _picked(rows: OutcomeArrays, order: Array) -> OutcomeArrays:
     choice, target, probability, cost = (column[order] for column in rows)
     return choice, target, probability, cost
 
 
 def goal_names(goals: Iterable[Name]) -> dict[Name, None]:
-    """The goals as an ordered set, or an error."""
     if isinstance(goals, str) or not isinstance(goals, Iterable):
         raise ModelError(f"goals must be a collection of state names; put {goals!r} in a list")
     names = dict.fromkeys(goals)
@@ -286,5 +284,4 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
 
 
 def describe_outcome(state: Name, action: Name, next_state: Name) -> str:
-    """An outcome by its names, for messages."""
     return f"state {state!r}, action {action!r} -> {next_state!r}"

@@ -1,14 +1,16 @@
 """The checks of a model, made once, when it is built; every message names the state, the action or
-the number at fault.
+the number at fault. And whether it is the same model, for tables of numbers that were made for one
+and are used on another.
 """
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -60,7 +62,6 @@ def _check_lengths(ssp: SSP) -> None:
 
 
 def _check_names(ssp: SSP) -> None:
-    """Names, the start, the goals and the geometry."""
     n = ssp.n_states
     for names, what in ((ssp.states, "states"), (ssp.actions, "actions")):
         if not isinstance(names, range) and len(set(names)) < len(names):
@@ -196,3 +197,46 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
 def describe_choice(ssp: SSP, choice: int) -> str:
     state = int(np.searchsorted(ssp.state_choices, choice, side="right")) - 1
     return f"state {ssp.states[state]!r}, action {ssp.choice_name(choice)!r}"
+
+
+# ---------------------------------------------------------------------- is this the same model?
+
+
+#: The parts of a model that have a hash of their own.
+PARTS = ("targets", "probabilities", "costs")
+
+
+def same_numbering(made_for: SSP, ssp: SSP) -> bool:
+    """Whether tables of choice and outcome numbers made for one model mean the same on another;
+    names decide where they do not.
+    """
+    if made_for is ssp:
+        return True
+    arrays = ("state_choices", "choice_outcomes", "outcome_target", "choice_action")
+    return all(
+        np.array_equal(getattr(made_for, name), getattr(ssp, name)) for name in arrays
+    ) and all(
+        list(getattr(made_for, name)) == list(getattr(ssp, name)) for name in ("states", "actions")
+    )
+
+
+def fingerprint(ssp: SSP) -> dict[str, Any]:
+    """The sizes of a model, a hash of its arrays, and short ones of its parts, so that one can say
+    what differs. Names, geometry and the start do not matter to it.
+    """
+    integers = ("state_choices", "choice_outcomes", "outcome_target")
+    floats = ("outcome_probability", "outcome_cost")
+    kinds = {**dict.fromkeys(integers, "<i8"), **dict.fromkeys(floats, "<f8"), "is_goal": "u1"}
+    digest, parts = hashlib.sha256(), []
+    for name, kind in kinds.items():
+        part = np.ascontiguousarray(getattr(ssp, name), dtype=kind).tobytes()
+        digest.update(part)
+        parts.append(hashlib.sha256(part).hexdigest()[:16])
+    sizes = {"n_states": ssp.n_states, "n_choices": ssp.n_choices, "n_outcomes": ssp.n_outcomes}
+    return {**sizes, "sha256": digest.hexdigest(), **dict(zip(PARTS, parts[2:5]))}
+
+
+def model_mark(ssp: SSP) -> str:
+    """A short hash of all that decides the numbers of a run, the start included."""
+    text = f"{fingerprint(ssp)['sha256']} {ssp.start_index}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,9 +1,4 @@
-"""The time of day: models in which what a way costs depends on when one is there.
-
-The states are pairs `At(place, time)`; a cost is a duration, and the clock goes on by it. From
-`until` on the law no longer changes, so all later times are one: `At(place, until)` says "then or
-later". A goal is a state of its own, called like the place, whenever it is reached.
-"""
+"""The time of day: models in which what a way costs depends on when one is there."""
 
 from __future__ import annotations
 
@@ -38,8 +33,9 @@ def clock(
 ) -> SSP:
     """Build a model from functions of place and time of day, by exploring from `start` at `begin`.
 
-    States are `At(place, time)`, equal to the plain pair; a goal is called like its place. Costs
-    are durations, and the clock goes on by them. After `until` everything is as it is then.
+    States are `At(place, time)`, equal to the plain pair; a goal is called like its place, whenever
+    it is reached. Costs are durations, and the clock goes on by them. After `until` everything is
+    as it is then, and all later times are one.
 
     Parameters
     ----------

@@ -1,17 +1,6 @@
-"""Which column of a table holds what, by its name: for tables in memory and in files.
-
-- state, next_state: they must be there
-- action: the way is the action: it is called like the state it leads to, and surely leads there
-- probability: 1
-- low, high: of a model with intervals: the least and the greatest probability, in place of it
-- count: of a model with intervals: how often the outcome was seen; without it and without
-  probabilities every row is a step seen
-- cost: a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2`
-- goal: true where the row leads to a goal; without it, states without rows are the goals
-- start: true where the row leaves the start; without it, the first row does
-
-`WORDS` has the other names of each. A column of any other name is named: `columns={"cost":
-"minutes"}`. Others are passed over.
+"""Which column of a table holds what, by its name, for tables in memory and in files;
+`docs/formats.md` has the table. Without a column of actions, each is called like the state it leads
+to, and surely leads there.
 """
 
 from __future__ import annotations
@@ -126,7 +115,6 @@ def _how(column: str, unused: Sequence[Any]) -> str:
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
-    """The name of a column that the user chose, if both are there."""
     if column not in WORDS:
         raise OptionError(
             f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
@@ -138,12 +126,10 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
 
 
 def plain_name(name: Any) -> str:
-    """A name as the words for columns are written."""
     return str(name).strip().lower().replace(" ", "_")
 
 
 def listed(names: Iterable[Any]) -> str:
-    """Names for a message."""
     return ", ".join(map(str, names))
 
 

@@ -1,10 +1,8 @@
 """Laws of durations as outcomes: how probable each cost is, exactly or on a grid.
 
-A law is what people have: samples, a histogram, weights by value, or a distribution of scipy.stats.
 On a grid every duration is rounded to a multiple of `unit`, up or down, so that a run of any policy
-costs at least, or at most, what it does. Whatever rises with the cost lies between the two.
-
-No mass is left out. Beyond the quantiles `cut` and `1 - cut` of a law without ends it goes to
+costs at least, or at most, what it does. Whatever rises with the cost lies between the two. Beyond
+the quantiles `cut` and `1 - cut` of a law without ends its mass goes to
 
 | rounded | below | beyond |
 | --- | --- | --- |
@@ -131,7 +129,6 @@ def _parsed(text: str) -> Any:
 
 
 def _counted(samples: Iterable[Any]) -> dict[Any, int]:
-    """The different samples and how often each is there."""
     values = samples.tolist() if hasattr(samples, "tolist") else list(samples)
     counts: dict[Any, int] = {}
     for value in values if isinstance(values, list) else [values]:

@@ -1,13 +1,6 @@
-"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of
-time.
-
-    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run
-                                       (known as the finite-penalty model)
-    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in
-                                       time pays a price, or has not arrived
-
-The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers
-(`solvers/arrival.py`).
+"""Models whose goal is sure, made from models in which it is not: by giving up at a price (known
+as the finite-penalty model), or by an end of time. The third way, `given_arrival`, needs the
+largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
 """
 
 from __future__ import annotations
@@ -31,7 +24,7 @@ from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
 from tailpath.texts import count
 
-Model = TypeVar("Model", SSP, IntervalSSP)
+EitherModel = TypeVar("EitherModel", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
 #: what it may take in all.
 PAIR_BYTES, OUTCOME_BYTES = 100, 130
@@ -39,7 +32,7 @@ MAX_BYTES = 2**32
 
 
 @takes_model
-def give_up(ssp: Model, cost: Any) -> Model:
+def give_up(ssp: EitherModel, cost: Any) -> EitherModel:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
     Then every goal is sure. The choice leads to a goal of its own, `gave up`.
@@ -108,8 +101,13 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
 
 @takes_model
 def within(
-    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int | None = None
-) -> Model:
+    ssp: EitherModel,
+    steps: int,
+    otherwise: Any = None,
+    *,
+    gamma: Any = 1,
+    max_pairs: int | None = None,
+) -> EitherModel:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
     A run that has not arrived after so many steps is `out of time`. Policies for the model itself
@@ -195,7 +193,7 @@ def _limited(
     return made, np.append(ssp.by_state.edges(pairs), ssp.n_outcomes)
 
 
-def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
+def _with_intervals(model: EitherModel, made: SSP, outcome: IntArray) -> EitherModel:
     """What was made of a model, with its intervals if it has some: `outcome` is the outcome behind
     each, or the number of all of them where it is certain.
     """
@@ -207,7 +205,6 @@ def _with_intervals(model: Model, made: SSP, outcome: IntArray) -> Model:
 
 
 def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> Iterator[str]:
-    """What a limit of steps changes."""
     if factor != 1:
         yield f"the costs of step t are multiplied by {float(factor):g}^t"
     what = "never arrives" if end_cost is None else f"pays {float(end_cost):g}"
@@ -303,7 +300,6 @@ def _unit(
 
 
 def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -> FloatArray:
-    """Costs times the factor to the power of their step, each rounded once."""
     found, position = np.unique(costs, return_inverse=True)
     exact = [exact_cost(cost, ssp) for cost in found.tolist()]
     steps = range(int(step.max(initial=0)) + 1)
@@ -349,7 +345,6 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
 
 
 def _more_positions(geometry: Geometry | None) -> Geometry | None:
-    """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
     cells = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
@@ -357,7 +352,6 @@ def _more_positions(geometry: Geometry | None) -> Geometry | None:
 
 
 def fresh_name(name: str, taken: Container[Name]) -> str:
-    """The name, with as many primes as it takes to be new."""
     while name in taken:
         name += "'"
     return name

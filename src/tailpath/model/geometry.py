@@ -1,8 +1,5 @@
-"""Where the states of a model lie on a grid, for pictures.
-
-Users give cells by name, since states are numbered as they first appear: `{state: (row, column)}`,
-with a third entry for the kind of the cell, or `(rows, columns)` where states are called by the
-number of their cell, row by row, as those of Gymnasium are.
+"""Where the states of a model lie on a grid, for pictures. Users give cells by name, since states
+are numbered as they first appear.
 """
 
 from __future__ import annotations
@@ -84,8 +81,9 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
             f" {known}"
         )
     _refuse_misspelled(cells, states)
-    size = 1 + max(cell[0] for cell in cells.values()), 1 + max(cell[1] for cell in cells.values())
-    return Geometry(*size, *(tuple(cell[k] for cell in found) for k in range(3)))  # type: ignore[arg-type]
+    rows = 1 + max(row for row, _, _ in cells.values())
+    columns = 1 + max(column for _, column, _ in cells.values())
+    return Geometry(rows, columns, *zip(*found))
 
 
 def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> None:

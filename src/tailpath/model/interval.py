@@ -1,23 +1,16 @@
 """A model whose probabilities are known to lie in intervals: low <= p <= high for every outcome,
-and nothing else is known.
-
-*Nature* picks, at every visit and knowing all that has happened, any probabilities of the choice
-taken that lie in its intervals and sum to 1 (the model is (s, a)-rectangular). What is solved holds
-against the worst nature (`adversarial`) or with the best (`cooperative`); a fixed truth inside the
-intervals lies between the two, for every policy.
-
-All else is as in an `SSP`, which the model carries along: the same states, choices, outcomes and
-costs, with probabilities from inside the intervals.
+and nothing else is known. All else is as in an `SSP`, which the model carries along, with
+probabilities from inside the intervals.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,8 +23,6 @@ from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_amount, check_integer
 from tailpath.texts import count
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -278,29 +269,6 @@ class IntervalSSP(IntervalBuilder):
             self._refuse()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def found_once(self, name: Hashable, find: Callable[[], Found]) -> Found:
-        """What was found out about this model before under a name, or is found now.
-
-        It is not pickled.
-
-        Parameters
-        ----------
-        name : hashable
-            What it is stored under.
-        find : callable
-            `find()` finds it out.
-
-        Returns
-        -------
-        object
-            What `find` returned, now or before.
-        """
-        known: dict[Hashable, Any] = vars(self).setdefault("_found", {})
-        if name not in known:
-            known[name] = find()
-        found: Found = known[name]
-        return found
-
     # ------------------------------------------------------------------ how it shows itself
 
     def __repr__(self) -> str:
@@ -324,6 +292,14 @@ class IntervalSSP(IntervalBuilder):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.IntervalSSP.around(ssp, 0.5).to_pandas()
+          state action next_state   low  high  cost
+        0  home   road       work  0.45  1.00  20.0
+        1  home   road       work  0.05  0.15  60.0
+        2  home  train       work  1.00  1.00  30.0
         """
         frame = self.inside.to_pandas()
         columns = {name: frame[name] for name in ("state", "action", "next_state")}

@@ -25,7 +25,7 @@ from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount
 
-Row = tuple[Name, Name, Name, Any, Any]
+GivenRow = tuple[Name, Name, Name, Any, Any]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +41,7 @@ class IntervalBuilder(Record):
     @classmethod
     def from_outcomes(
         cls,
-        outcomes: Iterable[Row],
+        outcomes: Iterable[GivenRow],
         start: Name,
         goals: Iterable[Name],
         *,
@@ -49,19 +49,17 @@ class IntervalBuilder(Record):
     ) -> Self:
         """Build a model from rows `(state, action, next_state, (low, high), cost)`.
 
-        States are numbered as they first appear. Rows that agree in all but the probability are
-        added up; rows that cannot happen are left out.
+        Rows that agree in all but the probability are added up; those that cannot happen are left
+        out.
 
         Parameters
         ----------
         outcomes : iterable of tuple
-            The rows, in any order, as `SSP.from_outcomes` takes them, with a pair `(low, high)` or
-            a number for each probability.
+            The rows, with a pair `(low, high)` or a number for each probability.
         start : hashable
             The state where runs begin.
         goals : iterable of hashable
-            The states where runs end. A goal needs no rows; if it has any they must lead to itself
-            at no cost.
+            The states where runs end, as `SSP.from_outcomes` takes them.
         notes : tuple of str
             What was assumed or changed.
 
@@ -73,8 +71,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem, or the intervals of a choice admit no distribution;
-            the text names the state and the action.
+            If the rows do not make a problem, or the intervals of a choice admit no distribution.
 
         Examples
         --------
@@ -143,7 +140,7 @@ class IntervalBuilder(Record):
             The arguments of `SSP` by name, without `outcome_probability`.
         low, high : array of float64, shape (n_outcomes,)
             The intervals.
-        **more
+        **more : array of float64, or float
             `estimate` and `confidence`, as the constructor takes them.
 
         Returns
@@ -155,6 +152,16 @@ class IntervalBuilder(Record):
         ------
         ModelError
             If the fields do not make a problem, or the intervals of a choice admit no distribution.
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",))
+        >>> import numpy as np
+        >>> low, high = np.array([0.8, 0.05]), np.array([0.95, 0.2])
+        >>> tp.IntervalSSP.from_fields(fields, low, high)
+        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
         """
         fields, possible = with_inside(fields, low, high)
         if more.get("estimate") is not None:
@@ -179,16 +186,14 @@ class IntervalBuilder(Record):
         ----------
         low, high : array, or sequence of matrices, dense or sparse
             The least and the greatest transition probabilities, each as `SSP.from_arrays` takes
-            `P`: (A, S, S), (S, A, S), A matrices (S, S), or (L, S) with indices.
+            `P`.
         goals : iterable of int
             The indices of the goals, whose rows must be absorbing and free.
         start : int
             The index of the state where runs begin.
-        costs : array, or sequence of matrices, optional
-            Costs, 0 or more, as `SSP.from_arrays` takes them.
-        rewards : array, or sequence of matrices, optional
-            Minus the costs. Give either `costs` or `rewards`.
-        **layout
+        costs, rewards : array, or sequence of matrices, optional
+            As `SSP.from_arrays` takes them; costs are 0 or more.
+        **layout : array of int, or str
             `s_indices`, `a_indices` and `layout`, as `SSP.from_arrays` takes them.
 
         Returns
@@ -200,7 +205,7 @@ class IntervalBuilder(Record):
         ------
         ModelError
             If the shapes do not fit, the numbers do not make a problem, or the intervals of a
-            choice admit no distribution; the text names the state and the action.
+            choice admit no distribution.
         OptionError
             If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
 
@@ -235,12 +240,8 @@ class IntervalBuilder(Record):
         frame : DataFrame, table, or dict of columns
             As `SSP.from_table` takes it, with columns `low` and `high`, or `count`, for the
             probability.
-        start : hashable, optional
-            The state where runs begin; by default that of a column `start`, or of the first row.
-        goals : iterable of hashable, optional
-            The states where runs end; by default those of a column, or the states without rows.
-        columns : mapping, optional
-            What columns are called: `{"cost": "minutes"}`.
+        start, goals, columns : optional
+            As `SSP.from_table` takes them.
         confidence : float
             With what probability all intervals hold at once, where they are counted
             (`from_counts`).
@@ -294,7 +295,7 @@ class IntervalBuilder(Record):
         start : hashable
             The state where runs begin.
         goals : iterable of hashable
-            The states where runs end.
+            The states where runs end, as `SSP.from_outcomes` takes them.
         confidence : float
             With what probability all intervals hold at once, in (0, 1).
         notes : tuple of str
@@ -364,6 +365,15 @@ class IntervalBuilder(Record):
         ------
         OptionError
             If `confidence` is not in (0, 1).
+
+        Examples
+        --------
+        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
+        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
+        ...               start_index=0, states=("home", "work"), actions=("road",), notes=())
+        >>> import numpy as np
+        >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
+        array([0.9, 0.1])
         """
         low, high, estimate = intervals_of_counts(
             count, np.asarray(fields["choice_outcomes"]), confidence

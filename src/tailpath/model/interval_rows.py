@@ -1,9 +1,5 @@
 """From rows with intervals or counts to the fields of a model, and probabilities from inside the
 intervals.
-
-Intervals from what was counted are those of Clopper and Pearson. Each is taken at such a level that
-the errors of all together are no more probable than is allowed (union bound). What is alone in its
-choice is certain, and of a choice that was never tried nothing is known.
 """
 
 from __future__ import annotations
@@ -26,15 +22,16 @@ from tailpath.model.builders import (
 )
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.cost_units import as_fraction
+from tailpath.options import check_amount
 
 Fields = dict[str, Any]
 Counts = tuple[FloatArray, FloatArray, FloatArray]
 #: State, action, next state and cost, and the numbers that stand for the probability.
-Row = tuple[Name, Name, Name, Any, tuple[float, ...]]
+IntervalRow = tuple[Name, Name, Name, Any, tuple[float, ...]]
 
 
 def fields_of_rows(
-    rows: Iterable[Row], start: Name, goals: Iterable[Name], width: int
+    rows: Iterable[IntervalRow], start: Name, goals: Iterable[Name], width: int
 ) -> tuple[Fields, FloatArray]:
     """The fields of an `SSP` but for the probabilities, and the `width` numbers that stand for
     each of these, (width, n_outcomes).
@@ -53,11 +50,11 @@ def fields_of_rows(
     return fields, fields["outcome_probability"].T
 
 
-def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:
+def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[IntervalRow]:
     """Rows `(state, action, next_state, (low, high), cost)` as they are needed here, without those
     that cannot happen.
     """
-    rows: list[Row] = []
+    rows: list[IntervalRow] = []
     least: dict[tuple[Name, Name], list[float]] = {}
     known = set(goals)
     for state, action, next_state, probability, cost in checked_rows(outcomes, "(low, high)"):
@@ -174,10 +171,7 @@ def intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) 
     """
     from scipy.stats import beta
 
-    try:
-        confidence = float(confidence)
-    except (TypeError, ValueError, OverflowError):
-        raise OptionError(f"confidence must be a number in (0, 1), not {confidence!r}") from None
+    confidence = check_amount(confidence, "confidence", signed=True)
     if not 0 < confidence < 1:
         raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")
     row, size = owners(row_start), np.diff(row_start)

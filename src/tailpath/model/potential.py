@@ -34,7 +34,7 @@ from tailpath.errors import ModelError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, fit, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import (
     MAX_UNITS,
     as_fraction,
@@ -174,7 +174,9 @@ def shifted_bounds(
     """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
     if by == 0 and exact:
         return bounds
-    low, high = bounds if exact else (bounds[0] * (1 - 2 * UNIT), bounds[1] * (1 + 2 * UNIT))
+    low, high = (
+        bounds if exact else (bounds[0] * (1 - 2 * ROUNDOFF), bounds[1] * (1 + 2 * ROUNDOFF))
+    )
     return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
 
 

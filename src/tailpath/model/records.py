@@ -8,6 +8,10 @@ A model that was checked must not change, or kernels would read beside their arr
 tell whether anybody else can write into an array: a read-only view of writable memory, a memory
 map, an `array.array` behind it, or an owner whose views were made before it was locked. So what
 comes from outside is copied, and what was made inside for a model is marked by `hand_over`.
+
+A result shows itself (`Shown`): it says what people read, tables and sentences in order, and the
+columns it holds. From these follow what `print` writes, what a notebook shows, a DataFrame and a
+table for LaTeX.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, fields
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
@@ -23,10 +28,12 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array
+from tailpath.pictures.notebook import card
+from tailpath.texts import Content, Table, as_text
 
 Noun = TypeVar("Noun")
-Found = TypeVar("Found")
-Asked = ParamSpec("Asked")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 #: Arrays by `id` that nobody can write into.
 _LOCKED: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
@@ -139,14 +146,14 @@ class _Findings:
 
 
 def found_once(
-    find: Callable[Concatenate[Noun, Asked], Found],
-) -> Callable[Concatenate[Noun, Asked], Found]:
+    find: Callable[Concatenate[Noun, Arguments], Result],
+) -> Callable[Concatenate[Noun, Arguments], Result]:
     """Have a function find out what it says of a model or of another record once for each of its
     other arguments, whichever thread asks first, and store it there. It is not pickled.
     """
 
     @functools.wraps(find)
-    def known(noun: Noun, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
+    def known(noun: Noun, /, *asked: Arguments.args, **named: Arguments.kwargs) -> Result:
         findings: _Findings | None = vars(noun).get("_findings")
         if findings is None:
             findings = vars(noun).setdefault("_findings", _Findings())
@@ -155,7 +162,7 @@ def found_once(
             with findings.lock:
                 if key not in findings.known:
                     findings.known[key] = find(noun, *asked, **named)
-        found: Found = findings.known[key]
+        found: Result = findings.known[key]
         return found
 
     return known
@@ -193,3 +200,96 @@ def own_array(values: Any, what: str, dtype: Any) -> Array:
     if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
         raise ModelError(f"{what} must hold whole numbers that fit {array.dtype}")
     return array
+
+
+# ---------------------------------------------------------------------- how results show themselves
+
+
+#: Rows of a table for people, unless more are asked for.
+MAX_ROWS = 24
+
+
+class Shown(Record):
+    """Base of the results that print as tables."""
+
+    @abstractmethod
+    def _content(self, most: int) -> Content:
+        """What people read, in tables of about `most` rows."""
+
+    @abstractmethod
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """All of it, in full, for programs."""
+
+    def _drawn(self) -> Any:
+        """The Axes of a picture for the notebook, or None."""
+        return None
+
+    def as_text(self, width: int | None = None, most: int = MAX_ROWS) -> str:
+        """What `print` shows.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns of text; by default as many as it takes.
+        most : int
+            Rows of a table, about.
+
+        Returns
+        -------
+        str
+            Tables, and sentences about them.
+
+        Examples
+        --------
+        >>> print(tp.frontier(ssp, "cvar(0.1)").as_text())
+        corner  cvar(0.1)  mean  policies
+        ------  ---------  ----  --------
+             1         30    30         1
+             2         60    24         1
+        """
+        return as_text(self._content(most), width)
+
+    def to_pandas(self) -> Any:
+        """All rows as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            In full digits, and with all rows.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.frontier(ssp, "cvar(0.1)").to_pandas()
+           corner  risk  mean  before  policies
+        0       1  30.0  30.0    30.0         1
+        1       2  60.0  24.0    24.0         1
+        """
+        return data_frame(self._columns())
+
+    def to_latex(self) -> str:
+        """The first table, or else the facts, for LaTeX, which needs no package for it.
+
+        Returns
+        -------
+        str
+            A `tabular`, with the digits of the printed table.
+
+        Examples
+        --------
+        >>> "home & train & 30" in tp.trace(ssp, {"home": "train"}, seed=0).to_latex()
+        True
+        """
+        tables = [part for part in self._content(MAX_ROWS) if isinstance(part, Table)]
+        facts = Table(("what", "value"), tables[0].rows)
+        return next((table for table in tables if table.headers), facts).as_latex()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn())

@@ -1,25 +1,14 @@
 """The stochastic shortest path problem: who can go where, with which probability, at which cost.
 
-A model is three levels of arrays, state -> choice -> outcome:
-
-    the choices of state s    are  state_choices[s] .. state_choices[s + 1]
-    the outcomes of choice k  are  choice_outcomes[k] .. choice_outcomes[k + 1]
-    outcome o leads to outcome_target[o] with outcome_probability[o] and costs outcome_cost[o]
-
-The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different
-costs stay two outcomes: merging them would keep the mean and change the risk. Goal states are
-absorbing and free and have no choices.
-
-Costs are minimised, and may have any sign as long as no cycle costs less than nothing
-(`potential.py`). `cost_unit` is the largest rational u such that every cost is a whole number of u;
-with it accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A
-float is read as the shortest decimal that prints it. All checks happen once, when it is built
+A model is three levels of arrays, state -> choice -> outcome. The cost sits on the *outcome*. Goal
+states are absorbing and free and have no choices. Costs are minimised, and may have any sign as
+long as no cycle costs less than nothing (`potential.py`). All checks happen once, when it is built
 (`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -32,6 +21,7 @@ from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
+from tailpath.model.builders import Name as Name
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
@@ -42,7 +32,16 @@ from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
 
-Name = Hashable
+#: The arrays of a model, each with its type.
+ARRAYS: dict[str, Any] = {
+    "state_choices": np.int64,
+    "choice_outcomes": np.int64,
+    "outcome_target": np.int32,
+    "outcome_probability": np.float64,
+    "outcome_cost": np.float64,
+    "choice_action": np.int32,
+    "is_goal": np.bool_,
+}
 
 
 def _names(given: Any, what: str) -> Sequence[Name]:
@@ -156,17 +155,7 @@ class SSP(SSPBuilder):
     paid: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        dtypes: dict[str, Any] = {
-            "state_choices": np.int64,
-            "choice_outcomes": np.int64,
-            "outcome_target": np.int32,
-            "outcome_probability": np.float64,
-            "outcome_cost": np.float64,
-            "choice_action": np.int32,
-            "is_goal": np.bool_,
-        }
-        if self.paid is not None:
-            dtypes["paid"] = np.float64
+        dtypes = ARRAYS if self.paid is None else {**ARRAYS, "paid": np.float64}
         arrays = {name: own_array(getattr(self, name), name, dtypes[name]) for name in dtypes}
         names = {name: _names(getattr(self, name), name) for name in ("states", "actions")}
         vars(self).update(arrays | names)
@@ -407,6 +396,14 @@ class SSP(SSPBuilder):
         ------
         OptionError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> ssp.to_pandas()
+          state action next_state  probability  cost
+        0  home   road       work          0.9  20.0
+        1  home   road       work          0.1  60.0
+        2  home  train       work          1.0  30.0
         """
         state = self.choice_state[self.outcome_choice]
         return data_frame(

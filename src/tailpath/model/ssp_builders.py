@@ -1,16 +1,19 @@
-"""How models are built: from rows, functions, tables and arrays."""
+"""How models are built: from rows, tables and arrays, and from functions, by exploring the states
+breadth first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from tailpath.model.builders import ModelArrays, Name, arrays_from_outcomes
-from tailpath.model.exploring import Actions, Functions, Outcomes, explore
+from tailpath.errors import ModelError, OptionError, kind_of
+from tailpath.model.builders import ModelArrays, Name, Numbering, arrays_from_outcomes
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record
 from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_of_table
 from tailpath.options import Progress, check_integer
+from tailpath.texts import named_parts
 
 
 class SSPBuilder(Record):
@@ -18,7 +21,6 @@ class SSPBuilder(Record):
 
     @classmethod
     def _of(cls, arrays: ModelArrays, **more: Any) -> Self:
-        """From the fields that a builder has determined."""
         make: Callable[..., Self] = cls
         return make(**arrays._asdict(), **more)
 
@@ -49,8 +51,7 @@ class SSPBuilder(Record):
             The states where runs end. A goal needs no rows; if it has any they must lead to itself
             at no cost.
         geometry : mapping or pair of int, optional
-            Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third
-            entry for the kind of the cell, or `(rows, columns)` where states are numbers of cells.
+            Where the states lie on a grid, for pictures, as `SSP` takes it.
         notes : tuple of str
             What was assumed or changed.
 
@@ -79,8 +80,8 @@ class SSPBuilder(Record):
     def from_functions(
         cls,
         start: Any,
-        actions: Actions | None = None,
-        outcomes: Outcomes | None = None,
+        actions: ActionsOf | None = None,
+        outcomes: OutcomesOf | None = None,
         is_goal: Callable[[Any], bool] | None = None,
         *,
         limit: int = 10**6,
@@ -248,3 +249,127 @@ class SSPBuilder(Record):
         """
         arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
         return cls._of(arrays)
+
+
+# ---------------------------------------------------------------------- functions explored
+
+
+#: States between two calls of `progress`.
+PAUSE = 5_000
+
+ActionsOf = Callable[[Any], Iterable[Name]]
+OutcomesOf = Callable[[Any, Any], Iterable[tuple[Any, Name, Any]]]
+
+
+class Functions(NamedTuple):
+    """A model as Python functions have it."""
+
+    start: Name
+    actions: ActionsOf
+    outcomes: OutcomesOf
+    is_goal: Callable[[Any], bool]
+
+    @classmethod
+    def of(cls, start: Any, *functions: Any) -> Functions:
+        """The four as they are given: one by one, or as attributes of the first; its start may be a
+        method."""
+        if not any(functions):
+            missing = [name for name in cls._fields if not hasattr(start, name)]
+            if missing:
+                raise OptionError(f"{kind_of(start)} alone has no {', '.join(missing)}; {USE}")
+            first = start.start() if callable(start.start) else start.start
+            return cls(first, start.actions, start.outcomes, start.is_goal)
+        for name, function in zip(cls._fields[1:], functions):
+            if not callable(function):
+                raise OptionError(f"{name} must be a function, not {function!r}; {USE}")
+        return cls(start, *functions)
+
+
+USE = "give start, actions, outcomes and is_goal, or one object that has them"
+
+
+def explore(model: Functions, limit: int, progress: Progress | None, sign: int = 1) -> ModelArrays:
+    """All states that can be reached, numbered as they are found; `sign` is -1 for gains.
+
+    Each function is called once for each state or choice, and goals are not asked for actions.
+    """
+    numbers = Numbering({})
+    found: list[Any] = [_hashable(model.start, "the start")]
+    numbers.states[model.start] = 0
+    asking: tuple[Any, ...] = ()
+    try:
+        for position, state in enumerate(found):
+            if progress is not None and position % PAUSE == 0:
+                progress(position, position / len(found))
+            asking = ("is_goal", state)
+            if model.is_goal(state):
+                numbers.goals[state] = None
+                continue
+            asking = ("actions", state)
+            actions = list(model.actions(state))
+            if not actions:
+                raise ModelError(f"actions({state!r}) gives none, and the state is not a goal")
+            for action in actions:
+                asking = ("outcomes", state, action)
+                rows = list(model.outcomes(state, action))
+                asking = ()
+                _add(numbers, found, state, action, rows, sign)
+            if len(found) > limit:
+                raise ModelError(_beyond(found, limit, state))
+    except Exception as error:
+        if asking and not isinstance(error, ModelError):
+            error.add_note(f"in {asking[0]}({', '.join(map(repr, asking[1:]))})")
+        raise
+    if not numbers.goals:
+        raise ModelError(
+            f"is_goal is true for none of the states that can be reached, {len(found)} in all"
+        )
+    return numbers.arrays(model.start)
+
+
+def _add(
+    numbers: Numbering, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
+) -> None:
+    """Take the outcomes of a choice, and their states where they are new; refuse the first row that
+    is no outcome of names and numbers."""
+    add, known = numbers.add, numbers.states
+    try:
+        for probability, target, cost in rows:
+            add(state, action, target, probability, cost if sign > 0 else -cost)
+            if len(known) > len(found):
+                found.append(target)
+    except (TypeError, ValueError):
+        _hashable(action, f"an action of {state!r}")
+        for row in rows:
+            if not isinstance(row, (tuple, list)) or len(row) != 3:
+                what = f"gives {row!r}; expected (probability, next state, cost)"
+                raise ModelError(f"outcomes({state!r}, {action!r}) {what}") from None
+            _hashable(row[1], f"a next state of {state!r}, action {action!r},")
+            _hashable(row[2], f"a cost of {state!r}, action {action!r},")
+        raise
+
+
+def _hashable(value: Any, what: str) -> Name:
+    try:
+        hash(value)
+    except TypeError:
+        remedy = "use a tuple, a named tuple or a frozen dataclass"
+        raise ModelError(f"{what} is {value!r}, which cannot be a name: {remedy}") from None
+    name: Name = value
+    return name
+
+
+def _beyond(found: list[Any], limit: int, state: Name) -> str:
+    """What to say of too many states: how many, where, and what in them takes ever new values."""
+    wanted = _parts(found[-1]).keys()
+    same = [parts for each in found if (parts := _parts(each)).keys() == wanted]
+    values = {part: len({parts[part] for parts in same}) for part in wanted}
+    most = max(values, key=values.__getitem__, default="")
+    grown = f"; {most} alone takes {values[most]} values" if most else ""
+    location = f"{len(found)} were found up to those that {state!r} leads to"
+    return f"more than {limit} states (limit=): {location}, the last is {found[-1]!r}{grown}"
+
+
+def _parts(state: Any) -> dict[str, Any]:
+    positions = enumerate(state) if isinstance(state, tuple) else ()
+    return named_parts(state) or {f"part {position}": part for position, part in positions}

@@ -82,7 +82,7 @@ def _until_goals(
     wanted = None if given is None else [number[goal] for goal in given]
     # A start that is no state is refused with the rows.
     begin = None if start is None else number.get(start, 0)
-    ends = ends_of_rows(state, target, paid, states, begin, wanted, columns)
+    ends = start_and_goals(state, target, paid, states, begin, wanted, columns)
     goals = list(compress(states, ends.is_goal)) if given is None else given
     start = states[ends.start] if start is None else start
     return OutcomeRows(list(compress(rows, ends.mask)), start, goals, ends.notes)
@@ -96,7 +96,6 @@ def _is_zero(cost: Any) -> bool:
 
 
 def _columns_of(frame: Any, called: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The columns that were found, each with an entry for every row."""
     columns = {column: _values(frame, name) for column, name in called.items()}
     n_rows = len(columns["state"])
     if any(len(values) != n_rows for values in columns.values()):
@@ -185,7 +184,6 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
 
 
 def is_graph(source: Any) -> bool:
-    """Whether something is a graph of networkx."""
     return hasattr(source, "edges") and hasattr(source, "is_directed")
 
 
@@ -218,7 +216,7 @@ def _values(frame: Any, name: Any) -> list[Any]:
 # ---------------------------------------------------------------------- where runs begin and end
 
 
-class Ends(NamedTuple):
+class StartAndGoals(NamedTuple):
     """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
     a `mask`, the states that these name, and what was assumed.
     """
@@ -230,7 +228,7 @@ class Ends(NamedTuple):
     notes: tuple[str, ...]
 
 
-def ends_of_rows(
+def start_and_goals(
     state: Array,
     target: Array,
     paid: BoolArray,
@@ -239,7 +237,7 @@ def ends_of_rows(
     goals: Sequence[int] | None,
     columns: Mapping[str, Sequence[Any]],
     possible: Any = True,
-) -> Ends:
+) -> StartAndGoals:
     """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
     mark it, else as the rows say.
 
@@ -279,13 +277,12 @@ def ends_of_rows(
             f" {_are(n_rows)} left out{behind}"
         )
     named[start] = True
-    return Ends(is_goal, start, mask, named, tuple(notes))
+    return StartAndGoals(is_goal, start, mask, named, tuple(notes))
 
 
 def _goals_assumed(
     state: Array, target: Array, paid: BoolArray, n_states: int
 ) -> tuple[BoolArray, str]:
-    """The states without rows, else those that lead only to themselves at no cost."""
     for leaves, what in (
         (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
         (
@@ -307,7 +304,6 @@ def _are(amount: int) -> str:
 
 
 def _given_goals(goals: Any, known: Collection[Any]) -> list[Any]:
-    """The goals that the user names, all of them states."""
     single = isinstance(goals, str) or not isinstance(goals, Iterable)
     given = [goals] if single else list(goals)
     for goal in given:

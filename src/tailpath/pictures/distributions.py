@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.options import takes_alpha
-from tailpath.pictures.style import COLOURS, look, own_axes, without_mathematics
+from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathematics
 
 #: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
 Distribution = Any
@@ -29,7 +29,7 @@ INSIDE, BEYOND = "0.75", "0.25"
 STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
 
 
-def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) -> Any:
+def plot_distribution(distribution: Distribution, alpha: float, ax: Axes | None = None) -> Axes:
     """The probability of every known total cost, with mean, VaR and CVaR at `alpha` marked. Returns
     the Axes.
 
@@ -140,8 +140,8 @@ def plot_band(
     band: NDArray[np.float64],
     cvars: Iterable[float],
     alpha: float,
-    ax: Any = None,
-) -> Any:
+    ax: Axes | None = None,
+) -> Axes:
     """The least and the most P(Z <= z) at every cost, columns of `band`, as a band, and where the
     least and the most CVaR are. Returns the Axes.
     """
@@ -162,7 +162,9 @@ def plot_band(
 
 
 @takes_alpha
-def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
+def plot_tails(
+    distributions: Mapping[str, Distribution], alpha: float, ax: Axes | None = None
+) -> Axes:
     """Draw P(Z > z) of several policies on a logarithmic axis, each with its VaR and CVaR.
 
     Parameters
@@ -205,7 +207,7 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
             label=label,
             linewidth=1.6,
         )
-        drawn = {"color": colour, "markersize": 7}
+        drawn: dict[str, Any] = {"color": colour, "markersize": 7}
         if math.isfinite(var):
             height = max(float(tails[np.searchsorted(costs, var)]), floor)
             ax.plot(var, height, marker, markeredgecolor="white", **drawn)
@@ -241,11 +243,11 @@ class MethodCurve(NamedTuple):
     values: Sequence[float]
 
 
-def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = "") -> Any:
+def plot_comparison(curves: Sequence[MethodCurve], title: str = "") -> Any:
     """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the
     Axes.
     """
-    ax = own_axes(ax, 7.0, 4.5)
+    ax = own_axes(None, 7.0, 4.5)
     methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
     for curve in curves:
         drawn: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
@@ -270,14 +272,15 @@ def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = 
         title=without_mathematics(title),
     )
     least, most = ax.get_xlim()
-    ax.xaxis.get_major_locator().set_params(subs=(1, 2, 5) if most < 2000 * least else (1,))
+    locator: Any = ax.xaxis.get_major_locator()  # of a logarithmic axis
+    locator.set_params(subs=(1, 2, 5) if most < 2000 * least else (1,))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
     ax.legend(frameon=False)
     return ax
 
 
-def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: str | None = None, **shape: Any) -> Any:
+def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: Any = None, **shape: Any) -> Any:
     """What lies between two ends, by name: abscissas (m,) and ends (m, 2); those beyond the axes
     end there. Returns the Axes, with whatever else `shape` sets.
     """
@@ -293,7 +296,7 @@ def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: str | None = None, **
     return ax
 
 
-def plot_frontier(frontier: Any, ax: Any = None) -> Any:
+def plot_frontier(frontier: Any, ax: Axes | None = None) -> Axes:
     """Least mean against risk, with the corners that are single policies, and both ends named."""
     ax = own_axes(ax)
     risk, mean = frontier.risk, frontier.mean
@@ -306,7 +309,7 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     ax.plot(
         risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
     )
-    offset = {"textcoords": "offset points"}
+    offset: dict[str, Any] = {"textcoords": "offset points"}
     safest = "safest" if len(risk) > 1 else "safest, and least mean"
     ax.annotate(safest, (risk[0], mean[0]), xytext=(8, 0), ha="left", **offset)
     if len(risk) > 1:

@@ -1,5 +1,5 @@
-"""The states of a model with what is decided or found there: on its map, or, without one, as a
-graph, with a column for each number of steps from the start.
+"""The states of a model with what is decided or found there: on its map; without one as a graph,
+with a column for each number of steps from the start; or by place and time.
 
 `ssp` is any model: its geometry, choices and outcomes are looked at and nothing else. `choices`
 gives a choice index per state, -1 for none; `strength`, in [0, 1], how boldly to draw it; `heat` a
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, own_axes, without_mathematics
+from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathematics
 from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
@@ -54,10 +54,8 @@ MOST = 9.0
 
 
 def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], float, float]:
-    """`x` and `y` of every state, of use for those of `states`, with the width and the height they
-    take.
-
-    Each column is ordered by where its states are reached from; goals stand in the last.
+    """`x` and `y` of the states, 0 for others, with the width and the height they take. Each column
+    is ordered by where its states are reached from; goals stand in the last.
     """
     source, target = ssp.choice_state[ssp.outcome_choice], ssp.outcome_target
     shown = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -109,11 +107,11 @@ def plot_states(
     choices: NDArray[Any] | None = None,
     strength: NDArray[Any] | None = None,
     heat: NDArray[Any] | None = None,
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "",
     heat_label: str = "",
     states: Sequence[int] | None = None,
-) -> Any:
+) -> Axes:
     """Draw the states; returns the Axes."""
     strength = np.ones(ssp.n_states) if strength is None else strength
     if ssp.geometry is not None:
@@ -136,10 +134,10 @@ def plot_states(
 def plot_run(
     ssp: Any,
     visited: Sequence[int],
-    ax: Any = None,
+    ax: Axes | None = None,
     title: str = "",
     states: Sequence[int] | None = None,
-) -> Any:
+) -> Axes:
     """Draw a run through these states, in order, on the map or the graph; returns the Axes. Steps
     to states that are not drawn are left out.
     """
@@ -159,7 +157,7 @@ def plot_run(
         _arrow(ax, *ends, bend, shrink, zorder=5, mutation_scale=11, **look)
     for state, mark in ((visited[0], "o"), (visited[-1], "s")):
         if state in drawn:
-            edge = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}
+            edge: dict[str, Any] = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}
             ax.plot(x[state], y[state], mark, color=COLOURS[1], **edge)
     return ax
 
@@ -173,10 +171,6 @@ def _arrow(
     ax.annotate("", end, begin, arrowprops={**shape, **ends, **look}, zorder=zorder)
 
 
-def _colour_bar(ax: Any, drawn: Any, label: str) -> None:
-    ax.figure.colorbar(drawn, ax=ax, shrink=0.7, label=label)
-
-
 def _draw_map(
     ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any] | None, ax: Any, label: str
 ) -> None:
@@ -187,9 +181,8 @@ def _draw_map(
         grid = np.zeros((geometry.rows, geometry.columns))
         row, column = np.array(geometry.row), np.array(geometry.column)
         grid[row[row >= 0], column[row >= 0]] = np.maximum(heat, 0.0)[row >= 0]
-        _colour_bar(
-            ax, ax.imshow(grid, cmap="Reds", extent=(0, geometry.columns, geometry.rows, 0)), label
-        )
+        drawn = ax.imshow(grid, cmap="Reds", extent=(0, geometry.columns, geometry.rows, 0))
+        ax.figure.colorbar(drawn, ax=ax, shrink=0.7, label=label)
     for state in range(ssp.n_states):
         row, column = geometry.row[state], geometry.column[state]
         if row < 0:
@@ -203,13 +196,8 @@ def _draw_map(
         if ssp.is_goal[state]:
             ax.text(column + 0.5, row + 0.5, "G", fontsize=9, fontweight="bold", **CENTRED)
         if state == ssp.start_index:
-            frame: dict[str, Any] = {
-                "fill": False,
-                "edgecolor": "black",
-                "linewidth": 1.8,
-                "zorder": 4,
-            }
-            ax.add_patch(shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, **frame))
+            frame: dict[str, Any] = {"fill": False, "edgecolor": "black", "linewidth": 1.8}
+            ax.add_patch(shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, zorder=4, **frame))
     if choices is not None:
         _arrows(ssp, choices, strength, ax)
     limits = {"xlim": (0, geometry.columns), "ylim": (geometry.rows, 0)}
@@ -249,8 +237,8 @@ def _likeliest_move(ssp: Any, state: int, choice: int) -> tuple[float, float] | 
     """Columns to the right and rows down, of the most probable move; the middle of those that are
     equally probable: ice slips to either side.
     """
-    geometry, span = ssp.geometry, slice(*ssp.choice_outcomes[choice : choice + 2].tolist())
-    target, probability = ssp.outcome_target[span], ssp.outcome_probability[span]
+    geometry, own = ssp.geometry, _members(ssp.choice_outcomes, choice)
+    target, probability = ssp.outcome_target[own], ssp.outcome_probability[own]
     moves = np.bincount(target[target != state], weights=probability[target != state])
     likeliest = [
         t
@@ -266,15 +254,16 @@ def _likeliest_move(ssp: Any, state: int, choice: int) -> tuple[float, float] | 
 
 def _no_choice(ssp: Any, state: int) -> bool:
     """Whether all choices of a state do the same."""
-    choices = _choices(ssp, state)
-    outcomes = [slice(*ssp.choice_outcomes[choice : choice + 2].tolist()) for choice in choices]
+    choices = _members(ssp.state_choices, state)
     columns = ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
-    seen = {tuple(tuple(column[span]) for column in columns) for span in outcomes}
+    outcomes = (_members(ssp.choice_outcomes, choice) for choice in choices)
+    seen = {tuple(tuple(column[own]) for column in columns) for own in outcomes}
     return len(seen) == 1 and len(choices) > 1
 
 
-def _choices(ssp: Any, state: int) -> range:
-    return range(*ssp.state_choices[state : state + 2].tolist())
+def _members(offsets: NDArray[Any], k: int) -> range:
+    """The choices of a state, or the outcomes of a choice."""
+    return range(*offsets[k : k + 2].tolist())
 
 
 def _draw_graph(
@@ -288,10 +277,10 @@ def _draw_graph(
     """The edges between the states shown; those of the choices taken bold, by their probability."""
     x, y = box
     inside = set(shown)
-    for choice in (choice for state in shown for choice in _choices(ssp, state)):
+    for choice in (choice for state in shown for choice in _members(ssp.state_choices, state)):
         source = int(ssp.choice_state[choice])
         chosen = choices is not None and choices[source] == choice
-        for outcome in range(*ssp.choice_outcomes[choice : choice + 2].tolist()):
+        for outcome in _members(ssp.choice_outcomes, choice):
             target = int(ssp.outcome_target[outcome])
             if target != source and target in inside:
                 look = (
@@ -327,7 +316,7 @@ def _draw_nodes(
     )
     drawn = ax.scatter(x, y, s=240, edgecolors="0.3", linewidths=0.8, zorder=3, **inside)
     if heat is not None:
-        _colour_bar(ax, drawn, label)
+        ax.figure.colorbar(drawn, ax=ax, shrink=0.7, label=label)
     for state, across, down in zip(shown, x, y) if len(shown) <= NAMED else ():
         ax.text(across, down - 0.42, _short(ssp.states[state]), ha="center", fontsize=8, zorder=4)
         if choices is not None and choices[state] >= 0:
@@ -335,6 +324,71 @@ def _draw_nodes(
             ax.text(across, down + 0.55, done, ha="center", fontsize=7, style="italic", zorder=4)
 
 
-def _short(name: Any) -> str:
-    text = name_in_words(name)
+def _short(named: Any) -> str:
+    text = name_in_words(named)
     return without_mathematics(text if len(text) <= 18 else text[:16] + "…")
+
+
+# ---------------------------------------------------------------------- places by time
+
+#: Chances below which a line is not drawn.
+FAINT = 1e-3
+
+
+def has_schedule(ssp: Any) -> bool:
+    """Whether the states of a model are places at a time."""
+    return all(hasattr(ssp.start, part) for part in ("place", "time"))
+
+
+def plot_schedule(
+    ssp: Any, choices: NDArray[Any], visits: NDArray[Any], ax: Any, title: str
+) -> Any:
+    """What a policy does by place and time: a line for each place, the clock to the right. Returns
+    the Axes.
+
+    A dot is a time at which a run may be at a place, coloured by what is done there; lines lead to
+    where it may get, the bolder the more probable. `visits` says how often each state is met.
+    """
+    met = [s for s in np.flatnonzero((visits > FAINT) & ~ssp.is_goal).tolist() if choices[s] >= 0]
+    rows = _rows(ssp)
+    ax = own_axes(ax, 8.0, 1.2 + 0.75 * len(rows))
+    for number, action in enumerate(np.unique(ssp.choice_action[choices[met]]).tolist()):
+        own = [s for s in met if ssp.choice_action[choices[s]] == action]
+        colour, marker, _ = look(number)
+        for state in own:
+            _lines(ssp, state, int(choices[state]), float(visits[state]), rows, ax, number)
+        at = ([ssp.states[s].time for s in own], [rows[ssp.states[s].place] for s in own])
+        size = 14 + 90 * np.minimum(visits[own], 1.0)
+        edge = {"edgecolors": "white", "linewidths": 0.6, "zorder": 2}
+        named = name_in_words(ssp.actions[action])
+        ax.scatter(*at, s=size, marker=marker, color=colour, label=named, **edge)
+    ax.set_yticks(list(rows.values()), [name_in_words(place) for place in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlabel("time")
+    ax.grid(axis="y", color="0.9")
+    legend = ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    for handle in legend.legend_handles:
+        handle.set_sizes([50])
+    ax.set_title(title, fontsize=11)
+    return ax
+
+
+def _rows(ssp: Any) -> dict[Any, int]:
+    """The line of each place: as they are found, goals last."""
+    places = dict.fromkeys(state.place for state in ssp.states if hasattr(state, "place"))
+    return {place: row for row, place in enumerate(dict.fromkeys([*places, *ssp.goals]))}
+
+
+def _lines(
+    ssp: Any, state: int, choice: int, visits: float, rows: dict[Any, int], ax: Any, number: int
+) -> None:
+    here = ssp.states[state]
+    for outcome in _members(ssp.choice_outcomes, choice):
+        chance = min(visits * float(ssp.outcome_probability[outcome]), 1.0)
+        target = ssp.states[ssp.outcome_target[outcome]]
+        if chance > FAINT:
+            times = [here.time, here.time + ssp.outcome_cost[outcome]]
+            lines = [rows[here.place], rows[getattr(target, "place", target)]]
+            colour, _, line = look(number)
+            drawn = {"color": colour, "linestyle": line, "alpha": 0.35 + 0.65 * chance}
+            ax.plot(times, lines, linewidth=0.6 + 3 * chance, zorder=1, **drawn)

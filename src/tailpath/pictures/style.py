@@ -10,7 +10,12 @@ from __future__ import annotations
 import html
 import io
 import re
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes as Axes
+else:  # hints are looked up for the reference, where matplotlib need not be loaded
+    Axes = Any
 
 #: Colours, markers and line styles of series that stand beside each other.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d0b", "#555555")
@@ -37,7 +42,7 @@ def without_mathematics(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
+def own_axes(ax: Axes | None, width: float = 7.0, height: float = 4.0) -> Axes:
     """The axes given, or those of a new figure without a window, which a notebook shows."""
     return ax if ax is not None else sheet(1, 1, width, height)[0]
 

@@ -1,4 +1,5 @@
-"""The grid Y of confidence levels on which the published planners store their values.
+"""The grid Y of confidence levels on which the published planners store their values, and their
+policy, whose memory is an atom of it.
 
 `Y = { alpha0 ** ((N - i) / (N - 1)) : i = 1 .. N }` is log-spaced and ends at 1. Between atoms `y
 V(s, y)` is linear, through (0, 0) as well, so that `V(s, y) = V(s, y_1)` below the first atom.
@@ -12,16 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, PolicyError, kind_of
 from tailpath.graph import BoolArray, FloatArray, IntArray, first_of
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_integer, check_invertible_alpha
+from tailpath.policies.checks import finite_numbers, integer, integers, own_choices, require_model
+from tailpath.policies.policy import Kind
+from tailpath.policies.running import known_state, nearest_cost, observed_outcome, outcomes_to
 
 #: What planners take: one list of atoms, or one for every state, as a mapping or a function of its
 #: name.
@@ -73,7 +79,7 @@ def log_atoms(alpha0: float, n: int) -> FloatArray:
 
 
 def checked_atoms(atoms: ArrayLike) -> FloatArray:
-    """The atoms as an array; refuses what is not increasing, not in (0, 1] or does not end at 1."""
+    """The atoms as an array: rising, in (0, 1], and 1 at the end."""
     try:
         array = np.array(atoms, dtype=np.float64)
     except (TypeError, ValueError):
@@ -94,9 +100,7 @@ def checked_atoms(atoms: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Grids(Record):
-    """Which of the atoms belong to which state: `own[g]` marks those of grid g, and `of_state[s]`
-    is the grid of state s.
-    """
+    """`own[g]` marks the atoms of grid g, and `of_state[s]` is the grid of state s."""
 
     own: BoolArray
     of_state: NDArray[np.int32]
@@ -105,14 +109,11 @@ class Grids(Record):
         self._freeze()
 
     def rows(self) -> BoolArray:
-        """The atoms of every state, marked."""
         return np.asarray(self.own[self.of_state])
 
 
 def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]:
-    """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with
-    infinities; and the numbers of its atoms.
-    """
+    """For every grid `atom_borders`, filled up with infinities, and the numbers of its atoms."""
     border, atom = np.full(own.shape, np.inf), np.zeros(own.shape, dtype=np.int64)
     for grid, mine in enumerate(own):
         position = np.flatnonzero(mine)
@@ -122,9 +123,7 @@ def borders_of(atoms: FloatArray, own: BoolArray) -> tuple[FloatArray, IntArray]
 
 
 def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> Any:
-    """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one
-    `y`, or for arrays of both.
-    """
+    """`nearest_atom` among those of a state; for one state and one `y`, or for arrays of both."""
     if grids is None:
         return nearest_atom(atoms, y)
     grid, y = np.broadcast_arrays(grids.of_state[state], np.asarray(y, dtype=np.float64))
@@ -138,9 +137,9 @@ def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> A
 def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
     """All atoms, and which belong to which state; None where all belong to all.
 
-    `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such
-    a list for every state: a mapping, or a function of the state's name. Goals need none; states
-    that a mapping leaves out, and those for which the function returns None, have the default.
+    `atoms` is one list, or one for every state: a mapping, or a function of its name. Goals need
+    none; states that a mapping leaves out, and those for which the function returns None, have the
+    default.
     """
     if atoms is None:
         return log_atoms(*DEFAULT), None
@@ -171,21 +170,178 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
 
 
 def _distinct(atoms: FloatArray) -> FloatArray:
-    """Of atoms of different states that are nearly the same only the largest: slopes between them
-    would be nothing but rounding.
+    """Of atoms that are nearly the same the largest: slopes between them would be nothing but
+    rounding.
     """
     return np.asarray(atoms[np.append(atoms[1:] * (1 - SAME_ATOM) > atoms[:-1], True)])
 
 
 def nearest_atom(atoms: FloatArray, y: Any) -> Any:
-    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y =
-    0` to the first.
-    """
+    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller one."""
     return np.searchsorted(atom_borders(atoms), np.asarray(y, dtype=np.float64), side="left")
 
 
 def atom_borders(atoms: FloatArray) -> FloatArray:
-    """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is
-    their geometric mean.
-    """
+    """Up to where each atom, but the last, is the nearest: the geometric mean of two."""
     return np.sqrt(atoms[:-1] * atoms[1:])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomPolicy(Kind):
+    """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and what moves the atom.
+
+    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi`
+    (the process y_t = y_{t-1} xi of the paper). Made by `solve_cvar_quantile` and
+    `solve_cvar_interpolation`.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model whose numbers of states, choices and outcomes the arrays use.
+    atoms : array of float64, shape (n_atoms,)
+        Tail masses y in (0, 1], rising to 1.
+    choice : array of int32, shape (n_states, n_atoms)
+        The choice at each state and atom; -1 at goals and dead ends.
+    xi_offset : array of int64, shape (n_states, n_atoms)
+        Where in `xi` the factors of the outcomes of that choice stand, in the model's order.
+    xi : array of float64
+        The risk factors.
+    start_atom : int
+        The index of the atom at the start.
+    grids : Grids, optional
+        Which atoms belong to which state, where every state has its own: y becomes the nearest of
+        those of the next state, and at others there is no choice.
+
+    Raises
+    ------
+    PolicyError
+        If the tables do not fit the model.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1)
+    <AtomPolicy 2 states, 3 atoms, start at y = 0.1>
+    """
+
+    ssp: SSP
+    atoms: FloatArray
+    choice: NDArray[np.int32]
+    xi_offset: IntArray
+    xi: FloatArray
+    start_atom: int
+    grids: Grids | None = None
+
+    def __post_init__(self) -> None:
+        self.__setstate__(atom_tables(self))
+
+    def __repr__(self) -> str:
+        return (
+            f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y ="
+            f" {self.atoms[self.start_atom]:g}>"
+        )
+
+    @cached_property
+    def borders(self) -> FloatArray:
+        """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
+        return atom_borders(self.atoms)
+
+    def start(self, state: Name) -> int:
+        return self._nearest(state, self.start_atom)
+
+    def _nearest(self, state: Name, atom: int) -> int:
+        if self.grids is None:
+            return atom
+        return int(
+            nearest_own(self.atoms, self.grids, self.ssp.state_index(state), self.atoms[atom])
+        )
+
+    def _decision(self, state: Name, memory: int) -> Name:
+        choice = int(self.choice[self.ssp.state_index(state), memory])
+        if choice < 0:
+            raise PolicyError(
+                f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}"
+            )
+        return self.ssp.choice_name(choice)
+
+    def remember(
+        self, memory: int, state: Name, action: Name, cost: float, next_state: Name
+    ) -> int:
+        source = self.ssp.state_index(state)
+        choice = int(self.choice[source, memory])
+        if choice < 0 or self.ssp.choice_name(choice) != action:
+            raise PolicyError(
+                f"the policy did not choose {action!r} in state {state!r} at y ="
+                f" {self.atoms[memory]:g}"
+            )
+        outcome = observed_outcome(self.ssp, state, action, cost, next_state)
+        return self._moved(memory, source, outcome)
+
+    def _moved(self, memory: int, state: int, outcome: int) -> int:
+        first = self.ssp.choice_outcomes[self.choice[state, memory]]
+        y = self.atoms[memory] * self.xi[self.xi_offset[state, memory] + outcome - first]
+        return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], y))
+
+    def remember_roughly(
+        self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> int:
+        source = self.ssp.state_index(state)
+        choice = int(self.choice[source, memory])
+        near = outcomes_to(self.ssp, choice, known_state(self.ssp, next_state))
+        if not near:
+            return self._nearest(next_state, memory)
+        return self._moved(memory, source, near[nearest_cost(near, cost)])
+
+
+def atom_tables(policy: Any) -> dict[str, Any]:
+    try:
+        atoms = checked_atoms(policy.atoms)
+    except OptionError as error:
+        raise PolicyError(str(error)) from None
+    shape = (require_model(policy.ssp).n_states, len(atoms))
+    if np.shape(policy.choice) != shape or np.shape(policy.xi_offset) != shape:
+        raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
+    choice = integers(policy.choice, "choice", shape, np.int32)
+    xi_offset = integers(policy.xi_offset, "xi_offset", shape, np.int64)
+    xi, grids = finite_numbers(policy.xi, "xi"), policy.grids
+    start_atom = integer(policy.start_atom, "start_atom", len(atoms))
+    own_choices(choice, policy.ssp, "choice")
+    taken = choice >= 0
+    length = np.diff(policy.ssp.choice_outcomes)[choice[taken]]
+    if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
+        raise PolicyError("xi_offset points outside xi")
+    if grids is not None:
+        _check_grids(grids, shape)
+        grids = Grids(np.array(grids.own), np.array(grids.of_state))
+    return {
+        "atoms": atoms,
+        "choice": choice,
+        "xi_offset": xi_offset,
+        "xi": xi,
+        "start_atom": start_atom,
+        "grids": grids,
+    }
+
+
+def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
+    """Each grid has the last atom, which is 1, so that every y has a nearest."""
+    if not isinstance(grids, Grids):
+        raise PolicyError(f"grids must be Grids, not {kind_of(grids)}")
+    own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
+    if (
+        own.ndim != 2
+        or own.shape[1] != shape[1]
+        or own.dtype != np.bool_
+        or not own.size
+        or not own[:, -1].all()
+    ):
+        raise PolicyError(
+            f"own must mark some of {shape[1]} atoms for every grid, and the last one always"
+        )
+    if (
+        of_state.shape != shape[:1]
+        or of_state.dtype.kind not in "iu"
+        or not 0 <= of_state.min() <= of_state.max() < len(own)
+    ):
+        raise PolicyError(
+            f"of_state must name one of {len(own)} grids for each of {shape[0]} states"
+        )

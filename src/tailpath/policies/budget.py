@@ -1,8 +1,5 @@
-"""The policy by remaining budget: for each state a step function of the budget left.
-
-The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes
-at few budgets, so that the steps are all there is to store: on a 300 x 300 grid at alpha 0.01 some
-14,000 instead of two million decisions.
+"""The policy by remaining budget: for each state a step function of the budget left. The choice of
+a state changes at few budgets, so that the steps are all there is to store.
 
     first[s] : first[s + 1]     the steps of state s
     from_budget[k]              the least budget, in cost units, from which step k holds; rising
@@ -32,9 +29,7 @@ from tailpath.texts import count
 
 
 def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, Any]:
-    """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
-    is left out.
-    """
+    """The arrays `first`, `from_budget` and `choice` of changes in any order."""
     changes = (np.asarray(each, dtype=np.int64) for each in (state, from_budget, choice))
     n, size = len(risk_neutral), len(state)
     below = np.asarray(risk_neutral, dtype=np.int32)
@@ -120,8 +115,10 @@ class BudgetPolicy(Kind):
             The budget at the start, in units.
         changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
             In any order; one that changes nothing is left out.
-        risk_neutral, level, unit
+        risk_neutral, level : array of int
             As of the class.
+        unit : Fraction or float or None
+            The cost unit.
 
         Returns
         -------
@@ -206,6 +203,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             It shares the arrays.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().with_budget(2).action("home")
+        'road'
         """
         budget = integer(budget, "budget", MAX_LEVELS)
         if budget == self.budget:
@@ -219,6 +221,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             It shares the arrays.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().by_deadline().left(0, 3)
+        Fraction(20, 1)
         """
         return self.trusted(**self.__getstate__() | {"deadline": True})
 
@@ -234,6 +241,11 @@ class BudgetPolicy(Kind):
         -------
         BudgetPolicy
             Costs count as they do here.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().spent([0, -1]).action("home")
+        'road'
         """
         none: dict[str, Any] = steps_of([], [], [], risk_neutral)
         return replace(self, budget=0, risk_neutral=risk_neutral, **none)
@@ -287,6 +299,12 @@ class BudgetPolicy(Kind):
         -------
         int
             The index of a choice, or -1.
+
+        Examples
+        --------
+        >>> policy = tp.solve_cvar_exact(ssp, 0.1).policy()
+        >>> policy.choice_at(0, 3), policy.choice_at(0, 2)
+        (1, 0)
         """
         begin, end = int(self.first[state]), int(self.first[state + 1])
         step = (
@@ -336,6 +354,11 @@ class BudgetPolicy(Kind):
         -------
         array of int32, shape (n,)
             Indices of choices, or -1.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().choices_at([0, 0], [3, 2]).tolist()
+        [1, 0]
         """
         step = self.step_at(state, budget)
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
@@ -365,9 +388,7 @@ class BudgetPolicy(Kind):
         return memory if rise == 0 else running.spent(memory, rise, self.unit)
 
     def _potential_rise(self, state: Name, next_state: Name) -> Fraction:
-        """By how much the potential rises along a step; states that the model does not have are
-        at 0.
-        """
+        """By how much the potential rises along a step; states that the model lacks are at 0."""
         here, there = (
             self._potential(self.ssp.state_index(name)) if name in self.ssp.states else Fraction(0)
             for name in (state, next_state)
@@ -375,7 +396,7 @@ class BudgetPolicy(Kind):
         return there - here
 
     def _potential(self, state: int) -> Fraction:
-        """The least cost of any way from a state, where some cost is negative; 0 elsewhere."""
+        """The least cost of any way from a state, where some cost is negative."""
         return self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
 
     def left(self, state: int, budget: int) -> Fraction:
@@ -392,5 +413,10 @@ class BudgetPolicy(Kind):
         -------
         Fraction
             What the rest of the run may cost, as the model says it.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().left(0, 3)
+        Fraction(30, 1)
         """
         return (budget - self.deadline) * Fraction(self.unit) + self._potential(state)

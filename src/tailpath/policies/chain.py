@@ -1,18 +1,18 @@
 """Model x policy = chain: the reachable pairs (state, memory) with costs on the edges, and nothing
-else.
+else. `unrolling.unroll` builds it; all goals are one node, number n. Evaluation and simulation look
+at the chain and know neither model nor policy.
 
-`unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the
-heuristic and simulation look at the chain and know neither model nor policy.
-
-    V_mean(x)  expected cost to go: `expected_cost`, with verified bounds; infinite where the goal
-               may be missed
-    V_min(x)   cheapest way to the goal: `least_cost`, the admissible and consistent heuristic;
-               infinite in traps
+*Cycles of cost 0 that leak* are solved as small linear systems before a search, so that no level is
+unrolled for ever. Inside a strong component of zero-cost edges a walker moves at no cost until it
+takes an edge out of it. Let Q hold the probabilities inside and R those of leaving, a column for
+each target and cost; then (I - Q)^-1 R says with which probability a walker leaves by which of
+them. Replacing the rows of the component by these changes neither the distribution of the total
+cost nor V_mean nor V_min. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -22,9 +22,22 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
+from tailpath.dp.elimination import eliminate_dense
 from tailpath.dp.expected import expected_total
+from tailpath.dp.rational import eliminated_exits
 from tailpath.errors import ModelError, PolicyError
-from tailpath.graph import Array, BoolArray, Distances, FloatArray, IntArray, Transitions, positions
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    Distances,
+    FloatArray,
+    IntArray,
+    Transitions,
+    offsets_of,
+    positions,
+)
+from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
+from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 
@@ -127,6 +140,11 @@ class CostChain(Record, Transitions):
         -------
         str
             Words.
+
+        Examples
+        --------
+        >>> tp.unroll(ssp, {"home": "road"}).label(0)
+        "state 'home'"
         """
         state = f"state {self.ssp.states[int(self.state[node])]!r}"
         if self.memory is None:
@@ -246,9 +264,7 @@ class CostChain(Record, Transitions):
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
-        """The expected total of a price per edge, from the nodes inside until they are left;
-        `outside` for all others.
-        """
+        """The expected total of a price per edge from nodes inside; `outside` for all others."""
 
         def total(part: Transitions, price: FloatArray) -> Bounds:
             rows = part.row_start, part.target, part.probability
@@ -283,3 +299,105 @@ class CostChain(Record, Transitions):
             raise PolicyError(
                 f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}"
             )
+
+
+def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
+    """An equivalent chain whose zero-cost edges have no cycle, and what that may have added to the
+    relative error of a probability.
+    """
+    zero_cost = (
+        (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
+    )
+    component, cyclic = chain.only(zero_cost).cycles()
+    if not cyclic.any():
+        return chain, 0.0
+
+    inside = zero_cost & chain.within(component)
+    error = 0.0
+    # A state that may stay at no cost is common, and needs no linear system: its other edges share
+    # all of the probability.
+    loop = cyclic & (np.bincount(component, minlength=len(cyclic)) == 1)
+    stays = inside & loop[component[chain.source]]
+    others = chain.without_self_loops(stays)
+    edge = np.flatnonzero(~stays)
+    alone = loop[component[others.source]]
+    if alone.any():
+        error = (
+            (PER_EDGE + 1) * int(np.bincount(others.source[alone]).max()) + PER_ROW + 2
+        ) * ROUNDOFF
+    mask = ~(cyclic & ~loop)[component[others.source]]
+    pieces = [(others.source[mask], edge[mask], others.probability[mask])]
+    edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
+    label = component[chain.source[edges]]
+    edges = edges[np.argsort(label, kind="stable")]
+    ends = np.cumsum(np.bincount(label, minlength=len(cyclic))[cyclic & ~loop])
+    position = np.full(chain.n, -1)
+    entered = np.zeros(chain.n + 1, dtype=np.bool_)
+    entered[chain.start] = True
+    entered[chain.target[~inside]] = True
+    for of_members in np.split(edges, ends[:-1]) if edges.size else ():
+        rows, leaving, probability, part_error = _exit_rows(
+            chain, of_members, inside, entered, position
+        )
+        pieces.append((rows, leaving, probability))
+        error = max(error, part_error)
+    source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
+    paid: Array = chain.cost if chain.level is None else chain.level
+    source, target, probability, paid = merge_equal_outcomes(
+        source, chain.target[edge], probability, paid[edge]
+    )
+    cost, level = (paid, None) if chain.level is None else (paid * float(chain.unit or 1), paid)
+    row_start = offsets_of(source, chain.n)
+    return (
+        replace(
+            chain,
+            row_start=row_start,
+            target=target,
+            probability=probability,
+            cost=cost,
+            level=level,
+            outcome=None,
+        ),
+        error,
+    )
+
+
+def _exit_rows(
+    chain: CostChain,
+    of_members: Array,
+    inside: BoolArray,
+    entered: BoolArray,
+    position: Array,
+) -> tuple[Array, Array, FloatArray, float]:
+    """New rows for the nodes of one component: (node, an old edge of the same target and cost,
+    probability) triples, and their relative error. `position` is a scratch array over all nodes.
+    """
+    inner, outer = of_members[inside[of_members]], of_members[~inside[of_members]]
+    # The last goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
+    members, degree = np.unique(
+        np.concatenate((chain.source[inner], chain.target[inner])), return_counts=True
+    )
+    members = members[np.argsort(-degree, kind="stable")]
+    m = len(members)
+    position[members] = np.arange(m)
+    exits = np.stack((chain.target[outer].astype(np.float64), chain.cost[outer]))
+    _, edge, column = np.unique(exits, axis=1, return_index=True, return_inverse=True)
+    q, r = np.zeros((m, m)), np.zeros((m, len(edge)))
+    steps = position[chain.source[inner]], position[chain.target[inner]], chain.probability[inner]
+    exit_ = position[chain.source[outer]], column.ravel(), chain.probability[outer]
+    np.add.at(q, steps[:2], steps[2])
+    np.add.at(r, exit_[:2], exit_[2])
+    longest = int(np.bincount(position[chain.source[of_members]]).max())
+    error = (2 * m + 2) * (
+        ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF + chain.ssp.probability_error
+    )
+    solved, underflowed = eliminate_dense(q, r.sum(axis=1), r)
+    if not underflowed and np.isfinite(solved):
+        error += solved
+    elif not eliminated_exits(steps, exit_, r):
+        raise ModelError(
+            f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
+            " compute with"
+        )
+    rows, columns = np.nonzero(r * entered[members, None])
+    return members[rows], outer[edge[columns]], r[rows, columns], error

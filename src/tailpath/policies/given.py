@@ -1,6 +1,5 @@
-"""A policy from whatever a user holds: `policy`, whose docstring lists what it takes.
-
-`as_policy` is the same for verbs: every verb passes the policy it is given through it.
+"""A policy from whatever a user holds: `policy`, and `as_policy`, which every verb passes the
+policy it is given through.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ import numpy as np
 from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha, takes_model
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.decisions import (
+from tailpath.policies.checks import (
     Actions,
     decisions_met,
     missing_decision,
@@ -25,8 +24,7 @@ from tailpath.policies.decisions import (
     own_name,
 )
 from tailpath.policies.given_tables import as_table, by_position, greedy_policy, policy_of_entries
-from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy, MixedPolicy
 from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 
@@ -141,10 +139,8 @@ def as_policy(
 
 
 def policy_of(solution: Any, alpha: float | None = None) -> Policy:
-    """The policy of a solution, or a policy itself.
-
-    A solution for one question has a property `policy`; one that answers many, for every alpha or
-    every deadline, a method `policy(...)`.
+    """The policy of a solution, or a policy itself. A solution that answers many questions, for
+    every alpha or every deadline, has a method `policy(...)`.
     """
     found: Any = solution
     if not isinstance(found, (Kind, Policy)) and hasattr(found, "policy"):
@@ -169,8 +165,8 @@ def policy_of(solution: Any, alpha: float | None = None) -> Policy:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _OnPairs(Kind):
-    """A policy of a model, followed in the product that `within` made of it: it is given the names
-    of its own states.
+    """A policy followed in the product that `within` made of its model, by the names of its own
+    states.
     """
 
     ssp: SSP
@@ -202,9 +198,7 @@ class _OnPairs(Kind):
 
 
 def _on_pairs(ssp: SSP, policy: Any) -> Policy:
-    """A policy for a product: as it is if it decides in pairs, told the states of the model itself
-    if not; as a function is.
-    """
+    """A policy for a product: as it is if it decides in pairs."""
     if isinstance(policy, MixedPolicy):
         return MixedPolicy(
             tuple(_on_pairs(ssp, member) for member in policy.members), policy.weights
@@ -270,7 +264,7 @@ class FunctionOfHistory:
         answer = self.function(history[-1], history) if self.with_state else self.function(history)
         decision = self.actions.understood(state, answer)
         if decision is None:
-            raise PolicyError(missing_decision(self.ssp, state))
+            raise missing_decision(self.ssp, state)
         return decision
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import members
 from tailpath.model.ssp import SSP, Name, Origin
-from tailpath.policies.decisions import (
+from tailpath.policies.checks import (
     Actions,
     checked_decision,
     decisions_met,
@@ -24,8 +24,8 @@ from tailpath.policies.policy import Decision
 
 @dataclass(slots=True)
 class _Asked:
-    """A state where a decision is needed: its index and its `own` name in the model, and its
-    name and number in the model that it was made of, for which policies are mostly written.
+    """A state where a decision is needed: its index and `own` name, and its name and number in the
+    model that it was made of, for which policies are mostly written.
     """
 
     index: int
@@ -39,7 +39,6 @@ class _Asked:
 
 
 def _asked_states(ssp: SSP) -> list[_Asked]:
-    """All states but goals."""
     base = Origin(ssp.states, np.arange(ssp.n_states)) if ssp.origin is None else ssp.origin
     asked = []
     for state in np.flatnonzero(~ssp.is_goal).tolist():
@@ -51,9 +50,7 @@ def _asked_states(ssp: SSP) -> list[_Asked]:
 def policy_of_entries(
     ssp: SSP, entry: Callable[[_Asked], Any], given: Mapping[Any, Any] | None = None
 ) -> MarkovPolicy:
-    """From what is said about each state; a state with one action needs nothing said, and what is
-    wrong in states never reached is passed over.
-    """
+    """From what is said about each state; what is wrong in states never reached is passed over."""
     actions, asked_states = Actions(ssp), _asked_states(ssp)
     if given and not any(asked.key(given) in given for asked in asked_states):
         known = ", ".join(map(repr, ssp.states[:5])) + (", ..." if ssp.n_states > 5 else "")
@@ -87,8 +84,8 @@ def policy_of_entries(
 
 
 def _is_absorbing(ssp: SSP, state: int) -> bool:
-    """Whether a state is a dead end that only leads to itself: tables of agents have an entry
-    there, and it does not matter.
+    """Whether a state only leads to itself: tables of agents have an entry there, which does not
+    matter.
     """
     if only_action(ssp, state) is None:
         return False
@@ -183,7 +180,6 @@ def _values(actions: Actions, state: int, row: Any) -> dict[Name, float]:
 
 
 def as_table(anything: Any) -> Any:
-    """Frames, series and sequences as mappings or arrays."""
     if hasattr(anything, "to_dict") and hasattr(anything, "index"):  # pandas
         return (
             anything.to_dict("index") if getattr(anything, "ndim", 1) == 2 else anything.to_dict()

@@ -1,9 +1,12 @@
-"""Policies that users write down: of the state alone, of a memory, of the whole history."""
+"""Policies that users write down: of the state alone, of a memory, of the whole history; and
+mixtures of policies, which an optimum under limits needs.
+"""
 
 from __future__ import annotations
 
+import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -12,8 +15,8 @@ from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
-from tailpath.policies.policy import Decision, Kind
-from tailpath.policies.running import nearest_cost
+from tailpath.policies.policy import Decision, Kind, Policy
+from tailpath.policies.running import beyond_the_model, nearest_cost
 from tailpath.texts import count
 
 
@@ -42,8 +45,6 @@ class MarkovPolicy(Kind):
     """
 
     decisions: Mapping[Name, Decision]
-    #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
-    #: nor travels with the policy.
     made_for: tuple[Callable[[], SSP | None], Array] | None = field(
         default=None, kw_only=True, compare=False
     )
@@ -232,3 +233,118 @@ class HistoryPolicy(Kind):
 
 def _function(function: Any) -> str:
     return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+Memory = tuple[tuple[int, float, Any], ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MixedPolicy(Kind):
+    """A mixture of policies: one coin at the start decides which of them is followed to the end.
+
+    Parameters
+    ----------
+    members : sequence of Policy
+        The policies.
+    weights : sequence of float
+        Their probabilities: positive, with a sum of 1.
+
+    Raises
+    ------
+    PolicyError
+        If the weights are not probabilities, or not one for each policy.
+
+    Notes
+    -----
+    As a memory machine it needs no hidden coin: the memory holds the members that the actions so
+    far do not rule out, with the probability that the coin fell on each, and the next action is
+    drawn accordingly. In every run the actions come with the same probabilities as with the coin
+    (Kuhn 1953).
+
+    Examples
+    --------
+    >>> road, train = tp.MarkovPolicy({"home": "road"}), tp.MarkovPolicy({"home": "train"})
+    >>> tp.evaluate(ssp, tp.MixedPolicy([road, train], [0.5, 0.5]), 0.1).cvar(0.1)
+    45.0
+    """
+
+    members: tuple[Policy, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "members", tuple(self.members))
+        try:
+            object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+        except (TypeError, ValueError):
+            raise PolicyError("the weights of a mixture are numbers") from None
+        if not self.members or len(self.members) != len(self.weights):
+            raise PolicyError(
+                f"a mixture needs one weight for each of its policies; it has {len(self.members)}"
+                f" and {len(self.weights)}"
+            )
+        if (
+            not all(0 < weight <= 1 for weight in self.weights)
+            or abs(math.fsum(self.weights) - 1) > 1e-9
+        ):
+            raise PolicyError(
+                "the weights of a mixture are positive and sum to 1; these are"
+                f" {', '.join(f'{w:g}' for w in self.weights)}"
+            )
+
+    def start(self, state: Name) -> Memory:
+        return tuple(
+            (i, weight, member.start(state))
+            for i, (member, weight) in enumerate(zip(self.members, self.weights))
+        )
+
+    def _decision(self, state: Name, memory: Memory) -> Decision:
+        shares: dict[Name, float] = {}
+        total = math.fsum(weight for _, weight, _ in memory)
+        for i, weight, own in memory:
+            for action, share in _distribution(self.members[i].action(state, own)).items():
+                shares[action] = shares.get(action, 0.0) + weight * share / total
+        return next(iter(shares)) if len(shares) == 1 else shares
+
+    def remember(
+        self, memory: Memory, state: Name, action: Name, cost: float, next_state: Name
+    ) -> Memory:
+        later = []
+        for i, weight, own in memory:
+            member = self.members[i]
+            share = _distribution(member.action(state, own)).get(action, 0.0)
+            if share > 0:
+                after = member.remember(own, state, action, cost, next_state)
+                later.append((i, weight * share, after))
+        if not later:
+            raise PolicyError(f"no policy of the mixture takes {action!r} in state {state!r}")
+        return tuple(later)
+
+    def remember_roughly(
+        self, memory: Memory, state: Name, action: Name, cost: Any, next_state: Name
+    ) -> Memory:
+        return self._own("remember_roughly", memory, state, action, cost, next_state)
+
+    def moved(self, memory: Memory, state: Name, next_state: Name) -> Memory:
+        return self._own("moved", memory, state, next_state)
+
+    def _own(self, method: str, memory: Memory, *observed: Any) -> Memory:
+        """What each member remembers of what the model did not foresee."""
+        return tuple(
+            (i, weight, beyond_the_model(self.members[i], method)(own, *observed))
+            for i, weight, own in memory
+        )
+
+    def __repr__(self) -> str:
+        return (
+            "<MixedPolicy by a coin at the start:"
+            f" {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
+        )
+
+
+def by_coin(policies: Sequence[Policy], weights: Sequence[float]) -> Policy:
+    """One of some policies, by a coin at the start; the policy itself if it is the only one."""
+    return policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weights))
+
+
+def _distribution(decision: Decision) -> Mapping[Name, float]:
+    return decision if isinstance(decision, Mapping) else {decision: 1.0}

@@ -1,23 +1,6 @@
-"""Policies as pure memory machines.
-
-A policy is three pure functions over *names*:
-
-    start(state)                                          -> the memory before the first step
-    action(state, memory)                                 -> an action name, or {action name:
-                                                          probability}
-    remember(memory, state, action, cost, next_state)     -> the memory after the step
-
-Memory is any hashable value. There is no hidden state, so a policy may be shared between threads
-and processes, and any object with these three methods is a policy. The kinds differ in what they
-remember:
-
-- `MarkovPolicy` (`kinds.py`): nothing; users, `solve_expected`
-- `AtomPolicy` (`atom_policy.py`): the index of an atom y of the grid Y; `solve_cvar_quantile`,
-  `solve_cvar_interpolation`
-- `BudgetPolicy` (`budget.py`): the cost units still left of a budget; `solve_cvar_exact`,
-  `solve_on_time`
-- `MemoryPolicy` (`kinds.py`): whatever the user's controller remembers; users
-- `HistoryPolicy` (`kinds.py`): the whole history (s0, a0, c0, s1, ...); users
+"""Policies as pure memory machines: three pure functions over *names*. Memory is any hashable
+value. There is no hidden state, so a policy may be shared between threads and processes, and any
+object with these three methods is a policy.
 """
 
 from __future__ import annotations
@@ -31,7 +14,7 @@ from tailpath.options import Progress, takes_alpha
 from tailpath.policies.running import Runs
 
 if TYPE_CHECKING:
-    from tailpath.policies.table import Row
+    from tailpath.policies.display import Row
 
 Decision = Name | Mapping[Name, float]
 
@@ -76,6 +59,11 @@ class Policy(Protocol):
         -------
         hashable
             The memory.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().start("home")
+        3
         """
 
     def action(self, state: Name, memory: Any) -> Any:
@@ -97,6 +85,13 @@ class Policy(Protocol):
         ------
         PolicyError
             If the policy has no action there.
+
+        Examples
+        --------
+        >>> tp.MarkovPolicy({"home": "road"}).action("home", None)
+        'road'
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().action("home", 3)
+        'train'
         """
 
     def remember(
@@ -126,16 +121,19 @@ class Policy(Protocol):
         ------
         PolicyError
             If the policy knows no such step.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().remember(3, "home", "train", 30, "work")
+        0
         """
 
 
-def _drawing() -> Any:
-    """The pictures of policies. Imported here, because a picture is made of a chain, and a chain of
-    a policy.
-    """
-    from tailpath.policies import drawing
+def _display() -> Any:
+    """Tables and pictures are made of a chain, and a chain of a policy: imported when asked for."""
+    from tailpath.policies import display
 
-    return drawing
+    return display
 
 
 @takes_alpha
@@ -146,7 +144,6 @@ class Kind(Record, Runs, Policy):
         return self._decision(state, self.start(state) if memory is AT_START else memory)
 
     def _decision(self, state: Name, memory: Any) -> Decision:
-        """What to do with this memory, for kinds that have one."""
         raise NotImplementedError
 
     def table(
@@ -182,10 +179,8 @@ class Kind(Record, Runs, Policy):
         >>> tp.solve_expected(ssp).policy.table(ssp)
         [Row(state='home', memory='', action='road', probability=1.0, mean=24.0, cvar=60.0)]
         """
-        # Here, because a table is made of a chain, and a chain of a policy.
-        from tailpath.policies.table import decision_table
-
-        return decision_table(ssp, self, alpha, most, progress)
+        rows: list[Row] = _display().decision_table(ssp, self, alpha, most, progress)
+        return rows
 
     def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
         """Draw the decisions on the map of the model, or on a graph.
@@ -209,11 +204,16 @@ class Kind(Record, Runs, Policy):
         ------
         OptionError
             If the policy does not look at a budget, or the graph has too many states to be drawn.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy().plot(ssp, 30).get_title()
+        '30 left'
         """
         if isinstance(budget, Sequence):
-            return _drawing().draw_sheet(ssp, self, budget)
-        return _drawing().draw_policy(ssp, self, budget, ax)
+            return _display().draw_sheet(ssp, self, budget)
+        return _display().draw_policy(ssp, self, budget, ax)
 
     def _repr_html_(self) -> str:
-        card: str = _drawing().policy_card(self)
+        card: str = _display().policy_card(self)
         return card

@@ -5,21 +5,10 @@ model.
     action = runner.action(state)              what to do now
     runner.observe(cost, next_state)           what it cost, and where it led
 
-What the model foresees is remembered as the policy says. What it does not is taken as it comes, and
-`surprises` tells what was done:
-
-- `cost`: a cost that the model does not know for this successor; charges it exactly to a budget;
-  moves an atom as for the nearest known cost
-- `forbidden`: a state of the model to which the action does not lead; goes on from there; a budget
-  is charged, an atom stays
-- `unknown`: a state that the model does not have; charges the cost; there is no action until a
-  known state is reached
-- `moved`: an action is asked for in another state than the one observed last; goes on from there,
-  as if nothing had been paid
-
-A budget is stored as a fraction and rounded down where it is looked up, so that spending is rounded
-up to the unit, once and not at every step. The policy itself stays pure: all that changes is in the
-runner.
+What the model foresees is remembered as the policy says; what it does not is taken as it comes, and
+`surprises` tells what was done. A budget is stored as a fraction and rounded down where it is
+looked up, so that spending is rounded up to the unit, once and not at every step. The policy itself
+stays pure: all that changes is in the runner.
 """
 
 from __future__ import annotations
@@ -37,9 +26,7 @@ from tailpath.texts import count
 
 
 class Surprise(NamedTuple):
-    """Something that the model did not foresee at a step, counted from 1, and what was done about
-    it.
-    """
+    """What the model did not foresee at a step, counted from 1, and what was done about it."""
 
     step: int
     kind: str
@@ -81,8 +68,12 @@ class Runs:
 
         Parameters
         ----------
-        memory, state, action, cost, next_state
+        memory, state, action : hashable
             As of `Policy.remember`.
+        cost : Fraction
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
 
         Returns
         -------
@@ -230,9 +221,7 @@ class Runner:
     def _foreseen(
         self, state: Name, action: Name, price: Fraction, next_state: Name
     ) -> float | None:
-        """The cost as the model writes it, if the model knows this step; None, and a surprise
-        noted, if it does not.
-        """
+        """The cost as the model writes it; None, and a surprise noted, if it knows no such step."""
         ssp: SSP | None = getattr(self.policy, "ssp", None)
         if ssp is None:
             try:
@@ -290,17 +279,13 @@ class Runner:
 
 
 def beyond_the_model(policy: Any, method: str) -> Callable[..., Any]:
-    """How a policy remembers what the model did not foresee; one without the method remembers the
-    same as before.
-    """
+    """How a policy remembers what the model did not foresee; without the method, as before."""
     found: Callable[..., Any] = getattr(policy, method, lambda memory, *observed: memory)
     return found
 
 
 def outcomes_to(ssp: SSP, choice: int, target: int | None) -> dict[float, int]:
-    """The outcomes of a choice that lead to a state, by what policies are told that they cost; of
-    several that cost the same, the first.
-    """
+    """The outcomes of a choice that lead to a state, by cost; of equal ones the first."""
     return {
         float(ssp.observed[outcome]): outcome
         for outcome in reversed(members(ssp.choice_outcomes, choice) if choice >= 0 else ())

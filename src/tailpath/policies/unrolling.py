@@ -25,14 +25,13 @@ from tailpath.graph import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
-from tailpath.model.fingerprint import same_numbering
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_model, warn_caller
-from tailpath.policies.atom_policy import AtomPolicy
-from tailpath.policies.atoms import borders_of
+from tailpath.policies.atoms import AtomPolicy, borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import checked_decision, decide
+from tailpath.policies.checks import checked_decision, decide, no_action
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
@@ -130,9 +129,7 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
 def _chain(
     ssp: SSP, rows: Transitions, outcome: Array, state: Array, memory: Any, start: int = 0
 ) -> CostChain:
-    """The chain of these rows, whose edges stand for outcomes and whose nodes for a state with a
-    memory.
-    """
+    """The chain of rows whose edges are outcomes and whose nodes a state with a memory."""
     return CostChain(
         row_start=rows.row_start,
         target=rows.target,
@@ -149,9 +146,7 @@ def _chain(
 
 
 def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
-    """The choice of every state (-1: none) by decisions that name one action each; None if one does
-    not, or names an action the state lacks.
-    """
+    """The choice of every state (-1: none), if each decision names one of its actions."""
     number = {action: index for index, action in enumerate(ssp.actions)}
     state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
     try:
@@ -176,9 +171,7 @@ def chain_of_choices(ssp: SSP, choices: Array) -> CostChain:
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
-    """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y *
-    xi.
-    """
+    """CreateExtendedMDP: the memory is the number of an atom."""
     moves = Memories(
         len(policy.atoms), policy.atoms, policy.borders, policy.xi_offset.reshape(-1), policy.xi
     )
@@ -189,8 +182,8 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
 
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
-    """The memory is the budget left, which falls by the cost of each outcome; only the pairs that
-    are reached are looked at. With no budget there is one pair for each state, and no limit.
+    """Only the pairs that are reached are looked at. With no budget there is one for each state,
+    and no limit.
     """
     n = ssp.n_states
     if policy.budget == 0 or ssp.is_goal[ssp.start_index]:
@@ -245,17 +238,9 @@ def _follow(
 
 
 def _outcomes(ssp: SSP) -> Outcomes:
-    """What kernels follow a policy on."""
     level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
     rows = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability
     return Outcomes(*frozen(*rows, ssp.outcome_cost, level, ssp.is_goal))
-
-
-def no_action(ssp: SSP, state: int) -> PolicyError:
-    """What to raise where a policy gets to a state that it does not know."""
-    return PolicyError(
-        f"the policy has no action for state {ssp.states[state]!r}, which it can reach"
-    )
 
 
 def _too_many(most: int, question: str = "") -> LimitExceededError:
@@ -266,7 +251,6 @@ def _too_many(most: int, question: str = "") -> LimitExceededError:
 
 
 def warn_of_growth() -> None:
-    """Tell somebody who waits for a memory that grows."""
     warn_caller(
         f"the policy meets more than {MANY_PAIRS} pairs of state and memory, one by one, which may"
         " take minutes: a memory that forgets (MemoryPolicy) takes less; Ctrl-C stops it"
@@ -276,9 +260,7 @@ def warn_of_growth() -> None:
 def successors(
     ssp: SSP, policy: Policy, state: int, memory: Any
 ) -> Iterator[tuple[int, Any, int, float]]:
-    """One step of any policy from a pair: `(next state index, next memory, outcome, probability)`
-    for every outcome.
-    """
+    """One step of any policy from a pair: `(next state, next memory, outcome, probability)`."""
     name = ssp.states[state]
     for choice, weight in decide(ssp, policy, state, memory):
         action = ssp.choice_name(choice)

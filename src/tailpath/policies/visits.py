@@ -19,12 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.equations import NO_FACTORS, diagonal_factors, equations, own_visits
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.budgets import node_values
 from tailpath.dp.entries import first_entries, mark_behind, pull, push
 from tailpath.dp.layout_builders import chain_layout
-from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, positions
+from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, owners, positions
+from tailpath.kernels.inverse import Factors, inverse_diagonal
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
@@ -38,14 +38,17 @@ AT_A_TIME = 2**20
 #: What every level takes beside its edges, in edges; and the most values that are stored of the
 #: levels still needed.
 EACH_LEVEL, MAX_VALUES = 1_000, 2**27
+_NONE, _FIRST = np.zeros(0, dtype=np.int32), np.zeros(1, dtype=np.int64)
+#: The factors of nothing.
+NO_FACTORS = Factors(*frozen(_FIRST, _NONE, np.zeros(0), _FIRST, _NONE, np.zeros(0), np.zeros(0)))
 
 
 class Visits:
     """The expected visits of the nodes of a chain, and the probabilities of ever being there.
 
     Nodes to which no cycle leads are taken in their order, those after cycles are solved for.
-    `falling` is a number for each node that no edge raises, such as the budget left: nodes then
-    stand close to those that they lead to.
+    `falling` is a number for each node that no edge raises: nodes then stand close to those that
+    they lead to.
     """
 
     def __init__(self, chain: CostChain, falling: Array | None = None) -> None:
@@ -86,10 +89,8 @@ class Visits:
 
     def first(self, group: Array, progress: Progress | None = None) -> FloatArray:
         """For every node, the probability that its group is entered, and first at this node.
-        `group` is a number per node, -1 for none.
-
-        `progress` is called with the number of nodes, of those that are met again or with others of
-        their group, that are done, and their share.
+        `group` is a number per node, -1 for none. `progress` gets the number of nodes done, and
+        their share.
         """
         # One member of each group per node of the cut chain; the others of a closed class add
         # nothing.
@@ -160,7 +161,7 @@ def _batches(groups: Array, size: Array) -> list[Array]:
 
 def _without_closed_classes(chain: CostChain, falling: Array | None) -> tuple[Array, Transitions]:
     """The chain with each closed class as one node without edges, in an order that follows the
-    edges between components, and the number there of every node; edges to the goal are left out.
+    edges between components, and the number there of every node.
     """
     component, closed = chain.closed()
     inside = closed[component]
@@ -189,7 +190,6 @@ def cvar_to_go(
     """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight
     `weight[i]` among those of group `group[i]`.
 
-    `progress` is called with the levels of cost done, and their share of the most there can be.
     Infinite where the goal may be missed; not a number for a group without weight, a chain without
     a cost unit, or too many levels. Where some cost is negative, the nodes of a group are of one
     state.
@@ -239,9 +239,7 @@ def cvar_to_go(
 
 def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
     """A function that follows the zero-cost edges of a chain to their end: it solves x = constant +
-    F x, F these edges (or their transpose).
-
-    Zero-cost cycles that are never left belong to traps; they are not followed.
+    F x, F these edges (or their transpose). Traps are not followed.
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)
@@ -250,3 +248,61 @@ def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
         return lambda constant: constant
     factors = equations(zero_cost.source, zero_cost.target, zero_cost.probability, chain.n)
     return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)
+
+
+def equations(
+    source: Array,
+    target: Array,
+    probability: FloatArray,
+    n: int,
+    ordered: bool = False,
+    diagonal: bool = False,
+) -> Any:
+    """The factors of I - P for n nodes: `solve(constant)`, or with `trans="T"` for the transpose.
+
+    `ordered`: the numbers follow the edges, so that hardly anything fills up. `diagonal`: the
+    factors keep to the diagonal, for `diagonal_factors`. A singular matrix is a RuntimeError.
+    """
+    import scipy.sparse.linalg
+
+    edges = scipy.sparse.csc_array((probability, (source, target)), shape=(n, n))
+    matrix = (scipy.sparse.eye_array(n, format="csc") - edges).tocsc()
+    if diagonal:
+        return scipy.sparse.linalg.splu(
+            matrix,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    return scipy.sparse.linalg.splu(matrix, permc_spec="NATURAL" if ordered else "COLAMD")
+
+
+def diagonal_factors(factors: Any) -> Factors | None:
+    """The factors by rows and columns; None where they do not keep to the diagonal."""
+    if not np.array_equal(factors.perm_r, factors.perm_c):
+        return None
+    pivot = factors.U.diagonal()
+    below, right = _off_diagonal(factors.L), _off_diagonal(factors.U.tocsr())
+    upper = right[2] / np.repeat(pivot, np.diff(right[0]))
+    return Factors(*frozen(*below, *right[:2], upper, pivot))
+
+
+def own_visits(factors: Factors) -> FloatArray:
+    """The diagonal of the inverse of I - P, (n,), in the order of the factors."""
+    diagonal = np.zeros(len(factors.pivot))
+    scratch = (
+        np.zeros(len(diagonal), dtype=np.int8),
+        np.zeros(len(diagonal)),
+        np.zeros(len(factors.below)),
+        np.zeros(len(factors.right)),
+    )
+    inverse_diagonal(factors, *scratch, diagonal)
+    return diagonal
+
+
+def _off_diagonal(part: Any) -> tuple[Array, Array, Array]:
+    """Where the rows or columns of a factor begin, and positions and values behind the diagonal."""
+    part.sort_indices()
+    owner = owners(part.indptr)
+    mask = part.indices > owner
+    return offsets_of(owner[mask], len(part.indptr) - 1), part.indices[mask], part.data[mask]

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, in_units, refused_unless_number
 from tailpath.model.potential import less
 from tailpath.model.ssp import FloatArray
@@ -48,11 +48,9 @@ class Curve:
 
     @cached_property
     def _x(self) -> FloatArray:
-        """The breakpoints as floats."""
         return np.array([float(breakpoint) for breakpoint in self.breakpoints])
 
     def values(self, costs: Any) -> FloatArray:
-        """The loss of each of some costs."""
         z = np.asarray(costs, dtype=np.float64)
         x, at = self._x, np.array(self.at)
         after = np.array(self.after)
@@ -69,8 +67,8 @@ class Curve:
         return np.where(x[here] == z, at[here], result)
 
     def rounding_error(self, costs: Any, exact: bool = False) -> FloatArray:
-        """By how much `values` may miss the loss, since it is computed in floats: not at all where
-        it is constant, or a point was given. `exact` says that the floats are the costs themselves.
+        """By how much `values` may miss the loss: not at all where it is constant, or a point was
+        given. `exact` says that the floats are the costs themselves.
         """
         z = np.asarray(costs, dtype=np.float64)
         x = self._x
@@ -85,12 +83,14 @@ class Curve:
         size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
         roundings = np.where(here == len(x), 4, 8)
         return np.where(
-            given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)
+            given | (slope == 0),
+            0.0,
+            roundings * ROUNDOFF * (np.abs(self.values(z)) + slope * size),
         )
 
     def slope_and_jump(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The steepest slope of the loss between each of some costs and another, and by how much it
-        jumps there.
+        """The steepest slope between each of some costs and another, and by how much the loss jumps
+        there.
         """
         x, slopes = self._x, self._steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
@@ -105,12 +105,10 @@ class Curve:
 
     @property
     def steepest(self) -> float:
-        """The size of the steepest slope."""
         return float(np.max(self._steepness))
 
     @property
     def largest(self) -> float:
-        """The largest size of a value at a breakpoint."""
         return max(map(abs, (*self.at, *self.after)))
 
     @property
@@ -123,9 +121,8 @@ class Curve:
     def points_beyond(
         self, x: float, include: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The points that hold beyond a cost: breakpoints, values there, values just after. The
-        first is x itself, with what holds just after it, or, if that is to be included, with what
-        holds at it, too.
+        """Breakpoints beyond a cost, values there, values just after. The first is x itself, with
+        what holds just after it, or, to `include` it, at it.
         """
         beyond = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
         here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]
@@ -137,9 +134,7 @@ class Curve:
         )
 
     def units(self, unit: Fraction) -> int:
-        """The least integer number of units from which on, on the grid of the unit, the loss is
-        linear.
-        """
+        """The least number of units from which on, on their grid, the loss is linear."""
         breakpoint = in_units(self.breakpoints[-1], unit)
         level = math.floor(breakpoint)
         return max(level if level == breakpoint and self.at[-1] == self.after[-1] else level + 1, 0)
@@ -170,7 +165,6 @@ class Curve:
 
 
 def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
-    """The curve through some points, checked."""
     breakpoints: dict[Fraction, list[float]] = {}
     last = None
     for x, y in points:

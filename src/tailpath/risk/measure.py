@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import same_alpha
 from tailpath.registers import Register
@@ -113,6 +113,12 @@ class Measure:
         -------
         tuple (low, high)
             The value lies between them.
+
+        Examples
+        --------
+        >>> low, high = tp.Shortfall(30).bounds_of(costs)
+        >>> low <= 3 <= high
+        True
         """
         low, high = costs.loss_bounds(self._loss)
         return float(low), float(high)
@@ -185,7 +191,8 @@ class Measure:
         return cls(*(parse_number_or_percent(word) for word in words))
 
     def __str__(self) -> str:
-        inside = ", ".join(f"{getattr(self, field.name):.12g}" for field in fields(self))  # type: ignore[arg-type]
+        names = [field.name for field in fields(self)]  # type: ignore[arg-type]
+        inside = ", ".join(f"{getattr(self, name):.12g}" for name in names)
         return f"{self.word}({inside})" if inside else self.word
 
 
@@ -343,7 +350,7 @@ class Limit:
         bound = float(as_fraction(self.bound) - constant)
         if constant and (measure.curve is not None or measure.tail is not None):
             # What is left may be little beside what was taken off, and so is its rounding then.
-            bound += 4 * UNIT * (abs(self.bound) + abs(float(constant)))
+            bound += 4 * ROUNDOFF * (abs(self.bound) + abs(float(constant)))
         return Limit(measure, bound)
 
     def __str__(self) -> str:

@@ -30,7 +30,8 @@ from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, parse_number_or
 from tailpath.texts import did_you_mean
 
 _TERM = re.compile(
-    r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
+    r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?"
+    r"\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
 )
 
 
@@ -150,6 +151,11 @@ class VaR(Located):
         -------
         tuple (low, high)
             Both are the VaR.
+
+        Examples
+        --------
+        >>> tp.VaR(0.1).bounds_of(costs)
+        (20.0, 20.0)
         """
         return self(costs), self(costs)
 

@@ -1,5 +1,5 @@
 """The runs of a chain that cost more than some threshold v: what leads to them, from every node and
-with every cost still allowed.
+with every cost still allowed; and what is to blame for the excess E[(Z - VaR)+].
 
 Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and
 maxima over the edges (x, y, p, c):
@@ -12,22 +12,34 @@ maxima over the edges (x, y, p, c):
 
 A node from which the goal is out of reach ends a run, at infinite cost. Arrays are indexed `[r,
 x]`, with the goal as the last x.
+
+Blame is three numbers for every outcome (x, y, p, c), summed over r and, with V_mean, past the
+threshold:
+
+    share = visits p ((c - r)+)         where the excess is paid: the part of a cost beyond VaR
+    slope = visits p chance(y, r - c)   what one unit of cost more would add to the excess
+    setback = visits p chance(y, r - c) (excess(y, r - c) - excess(x, r))
+                                        where runs turn bad
+
+The shares sum to the excess; so do setbacks, divided by the probability of not ending beyond VaR. A
+setback below 0 is good luck that was not enough.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.equations import equations
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.dp.budgets import node_values
 from tailpath.dp.layout_builders import chain_layout
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
+from tailpath.model.ssp import Name
 from tailpath.policies.chain import CostChain
-from tailpath.policies.visits import zero_cost_walks
+from tailpath.policies.visits import equations, zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.
@@ -59,14 +71,11 @@ class Beyond:
         return np.append(~self.chain.arrives, True)
 
     @cached_property
-    def _met(self) -> list[IntArray]:
-        return [self.chain.edges(row != 0) for row in self.visits[0]]
-
-    def met(self, r: int) -> IntArray:
-        """The edges of the nodes that runs come to with r still allowed; nothing else is ever asked
-        for.
+    def met(self) -> list[IntArray]:
+        """The edges of the nodes that runs come to with r still allowed, by r; nothing else is ever
+        asked for.
         """
-        return self._met[r]
+        return [self.chain.edges(row != 0) for row in self.visits[0]]
 
     def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: IntArray) -> FloatArray:
         """The value behind each of some edges, taken with r still allowed: from the table, or, past
@@ -150,7 +159,7 @@ class Beyond:
         # A run that ends where the goal is out of reach costs more than anything.
         table[:, :-1] = ~chain.arrives
         for r in range(self.threshold + 1):
-            row, edges = table[r], self.met(r)
+            row, edges = table[r], self.met[r]
             paying = edges[self.level[edges] > 0]
             zero_cost = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
             np.maximum.at(
@@ -194,15 +203,81 @@ class Beyond:
             within = remaining >= 0
             np.add.at(table, (remaining[within], target[within]), flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
-        return table, self._all_visits(past)
+        if past.any():
+            inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
+            past = expected_visits(inner, past)
+        return table, past
 
-    def _all_visits(self, first: FloatArray) -> FloatArray:
-        """The expected visits of every node once runs start there with these masses."""
-        if not first.any():
-            return first
-        chain = self.chain
-        inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
-        found: FloatArray = equations(inner.source, inner.target, inner.probability, chain.n).solve(
-            first, trans="T"
+
+def expected_visits(inner: Transitions, first: FloatArray) -> FloatArray:
+    """The expected visits of every node, once runs start there with these masses."""
+    factors = equations(inner.source, inner.target, inner.probability, inner.n)
+    found: FloatArray = factors.solve(first, trans="T")
+    return found
+
+
+# ---------------------------------------------------------------------- blame
+
+
+class Blame(NamedTuple):
+    """The part of one outcome in the excess; `share` and `setback`, over all outcomes, each sum to
+    the excess.
+    """
+
+    state: Name
+    action: Name
+    next_state: Name
+    cost: float
+    share: float
+    slope: float
+    setback: float
+
+
+def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
+    """The outcomes that have a part in the excess, the one with the greatest share first. The goal
+    must be reached almost surely.
+    """
+    chain, ssp = beyond.chain, beyond.chain.ssp
+    outcome = chain.outcome
+    assert outcome is not None
+    assert chain.unit is not None
+    share, slope, setback = (np.zeros(len(chain.target)) for _ in range(3))
+    level, target = beyond.level, chain.target
+    source, mean = chain.source, beyond.mean
+    visits, past = beyond.visits
+    for r in range(beyond.threshold + 1):
+        met = beyond.met[r]
+        remaining, after = r - level[met], target[met]
+        flow = visits[r, source[met]] * chain.probability[met]
+        bad = flow * beyond.after(beyond.chance, np.ones(chain.n + 1), r, met)
+        ahead = np.where(
+            remaining >= 0, beyond.excess[np.maximum(remaining, 0), after], mean[after] - remaining
         )
-        return found
+        share[met] += flow * np.maximum(-remaining, 0)
+        slope[met] += bad
+        setback[met] += bad * (ahead - beyond.excess[r, source[met]])
+    flow = past[source] * chain.probability
+    share += flow * level
+    slope += flow
+    setback += flow * (level + mean[target] - mean[source])
+    safe = 1 - beyond.chance[beyond.threshold, chain.start]
+    unit = float(chain.unit)
+
+    def by_outcome(values: FloatArray) -> FloatArray:
+        return np.asarray(
+            np.bincount(outcome, weights=values, minlength=ssp.n_outcomes), dtype=np.float64
+        )
+
+    total = [by_outcome(share) * unit, by_outcome(slope), by_outcome(setback) * (unit / safe)]
+    part = np.flatnonzero(total[1] > 0)
+    part = part[np.argsort(-total[0][part], kind="stable")]
+    return tuple(
+        Blame(
+            ssp.states[int(ssp.choice_state[ssp.outcome_choice[o]])],
+            ssp.choice_name(int(ssp.outcome_choice[o])),
+            ssp.states[int(ssp.outcome_target[o])],
+            float(ssp.observed[o]),
+            *(float(values[o]) for values in total),
+        )
+        for o in part.tolist()
+    )

@@ -16,22 +16,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray, Transitions, grouped, members
-from tailpath.model.records import Series
-from tailpath.model.shown import Shown
+from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.decisions import decide
+from tailpath.policies.checks import decide
+from tailpath.policies.display import (
+    MAX_TABLE_PAIRS,
+    action_of,
+    budgets_in_words,
+    decision_in_words,
+    memory_in_words,
+)
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
-from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
+from tailpath.show.beyond import expected_visits
 from tailpath.texts import Content, Table, count, number
 
 #: Action weights that differ by no more than this are the same decision.
@@ -70,6 +74,12 @@ class Differences(Shown, Series[Parting]):
         Of the two policies, from the start.
     names : tuple of str
         What tables call the two.
+
+    Examples
+    --------
+    >>> found = tp.differences(ssp, {"home": "road"}, {"home": "train"}, 0.1)
+    >>> found.means, found.cvars
+    ((24.0, 30.0), (60.0, 30.0))
     """
 
     partings: tuple[Parting, ...]
@@ -138,7 +148,7 @@ class _Side:
     def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
         self.ssp, self.policy = ssp, as_policy(ssp, policy, alpha=alpha)
         self.alpha = alpha
-        self.chain = unroll(ssp, self.policy, max_nodes=MAX_PAIRS)
+        self.chain = unroll(ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
         self.known: dict[int, dict[int, float]] = {}
         self.costs = evaluate(ssp, self.policy, alpha)
 
@@ -313,7 +323,4 @@ def _visits(edges: list[tuple[int, int, float]], count: int, parting: set[int]) 
     selected = steps.only(ahead[steps.source] & ahead[steps.target])
     begin = np.zeros(count)
     begin[0] = 1.0
-    found: FloatArray = equations(
-        selected.source, selected.target, selected.probability, count
-    ).solve(begin, trans="T")
-    return found
+    return expected_visits(selected, begin)

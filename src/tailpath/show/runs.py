@@ -24,13 +24,11 @@ from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import CostChain
+from tailpath.policies.display import MAX_TABLE_PAIRS, memory_in_words
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.table import MAX_PAIRS
 from tailpath.policies.unrolling import successors, unroll
-from tailpath.policies.words import memory_in_words
-from tailpath.show.beyond import Beyond
-from tailpath.show.blame import blame_of
+from tailpath.show.beyond import Beyond, blame_of
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.
@@ -151,7 +149,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     policy = as_policy(ssp, policy, alpha=alpha)
     costs = evaluate(ssp, policy, alpha)
     var = costs.var(alpha)
-    chain = unroll(ssp, policy, max_nodes=MAX_PAIRS).reduced
+    chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS).reduced
     threshold = None
     if math.isfinite(var) and chain.unit:
         threshold = round(shifted(var, -ssp.shift) / float(chain.unit))

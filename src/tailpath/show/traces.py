@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.model.records import Series
-from tailpath.model.shown import Shown
+from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
-from tailpath.policies.drawing import shown_states
-from tailpath.show.blame import Blame
+from tailpath.pictures.style import Axes
+from tailpath.policies.display import shown_states
+from tailpath.show.beyond import Blame
 from tailpath.texts import Content, Table, count, name, number
 
 #: Of a run that is too long to be told: its first steps, and the states it is in most often.
@@ -45,13 +45,19 @@ class Trace(Shown, Series[Step]):
         The total cost; infinite if the run came to where the goal is out of reach.
     probability : float
         The probability of this very run.
+
+    Examples
+    --------
+    >>> run = tp.trace(ssp, {"home": "train"}, seed=0)
+    >>> run.cost, run.probability, [step.action for step in run]
+    (30.0, 1.0, ['train'])
     """
 
     steps: tuple[Step, ...]
     cost: float
     probability: float
 
-    def plot(self, ssp: SSP, ax: Any = None) -> Any:
+    def plot(self, ssp: SSP, ax: Axes | None = None) -> Axes:
         """Draw the run on the map of the model, or on a graph.
 
         Parameters
@@ -66,6 +72,11 @@ class Trace(Shown, Series[Step]):
         matplotlib Axes
             A circle marks the start and a square the end; what is passed often is bold.
             `.figure.savefig("run.pdf")` saves it, and a notebook shows it.
+
+        Examples
+        --------
+        >>> tp.trace(ssp, {"home": "train"}, seed=0).plot(ssp).get_title()
+        'cost 30 in 1 step'
         """
         names = [ssp.start, *(step.next_state for step in self.steps)]
         visited = [ssp.state_index(name) for name in names]
@@ -79,6 +90,17 @@ class Trace(Shown, Series[Step]):
     def met(self) -> list[tuple[Name, int]]:
         """The states that the run is in, with how many times, the most often first."""
         return Counter(step.state for step in self.steps).most_common()
+
+    @property
+    def _summary(self) -> dict[str, Any]:
+        """A long run by its length, its beginning and the states it is in most often."""
+        return {
+            "cost": self.cost,
+            "length": len(self),
+            "beginning": [step._asdict() for step in self[:BEGINNING]],
+            "states": len(self.met),
+            "met_most": [{"state": state, "times": times} for state, times in self.met[:MET_MOST]],
+        }
 
     def _content(self, most: int) -> Content:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
@@ -141,6 +163,12 @@ class WorstRuns(Shown, Series[Trace]):
         may be less probable than floating point can tell; then its probability is 0.
     asked : int
         How many runs were asked for.
+
+    Examples
+    --------
+    >>> worst = tp.worst_runs(ssp, {"home": "road"}, 0.2)
+    >>> worst.var, worst.chance, worst.blame[0].cost
+    (20.0, 0.1, 60.0)
     """
 
     runs: tuple[Trace, ...]
@@ -153,7 +181,7 @@ class WorstRuns(Shown, Series[Trace]):
     typical: Trace | None = None
     asked: int = 0
 
-    def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
+    def plot(self, ssp: SSP, column: str = "setback", ax: Axes | None = None) -> Axes:
         """Draw the blame on the map of the model, or on a graph.
 
         Parameters
@@ -174,6 +202,11 @@ class WorstRuns(Shown, Series[Trace]):
         ------
         OptionError
             If the column is another.
+
+        Examples
+        --------
+        >>> tp.worst_runs(ssp, {"home": "road"}, 0.2).plot(ssp, "share")
+        <Axes: >
         """
         if column not in ("setback", "share"):
             raise OptionError(f"column must be 'setback' or 'share', not {column!r}")

@@ -8,14 +8,12 @@ leaves, and H solves H = max (r + P H), with r the probability of entering an al
 once: -H is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close
 also where H is small.
 
-`given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets
-P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of the new model are those of the old one given that
-they arrive; a policy that surely arrives in it arrives in the old one with the largest probability.
-So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual
-solver on the new model. Models of up to 2,000 states that are not dense are solved so finely that H
-is known to the last bit. Otherwise the new probabilities are off by no more than the bounds of H
-lie apart; the new model says so (`probability_error`), and all later bounds count it. A choice that
-loses less than these bounds can tell counts as losing nothing.
+`given_arrival` keeps the choices with sum P H(s') = H(s) and drops the states with H = 0. A policy
+that surely arrives in the new model arrives in the old one with the largest probability. Models of
+up to 2,000 states that are not dense are solved so finely that H is known to the last bit.
+Otherwise the new probabilities are off by no more than the bounds of H lie apart; the new model
+says so (`probability_error`), and all later bounds count it. A choice that loses less than these
+bounds can tell counts as losing nothing.
 """
 
 from __future__ import annotations
@@ -41,19 +39,19 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
+from tailpath.kernels.rounding import FEW, NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 from tailpath.options import takes_model
-from tailpath.solvers.by_state import ByState
+from tailpath.solvers.expectation import ByState
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.
 NOTED, LARGEST_ERROR = 1e-9, 0.1
 #: The share that a unit in the last place is, at most.
-CLOSE = 2 * UNIT * (1 + 2 * FEW)
+CLOSE = 2 * ROUNDOFF * (1 + 2 * FEW)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,6 +66,13 @@ class Arrival(ByState):
         The probability from each state.
     lower, upper : array of float64, shape (n_states,)
         Proved bounds on it.
+
+    Examples
+    --------
+    >>> icy = tp.SSP.from_outcomes([("top", "ski", "hut", 0.9, 1), ("top", "ski", "lost", 0.1, 1),
+    ...                             ("lost", "wait", "lost", 1, 1)], "top", ["hut"])
+    >>> tp.solve_arrival(icy).value
+    array([0.9, 1. , 0. ])
     """
 
     ssp: SSP
@@ -87,6 +92,11 @@ class Arrival(ByState):
         -------
         float
             The probability.
+
+        Examples
+        --------
+        >>> tp.solve_arrival(ssp).probability("home")
+        1.0
         """
         return self._from(state)
 
@@ -144,8 +154,8 @@ def _exact_rates(core: Core, arrives: BoolArray) -> list[Fraction]:
 
 
 def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
-    """The model of losses on the states in between, which keep their order; after them come the two
-    ends, arrived and lost.
+    """The model on the states in between, in their order; after them the two ends, arrived and
+    lost.
     """
     count = len(between)
     position = np.where(almost_sure, count, count + 1)
@@ -203,7 +213,7 @@ def given_arrival(ssp: SSP) -> SSP:
             " about runs that arrive"
         )
     mask = _mask(arrival)
-    too_small = alive & (arrival.value < FADED)
+    too_small = alive & (arrival.value < NEAR_UNDERFLOW)
     if too_small.any():
         # Their own probabilities are not known; they only matter where runs get there.
         onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
@@ -244,7 +254,7 @@ def _mask(arrival: Arrival) -> BoolArray:
     most = np.add.reduceat(
         ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1]
     )
-    rounded = (ROW * np.diff(ssp.choice_outcomes) + FIXED) * UNIT + ssp.probability_error
+    rounded = (PER_EDGE * np.diff(ssp.choice_outcomes) + PER_ROW) * ROUNDOFF + ssp.probability_error
     nothing_lost = most * (1 + rounded) >= arrival.lower[ssp.choice_state]
     return np.asarray(np.where(almost_sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
@@ -257,8 +267,8 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
     )
     _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
     worst = float(relative_error.max()) * (1 + FEW)
-    # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here,
-    # for k terms of a sum.
+    # A last bit is no more than what every reader of a model is charged for: (k + 10) ROUNDOFF
+    # here, for k terms of a sum.
     worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error
     return 2 * worst / (1 - worst) * (1 + FEW)
 

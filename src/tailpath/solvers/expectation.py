@@ -1,41 +1,154 @@
 """The risk-neutral optimum: V*(s) = min over policies that surely arrive of the expected total
-cost.
+cost; and the same of a model with intervals, against or with nature.
 
 The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V =
-min (r + P V); `dp/optimum.py` finds it, with bounds. It is found once and stored with the model.
+min (r + P V); `dp/optimum.py` finds it, with bounds, once for each model. With intervals it is a
+game (`analysis/robust.py`).
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import surely_zero_cost_states
-from tailpath.distributed.job import Job
+from tailpath.analysis.reachability import NATURES, nature_called, surely_zero_cost_states
+from tailpath.analysis.robust import robust
 from tailpath.distributed.part import Part, plainly
+from tailpath.distributed.ranks import Job
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharper
 from tailpath.dp.sweeps import Sweeps
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.endings import ended_by_chance
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import found_once
-from tailpath.model.ssp import SSP
+from tailpath.model.records import Record, data_frame, found_once
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
-from tailpath.solvers.by_state import LeastCosts
+from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.part_policies import PartExpectedSolution, solve_expected_part
-from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
+from tailpath.verify.intervals import check_robust_expected
 from tailpath.verify.optimum import check_expected
+
+
+class ByState(Record):
+    """A number for every state of a model: lower[s] <= value[s] <= upper[s]."""
+
+    ssp: SSP
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+    @property
+    def _ssp(self) -> SSP:
+        return self.ssp
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Verified lower and upper bound on the value of the start."""
+        start = self._ssp.start_index
+        return float(self.lower[start]), float(self.upper[start])
+
+    def _from(self, state: Name | None) -> float:
+        ssp = self._ssp
+        return float(self.value[ssp.start_index if state is None else ssp.state_index(state)])
+
+
+class LeastCosts(ByState):
+    choices: NDArray[np.int32]
+
+    @cached_property
+    def policy(self) -> MarkovPolicy:
+        """The `MarkovPolicy` of least expected cost; of a model with intervals, with its nature."""
+        return MarkovPolicy.from_choices(self._ssp, self.choices)
+
+    def cost(self, state: Name | None = None) -> float:
+        """The least expected cost from a state.
+
+        Parameters
+        ----------
+        state : hashable, optional
+            The name of a state; by default the start.
+
+        Returns
+        -------
+        float
+            0 at goals, infinite where no policy surely arrives.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).cost("work")
+        0.0
+        """
+        return self._from(state)
+
+    def to_pandas(self) -> Any:
+        """Every state with its least expected cost, verified bounds and the action of the policy.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `state`, `value`, `lower`, `upper` and `action`.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).to_pandas().head(1)
+          state  value  lower  upper action
+        0  home   24.0   24.0   24.0   road
+        """
+        ssp = self._ssp
+        actions = [ssp.choice_name(k) if k >= 0 else None for k in self.choices.tolist()]
+        columns = {"value": self.value, "lower": self.lower, "upper": self.upper}
+        return data_frame({"state": list(ssp.states), **columns, "action": actions})
+
+    def verify(self) -> Proof:
+        """Check the bounds of every state on the model as given, in exact arithmetic.
+
+        The code shares nothing with the solver.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a bound does not hold.
+        OptionError
+            If the checker cannot prove a bound.
+
+        Examples
+        --------
+        >>> print(tp.solve_expected(ssp).verify())
+        the least expected cost lies in [...], and likewise from all 2 states
+        """
+        return self._checked()
+
+    def _checked(self) -> Proof:
+        raise NotImplementedError
+
+
+Pair = tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,6 +171,12 @@ class ExpectedSolution(LeastCosts):
         How many rounds of value iteration, or how many policies, that took.
     gamma : float
         The discount.
+
+    Examples
+    --------
+    >>> best = tp.solve_expected(ssp)
+    >>> best.value, best.choices.tolist()
+    (array([24.,  0.]), [0, -1])
     """
 
     ssp: SSP
@@ -162,17 +281,12 @@ def solve_expected(
 def _solve(ssp: SSP) -> ExpectedSolution:
     if ssp.signed:
         of_reduced = _solve(ssp.reduced)
-        moved = Bounds(of_reduced.value, of_reduced.lower, of_reduced.upper).shifted(
-            ssp.reduction.values
-        )
-        return replace(of_reduced, ssp=ssp, value=moved.value, lower=moved.lower, upper=moved.upper)
+        moved = bounds_by_state(of_reduced).shifted(ssp.reduction.values)
+        return _with_bounds(replace(of_reduced, ssp=ssp), moved)
     core = core_of(ssp)
     zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
     found = least_total(core.decisions(), core.exact_rates, zero)
-    if not np.isfinite(found.bounds.value).all():
-        raise ModelError(
-            "the expected costs are too large to compute with; choose another unit of cost"
-        )
+    _refuse_infinite(found.bounds)
     warn_if_unproved(found.bounds)
     lower = np.maximum(found.bounds.lower, 0.0)
     return ExpectedSolution(
@@ -199,11 +313,142 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
 
 @found_once
 def sharpened(ssp: SSP) -> ExpectedSolution:
-    """`solve_expected` with narrower bounds, where they are easily found; for what takes
-    differences of values.
-    """
+    """`solve_expected` with narrower bounds, for what takes differences of values."""
     expected, core = solve_expected(ssp), core_of(ssp)
-    decisions, found = core.decisions(), Bounds(expected.value, expected.lower, expected.upper)
-    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found.each(core.to_nodes))
-    sharp = sharp.each(core.to_states)
-    return replace(expected, value=sharp.value, lower=sharp.lower, upper=sharp.upper)
+    decisions, found = core.decisions(), bounds_by_state(expected).each(core.to_nodes)
+    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found)
+    return _with_bounds(expected, sharp.each(core.to_states))
+
+
+def bounds_by_state(found: ByState) -> Bounds:
+    return Bounds(found.value, found.lower, found.upper)
+
+
+def _with_bounds(found: ExpectedSolution, bounds: Bounds) -> ExpectedSolution:
+    return replace(found, value=bounds.value, lower=bounds.lower, upper=bounds.upper)
+
+
+# ---------------------------------------------------------------------- with intervals
+
+
+def other_nature(nature: str) -> str:
+    return next(name for name in NATURES if name != nature)
+
+
+def both_sides(
+    model: IntervalSSP,
+    what: str,
+    nature: str,
+    bounds: Pair,
+    others: Callable[[], Pair],
+    verb: str = "costs",
+) -> str:
+    """The sentence about the least of something, from its bounds under both natures."""
+    try:
+        other = others()
+    except GoalUnreachableError:  # some nature keeps every policy away
+        other = math.inf, math.inf
+    cooperative, adversarial = (other, bounds) if nature == "adversarial" else (bounds, other)
+    low, high = cooperative[0], adversarial[1]
+    condition = (
+        "if all intervals hold"
+        if model.confidence is None
+        else f"with {100 * model.confidence:g} % confidence"
+    )
+    promise = f", and this policy {verb} at most {high:.6g}" if nature == "adversarial" else ""
+    return f"{condition} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustExpected(LeastCosts):
+    """The least expected cost from every state against, or with, nature, with verified bounds.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    value, lower, upper : array of float64, shape (n_states,)
+        As of `ExpectedSolution`.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many rounds of value iteration, or how many policies, that took.
+
+    Examples
+    --------
+    >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).value.round(6)
+    array([26.,  0.])
+    """
+
+    model: IntervalSSP
+    nature: str
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    choices: NDArray[np.int32]
+    method: str
+    iterations: int
+
+    @property
+    def _ssp(self) -> SSP:
+        return self.model.inside
+
+    def words(self) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Returns
+        -------
+        str
+            The sentence about the start.
+
+        Examples
+        --------
+        >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).words()
+        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
+        """
+        other = other_nature(self.nature)
+        return both_sides(
+            self.model,
+            "mean",
+            self.nature,
+            self.bounds,
+            lambda: solve_robust_expected(self.model, other).bounds,
+        )
+
+    def _checked(self) -> Proof:
+        return check_robust_expected(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by"
+            f" {self.method}>"
+        )
+
+
+def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
+    """`solve_expected` of a model with intervals."""
+    problem = robust(model, nature_called(nature))
+    found = problem.optimum
+    _refuse_infinite(found.bounds)
+    bounds = found.bounds.each(problem.to_states)
+    return RobustExpected(
+        model=model,
+        nature=nature,
+        value=bounds.value,
+        lower=bounds.lower,
+        upper=bounds.upper,
+        choices=problem.risk_neutral,
+        method=bounds.method,
+        iterations=found.iterations,
+    )
+
+
+def _refuse_infinite(bounds: Bounds) -> None:
+    if not np.isfinite(bounds.value).all():
+        raise ModelError(
+            "the expected costs are too large to compute with; choose another unit of cost"
+        )

@@ -1,15 +1,7 @@
 """CVaR policy iteration: make any policy better, a use the paper names for its exact evaluator.
 
-With Z the cost of the policy at hand and w = VaR_alpha(Z), CVaR_alpha(Z) = w + E[(Z - w)+] / alpha.
-Take the policy with the least E[(Z - w)+] for this budget w: its CVaR is no larger, since w + E[(Z'
-- w)+] / alpha already is not, and its own VaR may be a still better budget. So
-
-    evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget ->
-    again, until nothing improves.
-
-Nothing returned is ever worse than what was given. But budget and policy are improved in turn, each
-with the other held fixed, so the end may be a *local* optimum, a budget that is the VaR of its own
-best policy; `solve_cvar_exact` looks at all budgets, and at little more cost.
+evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget ->
+again, until nothing improves.
 """
 
 from __future__ import annotations
@@ -18,18 +10,22 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import ModelError
+from tailpath.evaluation.derived import ShiftedDistribution
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha, takes_model
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.grid import on_model
-from tailpath.solvers.exact.pairs import best_for_budget
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.pairs import fill_smaller
+from tailpath.solvers.exact.table import always_risk_neutral, budget_policy
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.
 GAIN = 1e-12
@@ -47,6 +43,11 @@ class Improvement:
         The distribution of its cost.
     history : tuple of float
         The CVaR of every policy on the way, the one given first.
+
+    Examples
+    --------
+    >>> tp.improve(ssp, {"home": {"road": 0.5, "train": 0.5}}, 0.1).history
+    (45.0, 30.0)
     """
 
     policy: Policy
@@ -122,3 +123,12 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
             return Improvement(policy, costs, tuple(history))
         policy, costs = candidate, found
         history.append(costs.cvar(alpha))
+
+
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
+    """The policy with the least E[(Z - budget)+], the budget in cost units."""
+    if budget == 0 or ssp.is_goal[ssp.start_index]:
+        return always_risk_neutral(ssp, expected.choices).with_budget(budget)
+    layout = layout_of(ssp)
+    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
+    return budget_policy(ssp, table, budget, expected.choices)

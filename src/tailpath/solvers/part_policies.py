@@ -20,10 +20,10 @@ from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph, graph_of
 from tailpath.errors import ModelError
-from tailpath.graph import IntArray, offsets_from_lengths
+from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import NO_STEPS, Steps
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
@@ -91,7 +91,6 @@ class InParts(Generic[Gathered]):
 
     @property
     def _graph(self) -> PartGraph:
-        """Where the policy moves."""
         raise NotImplementedError
 
     @property
@@ -123,17 +122,12 @@ class InParts(Generic[Gathered]):
         return self._gathered(model)
 
     def _gathered(self, model: SSP) -> Gathered:
-        """The policy of all states of the whole model."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartPolicy(InParts[BudgetPolicy]):
-    """Decisions over (state, remaining budget) of the states of a part, as `BudgetPolicy` has them.
-
-    `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
-    the part; choices are those of the part.
-    """
+    """A `BudgetPolicy` of the states of a part, with the choices of the part."""
 
     budget: int
     first: IntArray
@@ -144,11 +138,9 @@ class PartPolicy(InParts[BudgetPolicy]):
 
     @property
     def unit(self) -> Fraction:
-        """What a unit of the budget is."""
         return self.part.unit
 
     def with_budget(self, budget: int) -> PartPolicy:
-        """The same steps with another budget at the start."""
         return replace(self, budget=budget)
 
     @property
@@ -204,7 +196,7 @@ class PartMarkovPolicy(InParts[MarkovPolicy]):
     probability: FloatArray
 
     @classmethod
-    def from_choices(cls, comm: Any, part: Part, choices: NDArray[Any]) -> PartMarkovPolicy:
+    def from_choices(cls, comm: Any, part: Part, choices: Array) -> PartMarkovPolicy:
         """A policy that mixes nothing.
 
         Parameters
@@ -275,6 +267,12 @@ class PartExpectedSolution:
     policy : PartMarkovPolicy
         The policy of least expected cost, evaluated and run where it is; `policy.gather()` is the
         whole.
+
+    Examples
+    --------
+    >>> from tailpath.distributed.part import Part
+    >>> tp.solve_expected(Part.of(ssp, 0, 1)).value
+    array([24.,  0.])
     """
 
     value: FloatArray
@@ -293,6 +291,12 @@ class PartExpectedSolution:
         -------
         float
             The same on every rank.
+
+        Examples
+        --------
+        >>> from tailpath.distributed.part import Part
+        >>> tp.solve_expected(Part.of(ssp, 0, 1)).cost()
+        24.0
         """
         return self.start[0]
 

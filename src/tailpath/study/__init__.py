@@ -1,13 +1,1 @@
-"""Experiments with methods of the register, as a user of the library.
-
-    design      what is asked: a list of tasks
-    work        one task, computed
-    executors   processes of this machine, or a Dask cluster
-    runner      what is missing is computed, and stored when it is finished
-    program     who computed it: version, model, machine
-    store       the runs, in one file
-    results     stored runs, looked up
-
-`tailpath.study.paper` has the paper's design, its claims beside ours, and the page with tables and
-figures.
-"""
+"""Experiments with methods of the register, as a user of the library: `docs/study.md`."""

@@ -1,8 +1,5 @@
-"""What a study asks for: a small TOML file, read into a `Design`, which becomes a list of tasks.
-
-Problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha. A
-problem is any model that `read` takes; a method any of the register (`tailpath.methods`), in the
-variants it has (`improved` is its default); modules named under `import` may register more of both.
+"""What a study asks for: a small TOML file, read into a `Design`, which becomes a list of tasks:
+problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha.
 Methods that take no atoms are run at the same points, for comparison.
 
 A method with an option `inner` solves many millions of linear programs. How its values and times
@@ -49,12 +46,7 @@ CONTRAST = {"printed": "published"}
 
 @dataclass(frozen=True)
 class StudyProblem:
-    """A model under a name `domain/problem`.
-
-    `model` is what `read` takes, with its `options`. Linear programs run to convergence with the
-    numbers of atoms in `programs`; `simulate` adds Monte Carlo; `finer` are numbers of atoms for
-    all methods without linear programs, beside the study's grid.
-    """
+    """A model under a name `domain/problem`; docs/study.md explains the fields."""
 
     name: str
     model: str
@@ -74,10 +66,7 @@ class StudyProblem:
 
 @dataclass(frozen=True)
 class Design:
-    """A study: see the module. `imports` are modules that register planners and domains; workers
-    import them, too. `simulated` is the method whose policies Monte Carlo runs; by default the
-    first that takes atoms.
-    """
+    """A study; docs/study.md explains the fields."""
 
     problems: tuple[StudyProblem, ...]
     title: str = "A study"
@@ -116,7 +105,6 @@ class Design:
 
 
 def import_all(modules: Collection[str]) -> None:
-    """Import modules for what they register."""
     for module in modules:
         try:
             importlib.import_module(module)
@@ -212,11 +200,9 @@ def restricted(
     variants: Collection[str] = (),
     gamma: float | None = None,
 ) -> Design:
-    """The design with other problems, atoms, alpha0, methods, variants or discount, as the command
-    line asks for them.
-
-    `only` names problems or domains of the design, or a problem of a domain that the design does
-    not have (`river/10x4`); `models` adds models.
+    """The design with other problems, atoms, alpha0, methods, variants or discount. `only` names
+    problems or domains of the design, or a problem of a domain that the design does not have
+    (`river/10x4`); `models` adds models.
     """
     problems = [] if models and not only else list(_problems(design, only))
     problems += [
@@ -265,7 +251,6 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 
 
 def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> list[StudyTask]:
-    """The tasks of a design, the longest first."""
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
     simulated = simulation and simulated_method(design) in design.methods
@@ -310,7 +295,6 @@ def simulated_method(design: Design) -> str:
 
 
 def takes(method: Method, option: str) -> bool:
-    """Whether a method has an option of this name."""
     return any(known.name == option for known in method.options)
 
 

@@ -16,19 +16,17 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names
+from tailpath.model.ssp import FloatArray as FloatArray
+from tailpath.options import SAME_ALPHA, same_alpha
 from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
 from tailpath.study.store import AtomPoint, Run
 
-FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
 #: Of several ways to compute the same task the one that leaves the least to estimates.
 PREFERRED = ("", "greedy", "sampled", "lp")
-#: Alphas that differ by less, relatively, are the same.
-ROUNDING = 1e-9
 
 
 def _size(problem: Key) -> int:
@@ -161,7 +159,7 @@ class Results:
             points
             for setting in (self.settings(*methods, **chosen) if settings is None else settings)
             for points in zip(*(self.of(method, setting).points for method in methods))
-            if points[0].alpha >= least * (1 - ROUNDING)
+            if points[0].alpha >= least * (1 - SAME_ALPHA)
         ]
 
     def of_variants(self) -> Iterator[tuple[str, Results]]:
@@ -192,8 +190,6 @@ def quotient(points: Iterable[Sequence[AtomPoint]], field: str) -> FloatArray:
 
 
 def at(run: Run, alpha: float) -> AtomPoint | None:
-    """The point of a run at an alpha, found by its nearest atom if that is equal but
-    for rounding.
-    """
+    """The point of a run at an alpha, if that is an atom."""
     nearest = min(run.points, key=lambda point: abs(point.alpha / alpha - 1))
-    return nearest if abs(nearest.alpha / alpha - 1) < ROUNDING else None
+    return nearest if same_alpha(nearest.alpha, alpha) else None

@@ -2,18 +2,13 @@
 was.
 
 A **Task** says what is asked; a **Run** is a task with its answer. A store is one SQLite file with
-three tables:
+a table of runs, one of their points (atoms) and one of Monte Carlo simulations. A run and its rows
+are written in one transaction when the run is finished, and only by the process that started the
+study; the write-ahead log lets others read meanwhile.
 
-- `runs`: finished run: the task, who computed it, planning time, sweeps, linear programs
-- `points`: atom of a run: predicted and deployed CVaR, VaR, mean, evaluation time, expanded nodes
-- `simulations`: Monte Carlo repetition and atom: the simulated CVaR, its samples and time
-
-A run and its rows are written in one transaction when the run is finished, and only by the process
-that started the study: a store never holds half a run. The write-ahead log lets others read
-meanwhile. `program` (version and hash of the source that computes) and `fingerprint` (hash of the
-model) belong to the key of a run. Runs of another program or model stay in the file, are never
-counted as done and never mixed with others: an **edition** is the runs of one program on one model
-per problem, with one discount and tolerance, and readers see one edition at a time.
+`program` (version and hash of the source that computes) and `fingerprint` (hash of the model)
+belong to the key of a run. An **edition** is the runs of one program on one model per problem, with
+one discount and tolerance; readers see one edition at a time, and all others stay in the file.
 """
 
 from __future__ import annotations
@@ -33,9 +28,7 @@ from tailpath.errors import OptionError, TailpathError
 from tailpath.formats.files import write_bytes, write_text
 
 FILE_NAME = "runs.sqlite"
-#: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number. With
-#: 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other
-#: factors under that name.
+#: Stored in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
 SCHEMA = 3
 SQL_TYPE = {
     "str": "TEXT NOT NULL",
@@ -145,8 +138,6 @@ class Answer:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished task."""
-
     task: StudyTask
     answer: Answer
     points: tuple[AtomPoint, ...] = ()
@@ -159,7 +150,6 @@ class Run:
 
 
 def columns(kind: Any) -> list[str]:
-    """The names of the columns that a kind of row has."""
     return [field.name for field in fields(kind)]
 
 
@@ -287,7 +277,6 @@ class Store:
 
     @property
     def title(self) -> str:
-        """The title of the design that was run last; empty where none was kept."""
         named = self._asked("SELECT count(*) FROM sqlite_master WHERE name = 'titles'")[0][0]
         found = self._asked("SELECT title FROM titles") if named else []
         return str(found[0][0]) if found else ""
@@ -383,7 +372,6 @@ def _values(row: Any) -> list[Any]:
 
 
 def write_rows(path: pathlib.Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Write rows, the header first, as a CSV file."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     write_text(path, text.getvalue())

@@ -1,15 +1,21 @@
-"""One task, computed: what a worker does, on this machine or another.
+"""One task, computed: what a worker does, on this machine or another; and who computed it.
 
 A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly
-from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread,
-which is what one core that does nothing else takes, measured after a warm-up in the same process:
-neither compilation nor other work of the machine is counted. A call whose time figures and tables
-show is repeated if it is short: the median counts, and the least and the largest time say how far
-it spreads.
+from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread after
+a warm-up in the same process. A call whose time figures and tables show is repeated if it is short:
+the median counts, and the least and the largest time say how far it spreads.
+
+Two versions of the program may give different numbers, so the name of a program is its version and
+a hash of all source that takes part in the computation. What draws, reports, reads files or talks
+to the user does not: such a change must not throw results away.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pathlib
+import platform
 import statistics
 import warnings
 from collections.abc import Callable, Mapping
@@ -21,17 +27,18 @@ from zlib import crc32
 
 from tailpath.domains import gridworld
 from tailpath.errors import TailpathWarning
+from tailpath.evaluation.estimation import estimate
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.evaluation.simulation import estimate, simulate
+from tailpath.evaluation.simulation import simulate
 from tailpath.methods import Plan, find_method
 from tailpath.methods.method import ignore
-from tailpath.model.fingerprint import model_mark
+from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import IMPROVED, SIMULATION, import_all
-from tailpath.study.program import machine, program
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from tailpath.version import __version__
 
 Result = TypeVar("Result")
 
@@ -66,7 +73,6 @@ class Times(NamedTuple):
 
 
 def perform(job: WorkItem) -> Run:
-    """Compute a task."""
     import_all(job.imports)
     warm_up_worker(job.task.method, job.task.inner, job.simulated)
     return _perform(job)
@@ -138,11 +144,8 @@ def _plan(task: StudyTask, ssp: SSP, progress: Progress = ignore, **more: Any) -
 
 
 def _estimated(task: StudyTask, ssp: SSP, sweeps: int) -> dict[str, Any]:
-    """The time that linear programs would take: so many times that of the first whole sweeps, and
-    once what the policy takes.
-
-    Sweeps of linear programs cost the same from the first to the last, and there are as many of
-    them as in closed form: where both were run to the end, this was so.
+    """The time that linear programs would take: so many times that of the first whole sweeps, since
+    all cost the same, and once what the policy takes.
     """
     ends = [thread_time()]
     # Two sweeps do not converge, and need not.
@@ -214,3 +217,37 @@ def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
         many *= 2
         more = timed(partial(call, many))[1].median - set_up
     return max(1, round(many * seconds / more)), set_up
+
+
+# ---------------------------------------------------------------------- who computed it
+
+ROOT = pathlib.Path(__file__).parents[1]
+#: Files and folders of the package that do not change a number of a run.
+WITHOUT_NUMBERS = "cli", "formats", "pictures", "show", "study", "__init__.py", "__main__.py"
+
+
+@cache
+def program() -> str:
+    """The version and the first digits of a hash of the source that computes."""
+    digest = hashlib.sha256()
+    for name in sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")):
+        if name == "study/work.py" or name.split("/")[0] not in WITHOUT_NUMBERS:
+            digest.update(name.encode() + b"\0")
+            digest.update((ROOT / name).read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"{__version__}+{digest.hexdigest()[:12]}"
+
+
+@cache
+def machine() -> str:
+    name = platform.processor() or platform.machine()
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(
+            (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
+            name,
+        )
+    except OSError:
+        pass  # not Linux
+    return (
+        f"{name}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    )

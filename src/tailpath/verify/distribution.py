@@ -15,16 +15,17 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
+from tailpath.verify.chain import BITS as TOTAL_BITS
 from tailpath.verify.chain import (
     GOAL,
     MAX_PAIRS,
     ExactChain,
+    enclosed_totals,
     exact_chain,
+    rate,
     with_trap,
     zero_cost_cycles_removed,
 )
-from tailpath.verify.totals import BITS as TOTAL_BITS
-from tailpath.verify.totals import enclosed_totals, rate
 
 #: Masses count 2^-BITS, far below what any claim could rest on.
 BITS = 1400
@@ -88,7 +89,6 @@ class Enclosure:
         return probability(self.tail[1]) > alpha
 
     def total(self, of: tuple[int, int]) -> tuple[Fraction, Fraction]:
-        """The excess or the mean as costs."""
         return Fraction(of[0], 1 << FINE) * self.unit, Fraction(of[1], 1 << FINE) * self.unit
 
 
@@ -192,18 +192,9 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
         ),
         proved_within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
-    for what, value, (low, high) in (
-        ("the mean", costs.mean, costs.mean_bounds),
-        (
-            "E[(Z - last cost)+]",
-            costs.tail_excess,
-            _around(costs.tail_excess_bounds, error_bound),
-        ),
-    ):
-        if not low <= value <= high:
-            raise RefutedError(
-                f"{what} is {value!r}, outside of its own bounds [{float(low)!r}, {float(high)!r}]"
-            )
+    refuse_outside("the mean", costs.mean, costs.mean_bounds)
+    around = _around(costs.tail_excess_bounds, error_bound)
+    refuse_outside("E[(Z - last cost)+]", costs.tail_excess, around)
     width = 0.0
     for alpha in sorted(
         {costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}
@@ -220,14 +211,10 @@ def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
     """The claims about a policy that may miss the goal: the probability of that, the head, and that
     nothing else is finite.
     """
-    claim = Fraction(costs.unreached)
     low, high = (Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
-    proved = proved_within("the probability of never arriving", (low, high), costs.unreached_bounds)
-    if not costs.unreached_bounds[0] <= claim <= costs.unreached_bounds[1]:
-        raise RefutedError(
-            f"the probability of never arriving is {costs.unreached!r}, outside of its own bounds"
-            f" {costs.unreached_bounds!r}"
-        )
+    what = "the probability of never arriving"
+    proved = proved_within(what, (low, high), costs.unreached_bounds)
+    refuse_outside(what, costs.unreached, costs.unreached_bounds)
     finite = [
         f"CVaR at alpha {a:g}"
         for a in (costs.alpha, 0.5, 1.0)
@@ -353,8 +340,16 @@ def _around(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, An
 
 
 def relative_width(low: float, high: float) -> float:
-    """The width of bounds relative to their size."""
     return (high - low) / high if high > 0 else 0.0
+
+
+def refuse_outside(what: str, value: float, bounds: tuple[Any, Any]) -> None:
+    """Refuse a value outside of its own bounds."""
+    low, high = bounds
+    if not low <= value <= high:
+        raise RefutedError(
+            f"{what} is {value!r}, outside of its own bounds [{float(low)!r}, {float(high)!r}]"
+        )
 
 
 def proved_within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:

@@ -7,7 +7,7 @@ arrive; so its least value, the CVaR, is found at one of these, or at w = 0. Bud
 on need no proof. The pairs (state, budget left) that follow from those budgets are all that is
 looked at, or, on a small model, all pairs there are.
 
-Against an adversarial nature a budget between two integer ones may be best (`interval_excess.py`);
+Against an adversarial nature a budget between two integer ones may be best (`intervals.py`);
 a cooperative one makes all a minimum, as if there were more policies.
 """
 
@@ -20,8 +20,7 @@ from operator import mul
 from typing import Any, NamedTuple
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import components, rows_of
-from tailpath.verify.totals import ONE
+from tailpath.verify.chain import ONE, components, rows_of
 
 #: Sums over the outcomes of a choice beyond which the checker gives up, without and with nature.
 MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000

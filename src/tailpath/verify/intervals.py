@@ -24,17 +24,16 @@ from itertools import pairwise
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import decimal, exact_costs
+from tailpath.verify.chain import ONE, decimal, exact_costs
 from tailpath.verify.distribution import Proof, relative_width
 from tailpath.verify.excess import Below, Choice, hold, prove_at_integers, widest
 from tailpath.verify.optimum import own_bounds
-from tailpath.verify.totals import ONE
 
 #: Fractions that the checker looks at before it gives up.
 MAX_FRACTIONS = 40
 NONE, ALL = Fraction(0), Fraction(1)
 #: Pairs of state and budget beyond which a policy is not followed in rationals.
-MAX_PAIRS = 200_000
+MAX_BUDGET_PAIRS = 200_000
 
 
 def integer_choice(low: list[Fraction], high: list[Fraction]) -> Choice:
@@ -319,9 +318,9 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
         missing = [(game.target[o], remaining - level[o]) for o in span if ahead[o] is None]
         if missing:
             stack.extend(missing)
-            if len(known) + len(stack) > MAX_PAIRS:
+            if len(known) + len(stack) > MAX_BUDGET_PAIRS:
                 raise OptionError(
-                    f"the checker follows at most {MAX_PAIRS} pairs of state and budget"
+                    f"the checker follows at most {MAX_BUDGET_PAIRS} pairs of state and budget"
                 )
             continue
         known[state, remaining] = game.extreme(choice, ahead.__getitem__)

@@ -18,16 +18,27 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import (
     GOAL,
-    Row,
+    LARGEST_EXACT,
+    ONE,
+    IntegerRow,
+    ahead,
     decimal,
+    enclosed_totals,
     exact_costs,
     leading_to,
+    rate,
     rows_of,
     same_but_costs,
+    solved,
 )
-from tailpath.verify.distribution import Proof, enclose, proved_within, relative_width
+from tailpath.verify.distribution import (
+    Proof,
+    enclose,
+    proved_within,
+    refuse_outside,
+    relative_width,
+)
 from tailpath.verify.excess import prove_below
-from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, rate, solved
 
 #: Where reduced costs are floats, each is the nearest to what it stands for.
 NEAREST = Fraction(1, 2**53)
@@ -108,10 +119,7 @@ def check_expected(solution: Any) -> Proof:
                 f" below the claim {claim[0]!r}"
             )
         proved_within(f"the least expected cost from {ssp.states[state]!r}", (least, most), claim)
-        if not claim[0] <= solution.value[state] <= claim[1]:
-            raise RefutedError(
-                f"the value of state {ssp.states[state]!r} lies outside of its own bounds"
-            )
+        refuse_outside(f"the value of {ssp.states[state]!r}", float(solution.value[state]), claim)
     start = ssp.start_index
     low_start, high_start = float(solution.lower[start]), float(solution.upper[start])
     width = (high_start - low_start) / abs(high_start) if high_start != 0 else 0.0
@@ -162,11 +170,7 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
 def own_bounds(solution: Any, alpha: float) -> tuple[float, float]:
     """The bounds that a solution claims for the least CVaR; refuses a value outside of them."""
     low, high = solution.bounds(alpha)
-    value = solution.cvar(alpha)
-    if not low <= value <= high:
-        raise RefutedError(
-            f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]"
-        )
+    refuse_outside("the least CVaR", solution.cvar(alpha), (low, high))
     return low, high
 
 
@@ -204,7 +208,7 @@ def risk_neutral_bounds(
             )
     position = {s: i for i, s in enumerate(states)}
 
-    def row(choice: int) -> Row | None:
+    def row(choice: int) -> IntegerRow | None:
         denominator, edges = model.choice[choice]
         if any(not goal[to] and to not in position for to, _, _ in edges):
             return None
@@ -241,7 +245,7 @@ def risk_neutral_bounds(
     return least, most, model.unit
 
 
-def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
+def _surely_arriving(ssp: Any, rows: list[IntegerRow]) -> set[int]:
     """The states that are no goals and from which some policy surely arrives: what is left when
     whoever cannot arrive inside is taken away.
     """
@@ -259,11 +263,11 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
         remaining = reached - {GOAL}
 
 
-def _backup(row: Row, value: list[Any]) -> Fraction:
+def _backup(row: IntegerRow, value: list[Any]) -> Fraction:
     return rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
 
 
-def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
+def _optimum(rows: list[IntegerRow], options: list[list[IntegerRow]]) -> list[Fraction]:
     """Policy iteration in rationals: the last value is the optimum."""
     rows = list(rows)
     while True:
@@ -277,7 +281,9 @@ def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
             return value
 
 
-def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]] | None:
+def _lowered(
+    rows: list[IntegerRow], options: list[list[IntegerRow]]
+) -> list[tuple[int, int]] | None:
     """Policy iteration in enclosures; the last value, a little lowered, must lie below its own
     backup. None where that cannot be shown.
     """
@@ -287,23 +293,16 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
         high = [high for _, high in bounds]
         moved = False
         for node, choices in enumerate(options):
-            best = min(choices, key=lambda r: _ahead(r, high))
-            if _ahead(best, high) * BETTER < bounds[node][0] * (BETTER - 1):
+            best = min(choices, key=lambda r: ahead(r, high, ONE))
+            if ahead(best, high, ONE) * BETTER < bounds[node][0] * (BETTER - 1):
                 rows[node], moved = best, True
         if not moved:
             break
     least = [low * (LOWERED - 1) // LOWERED for low, _ in bounds]
     if any(
-        least[node] > _ahead(row, least) for node, choices in enumerate(options) for row in choices
+        least[node] > ahead(row, least, ONE)
+        for node, choices in enumerate(options)
+        for row in choices
     ):
         return None
     return [(low, high) for low, (_, high) in zip(least, bounds)]
-
-
-def _ahead(row: Row, value: list[int]) -> int:
-    """r + P v in units of 2^-BITS, rounded down."""
-    denominator, edges = row
-    return (
-        sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in edges)
-        // denominator
-    )

@@ -15,8 +15,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError
-from tailpath.solvers.exact.pairs import best_for_budget
 from tailpath.solvers.exact.solver import Task, solve_task
+from tailpath.solvers.improvement import best_for_budget
 from tests.solvers.exact.behaviour import assert_behaves
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)

@@ -14,7 +14,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.solvers.objectives import solve as solve_module
-from tailpath.solvers.objectives.envelope import X0, X1, envelope_of, heights
+from tailpath.solvers.objectives.trade import X0, X1, envelope_of, means_at
 from tests.ledger.models import MODELS
 from tests.reference import Model, to_ssp
 from tests.solvers.objectives.lotteries import Curve, draw_model
@@ -189,7 +189,7 @@ def test_the_lowest_of_many_chords() -> None:
             )  # beside the ends, where a step has two values
             inside = (chords[X0][:, None] <= places) & (places <= chords[X1][:, None])
             all_heights = np.stack(
-                [heights(chords, np.full(len(places), k), places) for k in range(count)]
+                [means_at(chords, np.full(len(places), k), places) for k in range(count)]
             )
             lowest = np.where(inside, all_heights, np.inf).min(axis=0)
             for each in (found, again):

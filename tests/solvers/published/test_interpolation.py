@@ -8,10 +8,11 @@ import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.external.linear_programs import TailPrograms
-from tailpath.solvers.published.augmented import Settings, augment
-from tailpath.solvers.published.interpolation import program_sweep
+from tailpath.solvers.published.planners import program_sweep
 from tailpath.solvers.published.sweeps import (
     SLACK,
+    Settings,
+    augment,
     iterate,
     merge_sweep,
     start_from_risk_neutral,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tailpath
 from tailpath.errors import TailpathWarning
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.policies.atoms import AtomPolicy
 from tests.reference import from_ssp, to_ssp, unroll
 from tests.solvers.published.backup_reference import finite_values, knapsack
 from tests.strategies import solvable_models

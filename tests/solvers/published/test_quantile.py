@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
-from tailpath.solvers.published.augmented import Settings
-from tailpath.solvers.published.quantile import MERGING, solve_by_sweeps
+from tailpath.solvers.published.planners import MERGING, solve_by_sweeps
+from tailpath.solvers.published.sweeps import Settings
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import (

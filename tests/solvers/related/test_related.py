@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import ModelError, OptionError
 from tailpath.methods import find_method
-from tailpath.methods.register import REGISTER
-from tailpath.solvers.related.layers import cvar_by_layers
-from tailpath.solvers.related.nested import solve_nested_cvar
-from tailpath.solvers.related.pareto import solve_by_pareto_sets
-from tailpath.solvers.related.second_stage import second_stage
-from tailpath.solvers.related.surrogate import solve_surrogate
+from tailpath.methods.method import REGISTER
+from tailpath.solvers.related import (
+    cvar_by_layers,
+    second_stage,
+    solve_by_pareto_sets,
+    solve_nested_cvar,
+    solve_surrogate,
+)
 from tests.cli.running import refusal, run
 from tests.reference import to_ssp
 from tests.strategies import proper_models

@@ -9,7 +9,7 @@ often.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,20 +18,19 @@ from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
-from tailpath.methods.comparison import given_row
-from tailpath.methods.method import no_prediction
-from tailpath.methods.register import find_method
-from tailpath.model.fingerprint import same_numbering
+from tailpath.methods.comparison import Update, given_row
+from tailpath.methods.method import Plan, find_method
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy
+from tailpath.pictures.states import layers
+from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.drawing import usual_choices
+from tailpath.policies.display import met_most, usual_choices
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.show.page.scene import scene_of
 from tailpath.show.page.sentences import above, sentences
 from tailpath.show.runs import worst_runs
 from tailpath.show.traces import Trace, WorstRuns
@@ -49,24 +48,6 @@ MAX_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
 LEAST_SHOWN = 1e-3
 
-#: Called with what is being worked on, in words.
-Update = Callable[[str], None]
-
-
-def silent(text: str) -> None:
-    pass
-
-
-class Subject(NamedTuple):
-    """A policy for every alpha under its name, the CVaR that its planner predicts, if it predicts
-    any, and its curve, if that is known.
-    """
-
-    name: str
-    policy: Callable[[float], Policy]
-    predict: Callable[[float], float | None]
-    curve: Callable[[Sequence[float]], Any] | None = None
-
 
 class Case(NamedTuple):
     """One policy at one alpha, with its chain."""
@@ -78,9 +59,7 @@ class Case(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a page is asked for: the title, the alphas, policies of one's own, methods, and what
-    costs are counted in.
-    """
+    """What a page is asked for, as of `page`."""
 
     title: str
     alphas: Sequence[float]
@@ -89,7 +68,7 @@ class Asked(NamedTuple):
     unit: str
 
 
-def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, Any]:
+def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> dict[str, Any]:
     """All that `page.js` needs."""
     alphas = sorted(asked.alphas, reverse=True)
     if ssp.reduced.cost_unit is None:  # here there is no delta to give
@@ -97,20 +76,19 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
             "the costs have no common unit that is coarse enough to count in, which a page needs;"
             " round the costs of the model"
         )
-    subjects = _subjects(ssp, asked, alphas[-1], progress)
+    names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
     cases = []
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
-        cases.append([_case(ssp, subject.policy(alpha), alpha, alphas[-1]) for subject in subjects])
+        cases.append([_case(ssp, plan.policy(alpha), alpha, alphas[-1]) for plan in plans])
     scene = scene_of(ssp, np.sum([_weight(ssp, case) for row in cases for case in row], axis=0))
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
-    predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
+    predictions = [[plan.predict(alpha) for plan in plans] for alpha in alphas]
     described = [
         [_described(ssp, case, row[-1].costs.cvar(alpha), alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
-    names = [subject.name for subject in subjects]
     return {
         "name": asked.title,
         "costs": asked.unit,
@@ -125,9 +103,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
         "cases": described,
         "tables": [table for _, table in tables.values()],
         "predicted": predictions,
-        "curves": [
-            _curve(subject, alphas, [row[k] for row in cases]) for k, subject in enumerate(subjects)
-        ],
+        "curves": [_curve(plan, alphas, own) for plan, own in zip(plans, zip(*cases))],
         "frontier": [_frontier(ssp, alpha, progress) for alpha in alphas],
         "words": [
             sentences(ssp, alpha, dict(zip(names, row)), dict(zip(names, known)), asked.unit)
@@ -136,21 +112,20 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
     }
 
 
-def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Subject]:
-    """The average-best policy, those that were asked for, and the optimum."""
+def _plans(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[tuple[str, Plan]]:
+    """All by name; only that of the optimum has its solution, which knows the curve."""
     own = [given_row(ssp, name, given) for name, given in asked.policies.items()]
     progress("the average-best policy")
     average = solve_expected(ssp).policy
     progress("the optimum")
     best = solve_cvar_exact(ssp, least)
-    found = [Subject(AVERAGE, lambda alpha: average, no_prediction)]
-    found += [Subject(row.name, row.policy, row.plan.predict) for row in own]
+    found = [(AVERAGE, Plan(lambda alpha: average)), *((row.name, row.plan) for row in own)]
     for method in map(find_method, asked.methods):
         progress(method.label)
         plan = method.make(ssp, least, {})
-        found.append(Subject(method.label, plan.policy, plan.predict))
-    found.append(Subject(BEST, best.policy, no_prediction, best.curve))
-    names = [subject.name for subject in found]
+        found.append((method.label, Plan(plan.policy, plan.predict)))
+    found.append((BEST, Plan(best.policy, solution=best)))
+    names = [name for name, _ in found]
     for name in [name for k, name in enumerate(names) if name in names[:k]][:1]:
         raise OptionError(
             f"two policies of the page would be called {name!r}: give yours another name"
@@ -178,17 +153,15 @@ def _weight(ssp: SSP, case: Case) -> FloatArray:
     return weight
 
 
-def _curve(
-    subject: Subject, alphas: Sequence[float], cases: Sequence[Case]
-) -> list[tuple[float, float]]:
+def _curve(plan: Plan, alphas: Sequence[float], cases: Sequence[Case]) -> list[tuple[float, float]]:
     """CVaR against alpha: fine where the policy is the same for all or the curve is known, and
     otherwise at the alphas asked for.
     """
     first, least = cases[0], alphas[-1]
     points = POINTS if least < 1 else 1
     fine = np.geomspace(least, 1.0, points).clip(least, 1.0).tolist()
-    if subject.curve is not None:
-        return list(zip(fine, subject.curve(fine).tolist()))
+    if plan.solution is not None:
+        return list(zip(fine, plan.solution.curve(fine).tolist()))
     if any(case.policy is not first.policy for case in cases):
         return [(alpha, case.costs.cvar(alpha)) for alpha, case in zip(alphas, cases)]
     return [(alpha, first.costs.cvar(alpha)) for alpha in fine]
@@ -347,3 +320,66 @@ def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, flo
         costs = evaluate(ssp, policy, alpha)
         points.append((costs.mean, costs.cvar(alpha)))
     return sorted(set(points))
+
+
+#: Cells of a map and states of a graph that can still be told apart on a screen, and states of
+#: those that are too large.
+MAX_CELLS, MAX_NODES = 2_500, 250
+MAX_MET = 30
+
+
+# ---------------------------------------------------------------------- where states are drawn
+
+
+def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:
+    """Where states are drawn, and their choices: on the model's own map, as a graph in layers, or,
+    where there are too many, those with the most `weight`.
+    """
+    geometry = ssp.geometry
+    kind, states = "graph", list(range(ssp.n_states))
+    if geometry is None or ssp.n_states > MAX_CELLS:
+        if ssp.n_states > MAX_NODES:
+            kind, states = "part", met_most(ssp, weight, MAX_MET)
+        x, y, width, height = layers(ssp, states)
+    else:
+        kind, states = "map", [s for s in states if geometry.row[s] >= 0]
+        x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
+        width, height = geometry.columns, geometry.rows
+    return {
+        "kind": kind,
+        "width": width,
+        "height": height,
+        "places": [_place(ssp, state, x[state], y[state]) for state in states],
+        "choices": _choices(ssp, states),
+    }
+
+
+def _place(ssp: SSP, state: int, x: float, y: float) -> dict[str, Any]:
+    kind = "goal" if ssp.is_goal[state] else "start" if state == ssp.start_index else ""
+    if ssp.geometry is not None and ssp.geometry.kind[state]:
+        kind = ssp.geometry.kind[state]
+    return {
+        "state": state,
+        "x": x,
+        "y": y,
+        "name": name_in_words(ssp.states[state]),
+        "kind": kind,
+        "goal": bool(ssp.is_goal[state]),
+    }
+
+
+def _choices(ssp: SSP, states: Iterable[int]) -> list[list[dict[str, Any]]]:
+    """Per state its choices in order: name and outcomes `[target, probability, cost]`, the
+    likeliest move first.
+    """
+    found = []
+    for state in states:
+        choices = []
+        for k in members(ssp.state_choices, state):
+            span = slice(*ssp.choice_outcomes[k : k + 2].tolist())
+            columns = ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
+            rows = [list(row) for row in zip(*(column[span].tolist() for column in columns))]
+            rows.sort(key=lambda row: (row[0] == state, -row[1]))
+            choices.append({"name": name_in_words(ssp.choice_name(k)), "outcomes": rows})
+        found.append(choices)
+    return found

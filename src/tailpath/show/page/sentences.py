@@ -11,10 +11,10 @@ import numpy as np
 from tailpath.errors import LimitExceededError
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.display import decision_in_words
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.policies.words import decision_in_words
 from tailpath.show.differences import Parting, differences
 from tailpath.show.traces import WorstRuns
 from tailpath.texts import name as name_in_words

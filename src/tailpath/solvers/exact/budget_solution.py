@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import IntArray
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
-from tailpath.model.ssp import FloatArray
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
+from tailpath.solvers.exact.layout import ErrorBound, enclosed
 from tailpath.solvers.exact.table import model_as_counted
 
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
@@ -31,7 +30,7 @@ LEAST_EVALUATED = 1e-250
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetSolution(Record):
-    """What both kinds of solution have in common: a policy for every alpha, by its first budget."""
+    """What both kinds of solution share: a policy for every alpha, by its first budget."""
 
     alpha: float
     budgets: IntArray
@@ -48,7 +47,6 @@ class BudgetSolution(Record):
     cvar: ClassVar[Any]
 
     def _check(self, a: float) -> float:
-        """Refuse an alpha that the table does not answer."""
         raise NotImplementedError
 
     def _price(self, a: float) -> FloatArray:
@@ -61,12 +59,11 @@ class BudgetSolution(Record):
         return 1.0
 
     def _total(self, a: float) -> FloatArray:
-        """What is minimised, by position."""
         total: FloatArray = self._weight * self.budgets + self._price(a)
         return total
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        """Proved bounds on what is minimised, by position."""
+        """Proved bounds on `_total`."""
         table = self.error_bound, 1 / a, self.budgets, self.steps
         return enclosed(self._price(a), self._weight, *table)
 
@@ -114,6 +111,11 @@ class BudgetSolution(Record):
         -------
         int
             In cost units.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).budget(0.1)
+        3
         """
         return int(self.budgets[self._position(a)])
 
@@ -135,9 +137,7 @@ class BudgetSolution(Record):
         return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
 
     def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
-        """The first position with the least value, or, given means, the first with the least mean
-        among those with the least value; of the first `among`, or of all.
-        """
+        """The first position with the least value or, given means, the least mean among those."""
         error = (int(self.steps[:among][-1]) + 1) * self.error_bound.per_level
         slack = 1 + min(max(SAME_VALUE, error), 1e-12)
         tied = np.flatnonzero(total[:among] <= total[:among].min() * slack)
@@ -146,7 +146,6 @@ class BudgetSolution(Record):
         return int(tied[0])
 
     def _position(self, a: float) -> int:
-        """The position of the budget of the policy for `a`."""
         among = int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
         return self.best_position(self._check(a), among)
 
@@ -209,12 +208,17 @@ class BudgetSolution(Record):
         -------
         float, or array of float64, shape (m,)
             The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).var([0.1, 0.5])
+        array([30., 20.])
         """
         return self._var(self._check(a))
 
     def _var(self, a: float) -> float:
-        """The smallest best budget, where rounding leaves no question which that is; otherwise the
-        policy is evaluated, with costs as it counts them.
+        """The smallest best budget, or the VaR of the policy evaluated where rounding leaves a
+        question.
         """
         position = self._position(a)
         low, high = self._enclosed(a)
@@ -230,7 +234,6 @@ class BudgetSolution(Record):
 
     @cached_property
     def _evaluated(self) -> dict[float, float]:
-        """The VaR by alpha, where it had to be asked for."""
         return {}
 
     @cached_property
@@ -257,6 +260,11 @@ class BudgetSolution(Record):
         -------
         float
             CVaR, or the weighted sum of mean and CVaR.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).objective(0.5)
+        28.0
         """
         return self._as_cost(np.min(self._total(self._check(a))))
 
@@ -275,6 +283,11 @@ class BudgetSolution(Record):
         -------
         float, or array of float64, shape (m,)
             The expected cost.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).mean([0.1, 0.5])
+        array([30., 24.])
         """
         if self.mean_cost is None:
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean

@@ -1,10 +1,8 @@
 """Costs rounded to a grid, where they have no unit or one too fine to count in.
 
 With every cost rounded up and down to multiples of `delta`, a run of any policy has Z_down <= Z <=
-Z_up. A measure that rises with the cost is then at most that of the costs rounded up, and at least
-that of the costs rounded down, and a limit that is kept with costs rounded up is kept. So the
-policy that is best with costs rounded up bounds the optimum from above, and the optimum with costs
-rounded down bounds it from below.
+Z_up, and so has every measure that rises with the cost; a limit that is kept with costs rounded up
+is kept.
 
 A grid that is wider than a step makes it a zero-cost step when it is rounded down. Where such steps
 lead in a cycle, that says next to nothing of the optimum, and states joined by them take long to
@@ -22,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.reachability import components_of
 from tailpath.errors import OptionError
-from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MAX_UNITS, as_fraction
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_caller
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.kinds import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 
@@ -41,7 +37,7 @@ FINER = 4
 
 
 def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
-    """The same model with every cost rounded to a multiple of `delta`, exactly."""
+    """The model with every cost rounded to a multiple of `delta`, exactly."""
     step = _step(delta)
     exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
     costs, position = np.unique(exact, return_inverse=True)
@@ -61,8 +57,8 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
 
 
 def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
-    """The model with every cost rounded down, on this grid or a finer one; None where steps on the
-    way would still cost nothing.
+    """The same, rounded down, on this grid or a finer one; None where steps would still cost
+    nothing.
     """
     below, step = rounded(ssp, delta, up=False), _step(delta)
     joined = _joined(ssp, below)
@@ -88,18 +84,15 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
 
 
 def _joined(ssp: SSP, below: SSP) -> int:
-    """How many states are joined by a cycle of zero-cost steps, at most, that have cost something
-    before they were rounded down.
-    """
-    zero_cost = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
-    source, target = ssp.choice_state[ssp.outcome_choice[zero_cost]], ssp.outcome_target[zero_cost]
-    component, count = components_of(offsets_of(source, ssp.n_states), target)
-    inside = (component[source] == component[target]) & (ssp.outcome_cost[zero_cost] > 0)
-    return int(np.bincount(component, minlength=count)[component[source[inside]]].max(initial=0))
+    """The most states that a cycle of zero-cost steps joins which rounding down has made."""
+    zero_cost = (below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    component, count = ssp.by_state.only(zero_cost).components()
+    inside = zero_cost & ssp.by_state.within(component) & (ssp.outcome_cost > 0)
+    source = ssp.by_state.source[inside]
+    return int(np.bincount(component, minlength=count)[component[source]].max(initial=0))
 
 
 def _step(delta: Any) -> Fraction:
-    """The width of the grid."""
     try:
         step = as_fraction(delta)
     except (TypeError, ValueError, ArithmeticError):
@@ -114,9 +107,7 @@ def _step(delta: Any) -> Fraction:
 
 
 def check_rising(measure: Measure) -> None:
-    """Refuse a measure that some higher cost makes smaller: it is not between those of the costs
-    rounded up and down.
-    """
+    """Refuse a measure that some higher cost makes smaller: rounded costs do not bound it."""
     curve = measure.curve
     if curve is None:
         return
@@ -129,15 +120,13 @@ def check_rising(measure: Measure) -> None:
 
 
 def rounded_both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
-    """The model with costs rounded up and with costs rounded down, the latter on a finer grid where
-    steps would else cost nothing.
-    """
+    """The model with costs rounded up, and with costs rounded down, perhaps on a finer grid."""
     return rounded(ssp, delta, up=True), rounded_down(ssp, delta) or rounded(ssp, delta, up=False)
 
 
 def on_model(policy: Any, ssp: SSP) -> Policy:
-    """A policy made for a model with rounded costs, on the model as it is: what it remembers still
-    falls by rounded costs.
+    """A policy made for rounded costs, on the model as it is; its budget still falls by rounded
+    costs.
     """
     if isinstance(policy, MixedPolicy):
         members = tuple(on_model(member, ssp) for member in policy.members)

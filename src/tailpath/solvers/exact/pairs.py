@@ -2,10 +2,9 @@
 few.
 
 A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U /
-alpha` is concave, and a straight line for each policy. So the start is asked for these budgets
-only, and every other pair follows from them. On a chain of 10^5 sure steps there is one such budget
-and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a
-long table.
+alpha` is concave. So the start is asked for these budgets only, and every other pair follows from
+them. On a chain of 10^5 sure steps there is one such budget and a pair per state, where the full
+table has 10^10.
 
 To the sweep (`dp/budgets.py`) pairs are nodes like others, at one level: in the order of their
 budgets everything that a pair needs is done before it. They take more memory each than an entry of
@@ -19,15 +18,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.dp.budget_model import (
-    EXCESS,
     NEVER,
     NO_LOSS,
+    BudgetModel,
     Changes,
     ChoiceTransitions,
-    Model,
     Nodes,
     Objective,
     new_changes,
@@ -41,19 +38,14 @@ from tailpath.errors import LimitExceededError
 from tailpath.graph import IntArray, members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
-from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
-    always_risk_neutral,
-    budget_policy,
     fill_table,
     first_guess,
 )
-from tailpath.solvers.expectation import ExpectedSolution
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**24
@@ -76,11 +68,8 @@ def fill_smaller(
     progress: Progress | None = None,
     way: Fill = fill,
 ) -> BudgetTable:
-    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full
-    table is beyond the memory allowed.
-
-    `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed,
-    False for the full table, which is filled in the given `way`.
+    """The full table (`fill_table`), or the pairs alone where that is smaller or all that fits.
+    `pairs` decides which of the two it shall be; `way` is how the full table is filled.
     """
     search = _Pairs(layout, objective, max_bytes, progress)
     table = None if pairs is False else search.run(anyway=pairs is True)
@@ -99,8 +88,6 @@ def fill_smaller(
 
 
 class _Pairs:
-    """The pairs of a layout, and the sweep over them."""
-
     def __init__(
         self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None
     ) -> None:
@@ -111,11 +98,8 @@ class _Pairs:
         )
 
     def run(self, anyway: bool) -> BudgetTable | None:
-        """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as
-        fit the memory allowed.
-
-        Without a weight the budget is given, the limit of the objective, and the start is asked for
-        nothing else.
+        """The table over pairs, or None where the full one is smaller; `anyway`: if they fit at
+        all. Without a weight the start is asked for the limit of the objective alone.
         """
         layout, objective = self.layout, self.objective
         limit = first_guess(layout) if objective.weight > 0 else objective.limit
@@ -135,9 +119,7 @@ class _Pairs:
         return None
 
     def _most(self, limit: int) -> int:
-        """How many pairs are better than the full table for budgets up to the limit; 0 where that
-        is small.
-        """
+        """How many pairs are better than the full table; 0 where that is small."""
         layout = self.layout
         level = 8.0 * layout.n * len(self.objective.criteria)
         full = layout.entries(limit) + (layout.reach(limit) + 1) * level
@@ -167,8 +149,8 @@ class _Pairs:
         )
 
     def _costs(self, limit: int, most: int) -> IntArray | None:
-        """The pairs of node and cost so far, by number, with costs up to the limit; None if there
-        are too many.
+        """The pairs of node and cost so far, by number, up to the limit; None if there are too
+        many.
         """
         pairs: IntArray = reach_pairs(
             self._moves, self.layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most
@@ -176,7 +158,7 @@ class _Pairs:
         return None if len(pairs) > most else pairs
 
     def _found(self, limit: int, most: int) -> tuple[IntArray, IntArray] | None:
-        """The budgets to ask for, and the pairs, by rising number; None if there are too many."""
+        """The budgets to ask for, and the pairs, by number; None if there are too many."""
         layout, budgets = self.layout, np.array([limit])
         if self.objective.weight > 0:
             costs = self._costs(limit, most)
@@ -188,7 +170,6 @@ class _Pairs:
         return None if len(pairs) > most else (budgets, np.sort(pairs))
 
     def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
-        """The sweep over the pairs."""
         layout, criteria = self.layout, self.objective.criteria
         spent = layout.spent(criteria)[None, :]
         remaining, node = np.divmod(key, layout.n + 1)
@@ -221,12 +202,10 @@ class _Pairs:
         )
 
 
-def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
-    """Pairs, by rising number, as the nodes of level 1, and the choice of the layout behind each of
-    theirs.
-
-    An outcome that leaves a budget leads to another pair. Where it spends more, that is what it
-    costs beyond the level.
+def _as_model(layout: ModelLayout, key: IntArray) -> tuple[BudgetModel, IntArray]:
+    """Pairs as the nodes of level 1, and the choice of the layout behind each of theirs. An outcome
+    that leaves a budget leads to another pair; where it spends more, it costs that beyond the
+    level.
     """
     width, count = layout.n + 1, len(key)
     nodes = layout.nodes
@@ -257,7 +236,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
         else (np.zeros(0, dtype=np.int64), np.zeros(1))
     )
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
-    model = Model(
+    model = BudgetModel(
         ChoiceTransitions(*frozen(*transitions)),
         terminal_outcomes(node_choices, owner[spent], *terminal),
         Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
@@ -273,7 +252,7 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[Model, IntArray]:
     return model, choice
 
 
-def _steps(model: Model) -> NDArray[np.int64]:
+def _steps(model: BudgetModel) -> IntArray:
     """The most blocks that a run may still meet before the budget of a pair is spent."""
     rows, blocks = model.transitions, model.nodes.block_start
     block = owners(blocks)
@@ -281,16 +260,3 @@ def _steps(model: Model) -> NDArray[np.int64]:
     longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)
     most = np.maximum.reduceat(length, blocks[:-1])
     return np.where(model.nodes.block_joint[block], most[block], length) + 1
-
-
-def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
-    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
-    problem once the budget is given.
-
-    `expected` is the risk-neutral optimum of the model.
-    """
-    if budget == 0 or ssp.is_goal[ssp.start_index]:
-        return always_risk_neutral(ssp, expected.choices).with_budget(budget)
-    layout = layout_of(ssp)
-    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
-    return budget_policy(ssp, table, budget, expected.choices)

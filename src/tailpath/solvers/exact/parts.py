@@ -15,17 +15,15 @@ import numpy as np
 
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
-from tailpath.distributed.job import Job
 from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
+from tailpath.distributed.ranks import Job
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS
-from tailpath.graph import IntArray, members_of
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray, IntArray, members_of
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import steps_of
-from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_by
-from tailpath.solvers.exact.layout import allowed_error, certain_budgets
+from tailpath.solvers.exact.layout import ErrorBound, allowed_error, certain_budgets, error_bound_by
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.part_policies import PartPolicy
@@ -37,10 +35,8 @@ WORTH_SKIPPING = 2**18
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSolution(ExactSolution):
-    """The least CVaR of a model in parts, for every `a >= alpha`; see `ExactSolution`.
-
-    Values and bounds are the same on all ranks. `policy(a)` is a `PartPolicy`, of the rank's own
-    states, and `policy(a).gather()` the whole. Costs are 0 or more, so that nothing is shifted.
+    """`ExactSolution` of a model in parts, the same on all ranks; `policy(a)` is a `PartPolicy`.
+    Costs are 0 or more, so that nothing is shifted.
     """
 
     @property
@@ -74,7 +70,6 @@ class PartTable:
 
     @classmethod
     def of(cls, part: Part, job: Job, max_bytes: int, progress: Progress | None) -> PartTable:
-        """V* of a model in parts, found."""
         expected = solve_part_expected(graph_of(job.comm, part))
         return cls(job, expected, max_bytes, progress if job.comm.rank == 0 else None)
 
@@ -84,8 +79,7 @@ class PartTable:
         return np.zeros(self.expected.graph.n, dtype=np.int64)
 
     def error_bound(self, certain_cost: IntArray, per_level: float) -> ErrorBound:
-        """What is known of the values of a table, where closed forms take budgets up to
-        `certain_cost` (n,), in units, off V*."""
+        """As `error_bound_of`, over all ranks."""
         graph, expected = self.expected.graph, self.expected
         given, zero = graph.decisions, np.append(expected.bounds.value == 0.0, True)
         chosen = expected.chosen[zero[: graph.own]]
@@ -102,15 +96,13 @@ class PartTable:
         )
 
     def sharpened(self) -> tuple[PartTable, IntArray]:
-        """The same with narrower bounds of V*, and up to which budget each node is sure to exceed
-        it and its closed form is good enough."""
+        """The same with narrower bounds of V*, and the budgets to leave to closed forms."""
         allowed = allowed_error(self.error_bound(self.no_budgets, 0.0))
         sharp = self.expected.sharpened
         nearest, unit = sharp.nearest, sharp.graph.part.unit
         return replace(self, expected=sharp), certain_budgets(sharp.bounds, unit, nearest, allowed)
 
     def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
-        """The table of an objective, as `Layout.objective` takes it."""
         layout: Any = lay_out_part(self.expected, certain_cost)
         return fill_table(
             layout,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import FloatArray
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,
@@ -55,6 +55,11 @@ class ExactSolution(BudgetSolution):
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
         Over which budgets it was found, and why.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(ssp, 0.1).excess
+    array([2.4, 1.4, 0.4, 0. ])
     """
 
     @vectorised
@@ -159,13 +164,30 @@ class WeightedSolution(BudgetSolution):
         The tail mass it is for.
     budgets : array of int64, shape (n,)
         Budgets, in cost units, rising; with weight 0 there is budget 0 alone.
-    steps, excess, mean_cost, plain_mean_cost, error_bound, largest, floor, least, method
+    steps : array of int64, shape (n,)
+        The levels of error in the values of each budget.
+    excess, mean_cost, plain_mean_cost : array of float64, shape (n,), or None
         As of `ExactSolution`; the excess and the expected cost are those of the policy of each
         budget.
+    error_bound : ErrorBound
+        Bounds on the errors of the values.
+    largest : BudgetPolicy
+        The policy for `alpha`; its steps are those of all others.
+    floor : WeightedSolution or None
+        Whose bounds are lower bounds here, as of `ExactSolution`.
+    least : float or None
+        With `delta`, a proved lower bound on the expected cost of every policy.
+    method : str
+        Over which budgets it was found, and why.
     weight : float in [0, 1]
         The weight of CVaR.
     price : array of float64, shape (n,)
         (1 - weight) * mean + weight / alpha * excess of each budget, in units.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1)
+    <WeightedSolution for alpha 0.1, weight 0.1: 27.6>
     """
 
     weight: float = field(kw_only=True)
@@ -184,6 +206,11 @@ class WeightedSolution(BudgetSolution):
         -------
         float, or array of float64, shape (m,)
             The CVaR.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1).cvar(0.1)
+        60.0
         """
         a = self._check(a)
         if self.weight == 0:

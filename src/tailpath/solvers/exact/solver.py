@@ -1,34 +1,18 @@
-"""The least CVaR over all policies, history-dependent ones included, and a policy that attains it.
-
-With Z the total cost, CVaR_alpha = min over w of w + E[(Z - w)+] / alpha, and the two minimisations
-may be exchanged. For a fixed budget w
-
-    U(s, w) = min over policies of E[(Z - w)+]
-            = V*(s) - w                        for w <= 0: the budget is spent, and the risk-neutral
-                                               optimum V* is best
-            = min_a sum P U(s', w - c)         for w > 0
-
-so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022).
-Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so an
-integer budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
-the best value found can win, which ends the search. Nothing here depends on alpha but its end: one
-table serves every a >= alpha.
+"""The least CVaR over all policies, history-dependent ones included, and a policy that attains it:
+`solve_cvar_exact` has the recursion, `docs/bounds.md` the proofs.
 
 - The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a
   best budget, too.) Budgets that tie within the error bound count as equal; where they do, `var`
   evaluates the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its least
   possible cost.
-- `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter
-  et al. 2022), by breaking ties in U, and in w, by the expected cost. Ties are differences below
-  1e-13, relatively; a second table, with ties as they fall, gives the lower bounds.
-- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) *
-  mean + weight / alpha * U, which carries the mean and U of the same policy along; this table
-  belongs to one alpha.
+- `lexicographic` (Rigter et al. 2022) breaks ties in U, and in w, by the expected cost. Ties are
+  differences below 1e-13, relatively; a second table, with ties as they fall, gives the lower
+  bounds.
+- `weight` has the recursion for (1 - weight) * mean + weight / alpha * U, which carries the mean
+  and U of the same policy along; this table belongs to one alpha.
 - Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0,
   and such an alpha divides by less.
-- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down,
-  which gives a lower bound (`grid.py`): the true costs of any policy lie between the two. And no
-  CVaR lies below the least expected cost. The exact value of the policy is `evaluate`'s to say.
+- With `delta` no CVaR lies below the least expected cost, either.
 """
 
 from __future__ import annotations
@@ -39,20 +23,19 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
+from tailpath.analysis.reachability import nature_called, reachable_states
 from tailpath.distributed.fill import way_of
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import together
+from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import (
     Progress,
     check_amount,
@@ -60,15 +43,20 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
-from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
+from tailpath.solvers.exact.layout import (
+    ErrorBound,
+    ModelLayout,
+    error_bound_of,
+    layout_of,
+    require_unit,
+)
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
+from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-from tailpath.solvers.uncertain.cvar import RobustSolution, solve_robust_cvar
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell
 #: from 0.
@@ -77,11 +65,9 @@ VANISHED = 1e-322
 
 
 class Task(NamedTuple):
-    """What is asked for; and how, which changes no number.
-
-    `pairs` says whether the table is over the pairs of state and budget that the start can reach,
-    or over all; None: whichever is smaller. `skip` says whether budgets that every run exceeds are
-    left out; None: where the table is large. The full table is filled in the given `way`.
+    """What is asked for; and how, which changes no number. `pairs` says whether the table is over
+    pairs or over all budgets (None: whichever is smaller), `skip` whether budgets that every run
+    exceeds are left out (None: where the table is large).
     """
 
     alpha: float
@@ -95,27 +81,23 @@ class Task(NamedTuple):
 
     @property
     def lifted(self) -> float:
-        """A power of two by which excesses are multiplied: for a tiny alpha they count where the
-        recursion would take them for 0.
-        """
+        """What excesses are multiplied by, so that they are not taken for 0 where alpha is tiny."""
         return 1.0 if self.alpha >= TINY_ALPHA else LIFT
 
     def layout(self, expected: ExpectedSolution) -> ModelLayout:
-        """The layout of the model, with what is worth leaving out left out."""
         ssp = expected.ssp
         assert ssp.cost_unit is not None
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
         return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
 
     def error_bound(self, table: BudgetTable) -> ErrorBound:
-        """The error bound of the values of a table."""
         found = error_bound_of(
             table.layout.expected, table.error, table.layout.certain_cost_of_states()
         )
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
 
     def solution(self, price: FloatArray, **fields: Any) -> ExactSolution | WeightedSolution:
-        """The solution with these fields; `price` is what is minimised beside the budget."""
+        """`price` is what is minimised beside the budget."""
         if self.weight == 1:
             return ExactSolution(self.alpha, **fields)
         return WeightedSolution(self.alpha, **fields, weight=self.weight, price=price)
@@ -287,10 +269,10 @@ def solve_cvar_exact(
 
 
 def most_steps(ssp: SSP) -> int:
-    """The most steps that a run can take, or a refusal that says why a discount needs it."""
-    source = ssp.choice_state[ssp.outcome_choice]
-    inside = np.flatnonzero(reachable_states(ssp)[source] & ~ssp.is_goal[ssp.outcome_target])
-    order = zero_cost_edge_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
+    """The most steps that a run can take, which a discount needs."""
+    rows = ssp.by_state
+    inside = reachable_states(ssp)[rows.source] & ~ssp.is_goal[rows.target]
+    order = rows.only(inside).acyclic_order()
     if order is None:
         raise OptionError(
             "with a discount every step has costs of its own, so a run that may take any number of"
@@ -319,9 +301,7 @@ def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | Weigh
 
 
 def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
-    """Where some cost is negative: the solution of the reduced model, with policies for
-    this one.
-    """
+    """Where some cost is negative: that of the reduced model, with policies for this one."""
     progress, by = task.progress, ssp.shift
     if progress is not None:
         task = task._replace(progress=lambda budget, best: progress(budget, shifted(best, by)))
@@ -333,7 +313,6 @@ def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSol
 
 
 def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
-    """The optimum of a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected, weight = solve_expected(ssp), task.weight
     nothing = always_risk_neutral(ssp, expected.choices)

@@ -7,8 +7,8 @@ at which a state's choice changes.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ from tailpath.analysis.core import core_of
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
 from tailpath.dp.budgets import Fill, cutoff_of, fill
 from tailpath.errors import LimitExceededError
-from tailpath.graph import members_of, owners
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import Array, FloatArray, IntArray, members_of, owners
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact.layout import ModelLayout
@@ -30,17 +30,14 @@ MAX_BYTES = 4 * 2**30
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
-    `budgets[j]` in criterion i.
-
-    With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the
-    values, each of which adds `error` to the relative error at most; and a step may be worse than
-    the best by `given_away`, relatively, where ties were broken. `changes` are those of the choices
-    of nodes. `method` says what was looked at, and why.
+    `budgets[j]` in criterion i; with prices `values[j, i, k]`. Each of `steps[j]` levels adds
+    `error` to the relative error at most; a step may be worse than the best by `given_away`,
+    relatively, where ties were broken.
     """
 
     layout: ModelLayout
-    budgets: NDArray[np.int64]
-    steps: NDArray[np.int64]
+    budgets: IntArray
+    steps: IntArray
     values: FloatArray
     changes: Changes
     error: float
@@ -60,14 +57,13 @@ def fill_table(
     """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w
     is worth in criterion i.
 
-    The smaller the largest budget that may matter, the fewer states the start can reach within it,
-    and the fewer levels are kept. It is not known before the end; so where it pays, it is guessed,
-    and raised if it was too small: a state beyond the guess does not touch the values of the
-    budgets within. `way` fills it from one budget to another.
+    The largest budget that may matter is guessed where that pays, and raised if it was too small:
+    the smaller it is, the fewer states the start can reach within it, and the fewer levels are
+    kept.
     """
 
     def run(objective: Objective) -> tuple[BudgetTable, float]:
-        """One pass from budget 0 to the cutoff; also returns the best value at the start."""
+        """One pass from budget 0 to the cutoff, and the best value at the start."""
 
         def check(memory: int, w: int, best: float) -> None:
             if memory > max_bytes:
@@ -96,9 +92,7 @@ def fill_table(
 
 def first_guess(layout: ModelLayout) -> float:
     """A budget beyond which nothing may matter, as far as one can guess: twice the least expected
-    cost, or little more than that where budgets are left out, since a low guess is cheap there. A
-    little less where that spares the values of many levels: a cost that no budget exceeds needs
-    none of them.
+    cost, or less where a low guess is cheap or spares the values of many levels.
     """
     guess = max((1.25 if layout.skips else 2.0) * layout.start_value, 16.0)
     reach = layout.reach(guess)
@@ -108,7 +102,6 @@ def first_guess(layout: ModelLayout) -> float:
 def _too_large(
     layout: ModelLayout, objective: Objective, max_bytes: int, w: int, best: float
 ) -> LimitExceededError:
-    """What to raise where values and steps exceed the memory allowed."""
     low, unit = 0.0, float(layout.unit)
     if objective.weight > 0:
         spent = objective.price * float(layout.spent(objective.criteria)[0])
@@ -119,6 +112,14 @@ def _too_large(
         " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
         " max_bytes would help",
         (low * unit, best * unit),
+    )
+
+
+def too_many_levels(levels: int, max_bytes: int = MAX_BYTES) -> LimitExceededError:
+    return LimitExceededError(
+        f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser grid (--delta,"
+        " delta=) would help",
+        (0.0, math.inf),
     )
 
 
@@ -137,8 +138,8 @@ def budget_policy(
     risk_neutral: NDArray[np.int32],
     deadline: bool = False,
 ) -> BudgetPolicy:
-    """The policy for budgets up to `budget`, with the risk-neutral choices `risk_neutral`; steps
-    that no run from the start can get to are left out.
+    """The policy for budgets up to `budget`; steps that no run from the start can meet are left
+    out.
     """
     layout, (node, from_budget, choice) = table.layout, table.changes
     met = from_budget + layout.nodes.cost_from_start[node] <= budget
@@ -168,12 +169,8 @@ def budget_policy(
     )
 
 
-def _way_out(
-    ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]
-) -> NDArray[Any]:
-    """What states of zero-cost components do, given the choice that leaves theirs: walk, at no
-    cost, to the state that has it.
-    """
+def _way_out(ssp: SSP, layout: ModelLayout, state: Array, leaving: IntArray) -> Array:
+    """What states of zero-cost components do: walk to the state that has the choice that leaves."""
     node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
     # One walk serves all components at once, so there are as many walks as the most exits that one
     # component uses.
@@ -188,9 +185,7 @@ def _way_out(
 
 
 def model_as_counted(policy: BudgetPolicy) -> SSP:
-    """The model of a policy with every cost as the policy counts it: itself, or what rounding made
-    of it.
-    """
+    """The model of a policy with every cost as the policy counts it."""
     ssp, level = policy.ssp, policy.level
     unit = policy.unit
     if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):

@@ -1,9 +1,5 @@
 """The frontier: the least mean for every level of risk, from the risk-neutral policy to the safest.
-
-It is piecewise linear (`trade.py`). Its corners are policies; between two of them lie their
-mixtures. Against CVaR it need not be convex: where another budget becomes the best one, two curves
-cross, and the crossing is a corner, too, that a mixture of two policies attains; or one begins
-below all others, and the frontier falls in a step.
+Its corners are policies; between two of them lie their mixtures (`trade.py`).
 """
 
 from __future__ import annotations
@@ -26,9 +22,8 @@ from tailpath.risk.measures import Late, Shortfall, parse
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.corners import Corner, Frontier
-from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
-from tailpath.solvers.objectives.price_search import least_means
+from tailpath.solvers.objectives.answers import Corner, Frontier
+from tailpath.solvers.objectives.price_search import VANISHED, MeanRisk, least_means
 from tailpath.solvers.objectives.trade import SAME, Axis, Rounding
 
 
@@ -128,7 +123,6 @@ def _of_reduced(
 def _frontier(
     ssp: SSP, risk: Measure, tolerance: float | None, progress: Progress | None
 ) -> Frontier:
-    """The frontier of a model with a cost unit."""
     require_unit(ssp)
     assert ssp.cost_unit is not None
     axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
@@ -162,9 +156,7 @@ def check_on_grid(measure: Shortfall, unit: Fraction) -> None:
 
 
 def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
-    """How a measure is read off tables; None where the risk-neutral policy has as little of it as
-    any other.
-    """
+    """How a measure is read off tables; None where the risk-neutral policy has least of it."""
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
     deadline = isinstance(measure, Late) and measure.curve is not None

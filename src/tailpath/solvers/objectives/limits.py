@@ -1,16 +1,13 @@
 """The best policy under limits, by column generation.
 
-Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies, by one coin at the
-start, fill the convex hull of these points. So the least E h_0 with E h_i <= b_i is a linear
-program over policies. Its *master* knows the policies found so far and gives multipliers; *pricing*
-is the recursion for h_0 + sum multiplier_i * h_i, which finds the policy that would help most and,
-by its value, bounds the optimum from below. The answer is a corner of the program: a mixture of at
-most one policy more than there are limits.
+Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies fill the convex hull of
+these points. So the least E h_0 with E h_i <= b_i is a linear program over policies. Its *master*
+knows the policies found so far and gives multipliers; *pricing* is the recursion for h_0 + sum
+multiplier_i * h_i, which finds the policy that would help most and bounds the optimum from below.
 
-**CVaR.** CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the
-cost grid; likewise in the objective. For a fixed w that is a loss like any other. The value is not
-convex in w, so all w compete; one pricing with the multipliers of the best one so far rules out
-most of them.
+CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the cost grid;
+likewise in the objective. For a fixed w that is a loss like any other. The value is not convex in
+w, so all w compete; one pricing with the multipliers of the best one so far rules out most of them.
 """
 
 from __future__ import annotations
@@ -26,15 +23,17 @@ import numpy as np
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
-from tailpath.kernels.rounding import UNIT
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import FloatArray
+from tailpath.kernels.rounding import ROUNDOFF
+from tailpath.model.ssp import SSP
+from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, VaR
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
-from tailpath.solvers.objectives.risk_solution import RiskSolution, by_coin
 
 #: Column generation ends when the relative gap has fallen to this.
 GAP = 1e-11
@@ -49,9 +48,7 @@ MAX_COLUMNS = 2_000
 
 @dataclass(frozen=True)
 class LossRow:
-    """The objective (without a bound) or a limit: the expectation of a loss and, if `factor` > 0,
-    so much CVaR at `alpha`.
-    """
+    """The objective or a limit: the expectation of a loss and, if `factor` > 0, so much CVaR."""
 
     curve: Curve
     factor: float
@@ -78,9 +75,8 @@ def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
 
 class Columns:
     """Policies found so far for fixed losses, and the search for more. Loss 0 is the objective.
-
-    `bounds` are what the limits leave for the losses, and `sizes` the limits themselves: what is
-    left of 0.3 after three times 0.1 is less than nothing by rounding alone.
+    `bounds` are what the limits, `sizes`, leave for the losses: less than nothing by rounding
+    alone.
     """
 
     def __init__(self, losses: Losses, bounds: FloatArray, sizes: FloatArray) -> None:
@@ -90,13 +86,10 @@ class Columns:
 
     @property
     def values(self) -> FloatArray:
-        """By policy found its losses."""
         return np.array([priced.losses for priced in self.found])
 
     def high(self) -> float:
-        """What the best mixture costs at most, if all losses are off as far as they may be;
-        infinite if rounding decides whether one keeps the limits.
-        """
+        """What the best mixture costs at most; infinite if rounding decides about the limits."""
         loss_error = np.array([priced.loss_error for priced in self.found])
         values = self.values + loss_error
         largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
@@ -104,18 +97,15 @@ class Columns:
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
         if mixture is None:
             return math.inf
-        return mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
+        return mixture.value + 4 * ROUNDOFF * float(np.abs(values[:, 0]).max())
 
     def add(self, weights: FloatArray) -> Priced:
-        """Minimise a sum of the losses and store the policy."""
         priced = self.losses.price(weights)
         self.found.append(priced)
         return priced
 
     def feasible(self) -> bool:
-        """Find policies that together keep all limits, if there are any: one limit after the other,
-        with those before it kept.
-        """
+        """Find policies that together keep all limits: one limit after the other."""
         for i in range(1, len(self.bounds) + 1):
             if self._keeps(i):
                 continue
@@ -138,9 +128,7 @@ class Columns:
     def descend(
         self, target: int, limits: list[int], enough: float = -math.inf
     ) -> tuple[Mixture, float]:
-        """Minimise loss `target` under some of the limits, which the policies found so far can
-        keep. Also returns a proved lower bound.
-        """
+        """Minimise loss `target` under some of the limits; also returns a proved lower bound."""
         low, unit = -math.inf, np.eye(len(self.bounds) + 1)
         if not self.found:
             self.add(unit[target])
@@ -160,7 +148,7 @@ class Columns:
                 low,
                 priced.low
                 - paid
-                - 4 * UNIT * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
+                - 4 * ROUNDOFF * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
             )
             size = max(abs(mixture.value), abs(paid), 1e-300)
             same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(
@@ -173,8 +161,8 @@ class Columns:
 
 
 def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
-    """The best mixture under some limits; None if there is none. Under one limit it is the best
-    pair, found without an LP solver's tolerances.
+    """The best mixture under some limits, if any. Under one limit it is the best pair, found
+    without an LP solver's tolerances.
     """
     if len(limits) != 1:
         mixture = best_mixture(cost, rows, limits)
@@ -202,8 +190,8 @@ def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | No
 
 
 class BestMixture(NamedTuple):
-    """The best mixture for one budget of the CVaR, with bounds; and the best single policy that
-    was met on the way and keeps the limits, if there is one. `constant` is part of the value.
+    """The best mixture for one budget of the CVaR, and the best single policy met on the way that
+    keeps the limits. `constant` is part of the value.
     """
 
     value: float
@@ -219,9 +207,7 @@ class BestMixture(NamedTuple):
 def solve_limited(
     ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[LossRow], mix: bool
 ) -> RiskSolution:
-    """The least objective under the limits; `rows` are the objective and the limits, in
-    this order.
-    """
+    """The least objective under the limits; `rows` are the objective and the limits."""
     best, low = _best_budget(ssp, rows)
     if best is None:
         raise InfeasibleError(
@@ -235,7 +221,7 @@ def solve_limited(
     losses, value = best.columns.losses, best.value
     if mix or best.single is None:
         # Less is rounding, where one policy just keeps the limit.
-        taken = np.flatnonzero(best.weights > 4 * UNIT)
+        taken = np.flatnonzero(best.weights > 4 * ROUNDOFF)
         share = best.weights[taken].tolist()
         members = [best.columns.found[i] for i in taken.tolist()]
         policies = [losses.policy(member.weights) for member in members]
@@ -243,15 +229,15 @@ def solve_limited(
     else:
         value = float(best.single.losses[0]) + best.constant
         policy = losses.policy(best.single.weights)
-        high = value + float(best.single.loss_error[0]) + 4 * UNIT * abs(value)
+        high = value + float(best.single.loss_error[0]) + 4 * ROUNDOFF * abs(value)
     multipliers = tuple(best.multipliers.tolist())
     bounds = low, max(best.high, high)
     return RiskSolution(ssp, objective, limits, value, bounds, policy, multipliers)
 
 
 def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, float]:
-    """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them;
-    without CVaR budget 0 is all there is.
+    """The best of all budgets of the CVaR, and a lower bound for all; without CVaR 0 is all there
+    is.
     """
     assert ssp.cost_unit is not None
     tail = next((i for i, row in enumerate(rows) if row.factor > 0), -1)
@@ -277,7 +263,7 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, flo
         if best is not None:
             tried = columns.add(np.append(1.0, best.multipliers))
             parts = np.array([tried.low, *(-best.multipliers * bounds), constant])
-            bound = float(parts.sum()) - 4 * UNIT * float(np.abs(parts).sum())
+            bound = float(parts.sum()) - 4 * ROUNDOFF * float(np.abs(parts).sum())
             if bound >= best.value - GAP * abs(best.value):
                 lows.append(bound)
                 continue
@@ -293,9 +279,7 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, flo
 
 
 def _descended(columns: Columns, constant: float) -> BestMixture:
-    """The best mixture of policies that keep the limits, and the best single one of those met on
-    the way.
-    """
+    """The best mixture that keeps the limits, and the best single policy met on the way."""
     mixture, low = columns.descend(0, list(range(1, len(columns.bounds) + 1)))
     found, values = columns.found, columns.values
     weights = np.zeros(len(found))
@@ -310,9 +294,9 @@ def _descended(columns: Columns, constant: float) -> BestMixture:
         high = (
             mixture.value
             + float(weights @ loss_error)
-            + 8 * UNIT * float(np.abs(values[:, 0]).max())
+            + 8 * ROUNDOFF * float(np.abs(values[:, 0]).max())
         )
-    rounding = 4 * UNIT * abs(constant)
+    rounding = 4 * ROUNDOFF * abs(constant)
     value, low = mixture.value + constant, low + constant - rounding
     high = high + constant + rounding
     return BestMixture(value, low, high, columns, weights, mixture.multipliers, single, constant)

@@ -6,14 +6,18 @@ For a loss h that is linear from W units on, with the budget b = W - (cost so fa
     J(s, b) = min_a sum P J(s', b - c),
     J(s, b) = h(W) + slope * (V*(s) - b) for b <= 0,
 
-and the optimum over all policies is J(start, W). `Losses` holds several losses over one model:
-`price(weights)` minimises their weighted sum and says what the policy found makes of each. Each is
-shifted to be non-negative, so that rounding stays a relative error.
+and the optimum over all policies is J(start, W). Losses are shifted to be non-negative, so that
+rounding stays a relative error.
+
+A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
+it. Let every *dead end*, a state from which no policy arrives, be a goal at a penalty: then some
+policy surely ends, and all solvers apply. With a penalty beyond the last point of the loss the
+value is exactly that of the model as it is; and where two choices tie, the expected cost with the
+penalty prefers the surer one. States, choices and outcomes keep their numbers.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -22,28 +26,36 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
-from tailpath.errors import LimitExceededError, OptionError
-from tailpath.kernels.rounding import UNIT
-from tailpath.model.cost_units import as_multiples
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.errors import ModelError, OptionError
+from tailpath.graph import BoolArray, FloatArray
+from tailpath.kernels.rounding import ROUNDOFF
+from tailpath.model.cost_units import MAX_UNITS, as_multiples
+from tailpath.model.records import found_once
+from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
-from tailpath.solvers.exact.error_bound import ErrorBound, enclosed, error_bound_of
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
+from tailpath.solvers.exact.layout import (
+    ErrorBound,
+    ModelLayout,
+    enclosed,
+    error_bound_of,
+    layout_of,
+)
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
     always_risk_neutral,
     budget_policy,
     fill_table,
+    too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import with_penalty
 
 #: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,
 #: twice.
-LEVEL_BYTES = 44
+LOSS_LEVEL_BYTES = 44
 
 
 class Priced(NamedTuple):
@@ -59,28 +71,33 @@ class Priced(NamedTuple):
     weights: FloatArray
 
 
+def horizon_of(curves: Sequence[Curve], unit: Fraction) -> int:
+    """The number of units from which on all losses are linear; refuses one that falls for ever."""
+    if any(curve.slope < 0 for curve in curves):
+        raise OptionError(
+            "a sum of measures falls without end for large costs; no policy is best then"
+        )
+    return max(curve.units(unit) for curve in curves)
+
+
+def costs_by_budget(horizon: int, unit: Fraction) -> FloatArray:
+    """The cost so far with 0, 1, ... units of the horizon left."""
+    return as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
+
+
 class Losses:
     """Several losses over one model."""
 
     def __init__(self, ssp: SSP, curves: Sequence[Curve]) -> None:
         assert ssp.cost_unit is not None
-        for curve in curves:
-            if curve.slope < 0:
-                raise OptionError(
-                    "a sum of measures falls without end for large costs; no policy is best then"
-                )
         self.ssp, self.unit = ssp, ssp.cost_unit
-        self.horizon = max(curve.units(self.unit) for curve in curves)
+        self.horizon = horizon_of(curves, self.unit)
         self.flat = all(curve.slope == 0 for curve in curves)
-        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
-            raise LimitExceededError(
-                f"{self.horizon} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB; a coarser"
-                " grid (--delta, delta=) would help",
-                (0.0, math.inf),
-            )
+        if LOSS_LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
+            raise too_many_levels(self.horizon)
         # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
         # spent.
-        costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
+        costs = costs_by_budget(self.horizon, self.unit)
         self.terminal_loss = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
@@ -91,9 +108,7 @@ class Losses:
 
     @cached_property
     def model(self) -> SSP:
-        """The model the losses are minimised on: with a penalty at dead ends if no loss
-        goes on rising.
-        """
+        """The model, with a penalty at dead ends if no loss goes on rising."""
         return with_penalty(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
@@ -114,7 +129,7 @@ class Losses:
             for value, by in zip(values, [weights, *np.eye(len(weights))])
         ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
-        rounding = 2 * UNIT * np.abs(shift)
+        rounding = 2 * ROUNDOFF * np.abs(shift)
         low, high = low - rounding, high + rounding
         return Priced(
             float(values[0]),
@@ -128,9 +143,7 @@ class Losses:
     def _bounds(
         self, value: float, weights: FloatArray, error_bound: ErrorBound
     ) -> tuple[float, float]:
-        """Proved bounds on the least value of a sum of losses, which is shifted to be 0
-        at least.
-        """
+        """Proved bounds on the least value of a sum of losses that is shifted to be 0 at least."""
         low, high = enclosed(
             np.array([value]),
             0.0,
@@ -141,7 +154,7 @@ class Losses:
         terminal_loss = self.terminal_loss @ weights
         loss_error = self._rounding_error @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
-            loss_error = loss_error + 4 * UNIT * np.abs(self.terminal_loss) @ np.abs(weights)
+            loss_error = loss_error + 4 * ROUNDOFF * np.abs(self.terminal_loss) @ np.abs(weights)
         # What floats miss of the losses: as a share of them, or where they are least as it is.
         above = terminal_loss - terminal_loss.min()
         share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
@@ -152,7 +165,6 @@ class Losses:
         return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
-        """The policy that `price` found for these weights."""
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table = self._table(weights)
@@ -160,13 +172,11 @@ class Losses:
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
     def _terminal_losses(self, weights: FloatArray) -> FloatArray:
-        """What arriving is worth by budget: in the sum, criterion 0, and in each loss behind it."""
+        """What arriving is worth by budget: in the sum, and in each loss behind it."""
         return np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
 
     def _table(self, weights: FloatArray) -> BudgetTable:
-        """The table for a sum, with the losses themselves; each criterion is shifted to be 0 at
-        least.
-        """
+        """The table for a sum, and the losses, each shifted to be 0 at least."""
         terminal_loss = self._terminal_losses(weights)
         terminal_loss -= terminal_loss.min(axis=0)
         slope = np.append(self.slope @ weights, self.slope)
@@ -176,3 +186,33 @@ class Losses:
         criteria[:, TO_GO] = slope
         objective = self._layout.objective(criteria, limit=float(self.horizon))
         return fill_table(self._layout, objective, terminal_loss)
+
+
+def with_penalty(ssp: SSP, units: int) -> SSP:
+    """The model in which entering a dead end ends the run at a cost of at least `units`."""
+    assert ssp.cost_unit is not None
+    dead = _dead(ssp)
+    if not dead.any():
+        return ssp
+    if units >= MAX_UNITS:
+        raise ModelError(f"a deadline of {units} cost units is beyond this solver")
+    penalty = min(MAX_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
+    level = np.where(dead[ssp.outcome_target], penalty, ssp.outcome_level)
+    return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)
+
+
+def counting_losses(ssp: SSP) -> SSP:
+    """The model in which entering a dead end costs 1, and nothing else anything."""
+    dead = _dead(ssp)
+    return _ending(ssp, dead, dead[ssp.outcome_target].astype(np.float64), Fraction(1))
+
+
+@found_once
+def _dead(ssp: SSP) -> BoolArray:
+    return dead_ends(ssp) & reachable_states(ssp)
+
+
+def _ending(ssp: SSP, dead: BoolArray, cost: FloatArray, unit: Fraction) -> SSP:
+    goal = int(np.flatnonzero(ssp.is_goal)[0])
+    target = np.where(dead[ssp.outcome_target], goal, ssp.outcome_target).astype(np.int32)
+    return replace(ssp, outcome_target=target, outcome_cost=cost, exact_unit=unit)

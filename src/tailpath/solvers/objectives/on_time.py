@@ -1,18 +1,10 @@
 """On time: the largest probability of arriving within a deadline, for every deadline at once.
 
-    P(s, t) = max_a sum P(s'|s,a) P(s', t - c),
-    P(goal, t) = 1 for t >= 0,
-    P(., t) = 0 for t < 0
-
-What is computed is the probability of being late, 1 - P, so that a lateness of 1e-12 keeps its
-digits. The remaining time is all that a policy has to remember. Choices that are as good, within
-`SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any
-more, stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any
-policy.
-
-Goals need not be sure (`dead_ends.py`). The table ends where nobody can be late any more, or, with
-an infinite deadline, where the chance of arriving later is negligible; `probability(inf)` is the
-largest probability of arriving at all.
+Choices that are as good, within `SAME_VALUE`, are told apart by the expected cost. VaR*_alpha = min
+{ t : late(start, t) <= alpha } is the least VaR of any policy. Goals need not be sure
+(`losses.py`). The table ends where nobody can be late any more, or, with an infinite deadline,
+where the chance of arriving later is negligible; `probability(inf)` is the largest probability of
+arriving at all.
 """
 
 from __future__ import annotations
@@ -25,14 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.reachability import nature_called
 from tailpath.distributed.fill import way_of
-from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import together
+from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import LATE, MEAN
-from tailpath.errors import LimitExceededError, OptionError
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THRICE
+from tailpath.errors import OptionError
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THREE_ROUNDINGS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
@@ -43,17 +34,18 @@ from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.parts import PartTable
+from tailpath.solvers.exact.robust import robust_lateness
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
     always_risk_neutral,
     budget_policy,
     fill_table,
+    too_many_levels,
 )
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import with_penalty
+from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution, PartOnTimeSolution
-from tailpath.solvers.uncertain.cvar import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
@@ -169,7 +161,6 @@ def solve_on_time(
 
 
 def _of_reduced(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
-    """What was found for the reduced model, as that of the model with costs as given."""
     floor = None if found.floor is None else _of_reduced(ssp, found.floor, deadline)
     return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
 
@@ -177,7 +168,6 @@ def _of_reduced(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolut
 def _with_intervals(
     model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int
 ) -> OnTimeSolution:
-    """`solve_on_time` of a model with intervals."""
     deadline = check_amount(deadline, "a deadline")
     if delta is not None or math.isinf(deadline):
         raise OptionError(
@@ -195,9 +185,7 @@ def _with_intervals(
 def _in_parts(
     part: Part, deadline: float, job: Job, max_bytes: int, progress: Progress | None
 ) -> OnTimeSolution:
-    """`solve_on_time` of a model in parts, which has no dead ends: nobody misses the
-    goal for ever.
-    """
+    """`solve_on_time` of a model in parts, which has no dead ends."""
     units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
     table = PartTable.of(part, job, max_bytes, progress)
     certain_cost = table.expected.nearest.astype(np.int64)
@@ -209,9 +197,7 @@ def _in_parts(
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
-    """The solution for all deadlines, its table ending where no more than `alpha` is late, if that
-    can be.
-    """
+    """The solution for all deadlines up to where no more than `alpha` is late, if that can be."""
     least, most = _missed(ssp)
     return _solve_until(ssp, math.inf, math.inf, alpha if alpha >= least else most + NEGLIGIBLE)
 
@@ -227,19 +213,15 @@ def _missed(ssp: SSP) -> tuple[float, float]:
 
 
 def _check_levels(levels: int, max_bytes: int) -> None:
-    """Refuse more levels than the memory allowed can take."""
     if LEVEL_BYTES * levels > max_bytes:
-        raise LimitExceededError(
-            f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
-            (0.0, math.inf),
-        )
+        raise too_many_levels(levels, max_bytes)
 
 
 def _solve_until(
     ssp: SSP, units: float, deadline: float, late: float, max_bytes: int = MAX_BYTES, **how: Any
 ) -> OnTimeSolution:
-    """The table up to a deadline of some units, or until no more than `late` are late, or can be
-    prevented from it.
+    """The table up to a deadline, or until no more than `late` are late or can be prevented from
+    it.
     """
     missed = _missed(ssp)
     if ssp.is_goal[ssp.start_index]:
@@ -266,11 +248,10 @@ def _solve_until(
 def _with_floor(
     found: OnTimeSolution, table: BudgetTable, fill_without_ties: Callable[[], BudgetTable]
 ) -> OnTimeSolution:
-    """The solution of a table that breaks ties. A lateness takes four operations less than the
-    rounding of a step has room for; where a tie gave away more, the lower bounds come from a table
-    without.
+    """A lateness takes four operations less than the rounding of a step has room for; where a tie
+    gave away more, the lower bounds come from a table without.
     """
-    if table.given_away <= THRICE:
+    if table.given_away <= THREE_ROUNDINGS:
         return found
     table = fill_without_ties()
     floor = replace(found, lateness=table.values[1:, 0].copy(), error=table.error)

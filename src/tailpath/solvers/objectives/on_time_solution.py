@@ -1,8 +1,5 @@
 """What `solve_on_time` found: the least probability of being late at every deadline, the least VaR,
 and the policies that have them.
-
-At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the
-least of them.
 """
 
 from __future__ import annotations
@@ -14,17 +11,18 @@ import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states
 from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.shortest_paths import dijkstra_tree
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import counting_losses
+from tailpath.solvers.objectives.losses import counting_losses
 
 
 @takes_alpha
@@ -49,6 +47,11 @@ class OnTimeSolution(Record):
     floor : OnTimeSolution or None
         Whose lateness is a lower bound: with `delta`, the solution for the costs rounded down;
         where ties gave away more than rounding, the same with ties as they fall.
+
+    Examples
+    --------
+    >>> tp.solve_on_time(ssp, 30).lateness
+    array([1. , 1. , 0.1, 0. ])
     """
 
     deadline: float
@@ -75,6 +78,11 @@ class OnTimeSolution(Record):
         ------
         OptionError
             If `t` is later than the table answers.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).probability(20)
+        0.9
         """
         return 1.0 - self.late(t)
 
@@ -118,6 +126,12 @@ class OnTimeSolution(Record):
         -------
         tuple (low, high)
             With `delta`, they enclose the largest probability for the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_on_time(ssp, 60).bounds(20)
+        >>> low <= 0.9 <= high
+        True
         """
         low, high = self.late_bounds(t)
         return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0) if low < 1 else 0.0
@@ -134,6 +148,12 @@ class OnTimeSolution(Record):
         -------
         tuple (low, high)
             With `delta`, they enclose the least probability for the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_on_time(ssp, 60).late_bounds(20)
+        >>> low <= 0.1 <= high
+        True
         """
         if self.floor is not None:
             return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
@@ -163,6 +183,11 @@ class OnTimeSolution(Record):
         ------
         OptionError
             If it lies beyond the deadline.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).var(0.1), tp.solve_on_time(ssp, 60).var(0.05)
+        (20.0, 30.0)
         """
         a = check_alpha(alpha)
         enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
@@ -193,6 +218,12 @@ class OnTimeSolution(Record):
         -------
         BudgetPolicy
             All of them share one table.
+
+        Examples
+        --------
+        >>> best = tp.solve_on_time(ssp, 60)
+        >>> best.policy(20).action("home"), best.policy(30).action("home")
+        ('road', 'train')
         """
         t = self.deadline if t is None else t
         if math.isinf(t) and self.missed[0] < 1:
@@ -209,6 +240,11 @@ class OnTimeSolution(Record):
         -------
         BudgetPolicy
             Elsewhere it is risk-neutral.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).cheapest().action("home")
+        'road'
         """
         choices = self.latest.risk_neutral.copy()
         model = model_as_counted(self.latest)
@@ -237,7 +273,6 @@ class OnTimeSolution(Record):
         )
 
     def _cost(self, level: int) -> float:
-        """A number of units as a cost of the model."""
         return float(level * self.latest.unit + self.latest.ssp.shift)
 
     def __repr__(self) -> str:
@@ -246,26 +281,21 @@ class OnTimeSolution(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartOnTimeSolution(OnTimeSolution):
-    """The largest probability of arriving in time on a model in parts; see `OnTimeSolution`.
-
-    Values and bounds are the same on all ranks. `policy(t)` is a `PartPolicy`, of the rank's own
-    states. Costs are 0 or more, so that nothing is shifted.
+    """`OnTimeSolution` of a model in parts, the same on all ranks; `policy(t)` is a `PartPolicy`.
+    Costs are 0 or more, so that nothing is shifted.
     """
 
     def var(self, alpha: float) -> float:
-        """The least VaR of any policy; see `OnTimeSolution.var`."""
         if check_alpha(alpha) > 1 - 3 * SAME_MASS:
             raise _needs_the_whole("the VaR at 1")
         return super().var(alpha)
 
     def policy(self, t: float | None = None) -> BudgetPolicy:
-        """The policy of the rank's own states; see `OnTimeSolution.policy`."""
         if t is not None and math.isinf(t):
             raise _needs_the_whole("the surest policy")
         return super().policy(t)
 
     def cheapest(self) -> BudgetPolicy:
-        """Refused: it takes the whole model."""
         raise _needs_the_whole("the cheapest run")
 
     def _units(self, t: float) -> int:
@@ -280,9 +310,7 @@ def _needs_the_whole(what: str) -> OptionError:
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
-    """The least cost at which any run arrives, in units, and the choices along it; infinite if
-    there is none.
-    """
+    """The least cost at which any run arrives, in units, and the choices along it."""
     rows, level = ssp.by_state, ssp.outcome_level
     least = np.full(ssp.n_states, np.inf)
     order, before = np.full((2, ssp.n_states), -1, dtype=np.int32)
@@ -299,9 +327,7 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
 
 
 def _surest(policy: BudgetPolicy) -> BudgetPolicy:
-    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected
-    number of dead ends entered.
-    """
+    """At the least mean if arriving is sure, else with the fewest dead ends entered."""
     ssp = policy.ssp
     almost_sure = almost_sure_states(ssp)[0][ssp.start_index]
     return policy.spent(solve_expected(ssp if almost_sure else counting_losses(ssp)).choices)

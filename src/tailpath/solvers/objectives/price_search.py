@@ -1,12 +1,10 @@
 """The search for the least mean at every risk, or at one, by prices that serve all budgets at once.
 
-A table for a price k (`mean_risk.py`) minimises mean + k * risk: for *every* budget it gives a
-point of the curve of that budget (`trade.py`), and a line of slope -k below it. So every curve is
-held between chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the
-envelope of all chords found so far, at a risk that is asked for. Then the price that is its slope
-is asked for: it finds a point below the chord, which splits it, or proves that there is none. In
-the end no curve lies below the envelope anywhere. One limit is the same search with one risk asked
-for.
+For a price k the recursion for `mean + k * risk`, with the risk E[(Z - w)+] or the lateness P(Z >=
+w), gives for *every* budget w a point of its curve (`trade.py`), and a line of slope -k below it. A
+chord is *open* while its curve may lie below the envelope of all chords found so far, at a risk
+that is asked for. Then the price that is its slope is asked for: it finds a point below the chord,
+which splits it, or proves that there is none. One limit is the same search with one risk asked for.
 
 Points that miss a line by less than `SAME` of mean + price * risk count as on it. That is less than
 `SAME` of the mean at a risk that is larger by `SAME`, so it is part of the rounding of the answer.
@@ -15,30 +13,54 @@ Points that miss a line by less than `SAME` of mean + price * risk count as on i
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError
+from tailpath.dp.budget_model import MEAN, SLOPE
 from tailpath.graph import FloatArray, IntArray
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.solvers.exact.table import MAX_BYTES
-from tailpath.solvers.objectives.envelope import (
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import by_coin
+from tailpath.policies.policy import Policy
+from tailpath.solvers.exact.layout import error_bound_of, layout_of
+from tailpath.solvers.exact.table import (
+    MAX_BYTES,
+    BudgetTable,
+    always_risk_neutral,
+    budget_policy,
+    fill_table,
+    too_many_levels,
+)
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.trade import (
     CURVE,
     FLAT,
     FOUND0,
     FOUND1,
     M0,
     M1,
+    SAME,
     STEEP,
     X0,
     X1,
+    Axis,
     Chords,
+    Member,
+    Rounding,
+    Trade,
     envelope_of,
     slopes,
 )
-from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.trade import SAME, Axis, Rounding, Trade
 
+#: So many values stay near the processor; the fewest and the most prices asked in one sweep.
+VALUES_AT_ONCE, AT_ONCE = 2**15, (8, 16)
+#: V* that are off by more than this, relatively, are known badly.
+BADLY = 1e-9
+#: Risks below this, in cost units, may have been taken for 0.
+VANISHED = 1e-250
 #: Prices asked for at first, as multiples of mean over risk.
 FIRST = np.geomspace(1e-3, 1e4, 15)
 #: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
@@ -52,6 +74,112 @@ PAIRS = 2**20
 CURVE_BYTES, POINT_BYTES = 600, 48
 
 
+class MeanRisk:
+    """Tables of mean and risk by price, in cost units. Price 0 is the risk-neutral policy, an
+    infinite one the safest.
+    """
+
+    def __init__(self, ssp: SSP, risk: FloatArray, limit: int) -> None:
+        assert ssp.cost_unit is not None
+        self.ssp, self.risk = ssp, risk
+        self.limit = limit
+        self.expected = solve_expected(ssp)
+        self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
+        self.tables = 0
+        self._per_level, self._hidden = self.layout.depth * self.layout.rounding, 0.0
+
+    def safest(self) -> tuple[FloatArray, FloatArray]:
+        """The risk and the mean of the safest policy, of several the one of least mean, for every
+        budget up to the limit. Risks that differ by rounding count as the same, which is part of
+        the error.
+        """
+        self.tables += 2
+        values = self._fill(math.inf, self.limit).values
+        objective = self.layout.objective(self.risk, limit=float(self.limit))
+        least = fill_table(self.layout, objective).values[:, 0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self._hidden = float(np.max(values[:, 0] / least - 1, where=least > 0, initial=0.0))
+        return values[:, 0], values[:, 1]
+
+    def risk_neutral(self) -> tuple[FloatArray, FloatArray]:
+        """The same of the policy with the least mean, of several the one of least risk."""
+        self.tables += 1
+        mean, risk = self._fill(0.0, self.limit).values.T
+        if mean[0] > 0:  # V*, since nothing is decided by a budget of 0
+            self._hidden = max(self._hidden, float(np.max(mean / mean[0] - 1)))
+        return risk, mean
+
+    def curves(self, prices: Sequence[float], limit: int) -> tuple[FloatArray, FloatArray]:
+        """By price the risk and the mean of the best policy for every budget from 0 to
+        the limit.
+        """
+        self.tables += len(prices)
+        found = []
+        for first in range(0, len(prices), self.at_once):
+            few = np.array(prices[first : first + self.at_once])
+            if self.at_once > 1:
+                criteria = np.stack([MEAN, self.risk])
+                objective = self.layout.objective(criteria, prices=few, limit=float(limit))
+                found.append(fill_table(self.layout, objective).values.transpose(2, 1, 0))
+            else:
+                found.append(self._fill(float(few[0]), limit).values.T[None, 1:])
+        both = np.concatenate(found)
+        return both[:, 1], both[:, 0]
+
+    @property
+    def updates(self) -> int:
+        """How many outcomes were looked at so far, at most."""
+        return self.tables * self.limit * len(self.layout.target)
+
+    @property
+    def at_once(self) -> int:
+        """How many prices are asked in one sweep: joint blocks are solved for one at a time."""
+        if self.layout.nodes.block_joint.any():
+            return 1
+        values = 2 * self.layout.n * (self.layout.reach(self.limit) + 1)
+        return int(np.clip(VALUES_AT_ONCE // values, *AT_ONCE))
+
+    def error(self) -> tuple[float, float]:
+        """By how much risks and means may be off: relatively, and in cost units on top of it. Where
+        some V* are known so badly that a share of them says nothing, their error counts as it is.
+        """
+        error_bound = error_bound_of(self.expected, self._per_level)
+        relative, absolute = max(error_bound.below, error_bound.above), error_bound.at_zero
+        if relative > BADLY:
+            relative, absolute = 0.0, error_bound.at_all
+        return (
+            relative + self.limit * error_bound.per_level + self._hidden + 1e-15,
+            absolute + VANISHED,
+        )
+
+    def policy(self, price: float, budget: int) -> BudgetPolicy:
+        """The best policy for a price and a budget."""
+        if budget == 0:
+            return always_risk_neutral(self.ssp, self.expected.choices)
+        table, deadline = self._fill(price, budget), bool(self.risk[SLOPE] == 0)
+        return budget_policy(self.ssp, table, budget, self.expected.choices, deadline)
+
+    def mixed(self, parts: Sequence[Member]) -> Policy:
+        policies = [self.policy(price, budget) for _, price, budget in parts]
+        return by_coin(policies, [weight for weight, _, _ in parts])
+
+    def _fill(self, price: float, limit: int) -> BudgetTable:
+        """The table of one price: what is minimised, then mean and risk; of an infinite price risk
+        and then mean, of none mean and then risk.
+        """
+        if price == 0:
+            criteria = [MEAN, self.risk]
+        elif math.isinf(price):
+            criteria = [self.risk, MEAN]
+        else:
+            criteria = [MEAN + price * self.risk, MEAN, self.risk]
+        tie = SAME_VALUE if len(criteria) == 2 else 0.0
+        objective = self.layout.objective(np.stack(criteria), limit=float(limit), tie=tie)
+        table = fill_table(self.layout, objective)
+        self._per_level = max(self._per_level, table.error)
+        return table
+
+
 def least_means(
     tables: MeanRisk,
     axis: Axis,
@@ -59,10 +187,8 @@ def least_means(
     tolerance: float | None = None,
     progress: Progress | None = None,
 ) -> Trade:
-    """The least mean at every risk from the least to that of the risk-neutral policy, or at one.
-
-    The search ends when nothing can lie more than `tolerance` below what was found, relatively;
-    unless told, that is 0, or `CLOSE` in a search that is large.
+    """The least mean at every risk up to that of the risk-neutral policy, or at one; no more than
+    `tolerance` above it, relatively: unless told, 0, or `CLOSE` in a search that is large.
     """
     search = _Search(tables, axis, at)
     search.ask(search.typical * (FIRST if at is None else FIRST[::2]))
@@ -87,11 +213,7 @@ class _Search:
             POINT_BYTES * axis.budgets.stop
         )
         if self.most < tables.at_once:
-            raise LimitExceededError(
-                f"{axis.budgets[-1]} cost levels need more than {MAX_BYTES / 2**30:.3g} GiB;"
-                " a coarser grid (--delta, delta=) would help",
-                (0.0, math.inf),
-            )
+            raise too_many_levels(axis.budgets[-1])
         if at is not None:  # one risk needs the next prices only
             self.most = tables.at_once
         safest = self._points(*tables.safest())
@@ -178,10 +300,9 @@ class _Search:
         """By open chord how far its curve may lie below the envelope; 0 or less within the
         tolerance.
 
-        The envelope counts as low as it is at a risk that differs by rounding. Between its starts
-        it is straight, and so are the two lines below a curve: the largest distance is found where
-        they meet, at an end, or at a start. Most open chords are so where the lines meet, and need
-        no more looks.
+        The envelope counts as low as it is at a risk that differs by rounding. It and the two lines
+        below a curve are straight between its starts: the largest distance is where the lines meet,
+        mostly, or at an end or a start.
         """
         x0, m0, _, steep, x1, m1, _, flat, _ = self.open
         begin, end = np.maximum(x0, self.envelope.start[0]), np.minimum(x1, self.envelope.end)
@@ -192,8 +313,8 @@ class _Search:
         gap = np.full(len(x0), -np.inf)
         inside = np.flatnonzero(begin <= end)
         for at in (np.clip(meet, begin, end)[inside], begin[inside], end[inside]):
-            height = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
-            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, height, tolerance))
+            mean = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
+            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, mean, tolerance))
         # Just before a step the envelope is higher than at it.
         start, before = self.envelope.start[1:] / (1 + SAME), self.envelope.before(self.chords)
         inside = inside[gap[inside] <= 0]
@@ -210,9 +331,9 @@ class _Search:
         return gap
 
     def _beyond(
-        self, which: IntArray, at: FloatArray, height: FloatArray, tolerance: float
+        self, which: IntArray, at: FloatArray, mean: FloatArray, tolerance: float
     ) -> FloatArray:
-        """How far the lines below some open chords lie below a height at some risks; 0 within the
+        """How far the lines below some open chords lie below a mean at some risks; 0 within the
         tolerance.
         """
         x0, m0, steep, x1, m1, flat = (
@@ -220,14 +341,12 @@ class _Search:
         )
         with np.errstate(invalid="ignore", over="ignore"):
             left = np.where(np.isinf(steep), -np.inf, m0 - steep * (at - x0))
-        apart = height - np.maximum(left, m1 + flat * (x1 - at))
-        return np.where(apart > tolerance * height, apart, 0.0)
+        apart = mean - np.maximum(left, m1 + flat * (x1 - at))
+        return np.where(apart > tolerance * mean, apart, 0.0)
 
     def wanted(self, gap: FloatArray) -> FloatArray:
-        """The prices to ask for next: the slopes of the open chords with the widest gaps.
-
-        If there are more than fit, some from the least to the largest: each is then near its own
-        price.
+        """The prices to ask for next: the slopes of the open chords with the widest gaps, or, if
+        there are more than fit, some from the least to the largest.
         """
         tables = self.tables.at_once
         enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
@@ -238,5 +357,4 @@ class _Search:
         )
 
     def found(self, gap: float) -> Trade:
-        """What the search ends with."""
         return Trade(self.axis, self.chords, self.envelope, self.rounding, gap)

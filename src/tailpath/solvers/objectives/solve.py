@@ -23,7 +23,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from tailpath.analysis.nature import nature_called
+from tailpath.analysis.reachability import nature_called
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
@@ -35,14 +35,18 @@ from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
 from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
-from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.on_time import on_time_until
-from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.risk_solution import RiskSolution
-from tailpath.solvers.objectives.trade import Axis, mixed
-from tailpath.solvers.objectives.unconstrained import MAX_NODES, check_size, least_alone
-from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
+from tailpath.solvers.objectives.price_search import MeanRisk, least_means
+from tailpath.solvers.objectives.trade import Axis
+from tailpath.solvers.objectives.unconstrained import (
+    MAX_NODES,
+    RobustRisk,
+    check_size,
+    least_alone,
+    solve_robust,
+)
 
 
 @overload
@@ -225,7 +229,6 @@ def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
 def _with_intervals(
     model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
 ) -> RobustRisk:
-    """Without limits, on a model with intervals."""
     if limits:
         raise OptionError(
             "limits need known probabilities: nature would not be the same for the objective"
@@ -271,7 +274,7 @@ def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
     high = found.mean(rounding.below(bound)) * (1 + rounding.share) * unit
     point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
     value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
-    policy = mixed(tables, point.parts)
+    policy = tables.mixed(point.parts)
     return RiskSolution(ssp, Mean(), (limit,), value, (low, max(high, value)), policy, (saved,))
 
 

@@ -3,15 +3,17 @@ policies that have it.
 
 For one budget w the points (risk, mean) of all mixtures of policies have a convex lower edge, a
 piecewise linear curve. For lateness and shortfall the budget is given, and its curve is all. For
-CVaR
+CVaR, with the risk w + E (Z - w)+ / alpha, every budget has a curve, and the least mean at a risk
+is the lowest of them all there. A *chord* joins two points of a curve, so it lies above it. Each of
+its ends minimises mean + price * risk at some price, so the line of that slope through it lies
+below the curve: with the least such price of the left end (`steep`) and the largest of the right
+end (`flat`) the curve is caught in a triangle under the chord.
 
-    CVaR_alpha <= b  exactly if  E (Z - w)+ <= alpha (b - w)  for a budget w >= 0 on the cost grid,
-
-so with the risk w + E (Z - w)+ / alpha every budget has a curve, and the least mean at a risk is
-the lowest of them all there. This envelope is not convex where the best budget changes, and falls
-in a step where a curve begins below all others. A mixture on the curve of w may have less CVaR than
-the point says, by another budget; but then the curve of that budget is as low before this point,
-and it is no corner: on the envelope every risk is that of its policy.
+The *envelope* of some chords is the lowest of them at every risk between two, stored as the risks
+at which another chord becomes the lowest, and which one that is. There the two may cross, or meet
+at an end of both, or the new one may begin below: a step. A mixture on the curve of w may have less
+CVaR than the point says, by another budget; but then the curve of that budget is as low before this
+point, and it is no corner: on the envelope every risk is that of its policy.
 
 **Rounding.** Tables are off by a share e of risk and mean. Then the true least mean at b lies
 between (1 - e) f(b (1 + e)) and (1 + e) f(b (1 - e)), with f the one found: a mixture of points
@@ -26,35 +28,122 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.model.ssp import FloatArray
-from tailpath.policies.policy import Policy
-from tailpath.solvers.objectives.envelope import (
-    CURVE,
-    FOUND0,
-    FOUND1,
-    M0,
-    M1,
-    X0,
-    X1,
-    Chords,
-    Envelope,
-    slopes,
-)
-from tailpath.solvers.objectives.mean_risk import MeanRisk
-from tailpath.solvers.objectives.risk_solution import by_coin
 
+#: The rows of an array of chords, one chord a column: risk, mean and price of the left end, and the
+#: price of the line below it; the same of the right end; and the number of the curve.
+X0, M0, FOUND0, STEEP, X1, M1, FOUND1, FLAT, CURVE = range(9)
+Chords = FloatArray
+#: The rows of an array of pieces of envelopes, one piece a column: whose it is, the
+#: risk at which it starts, and the chord that is the lowest from there on, -1 where there is none.
+GROUP, START, LOWEST = range(3)
 #: Differences below this, relatively, are rounding.
 SAME = SAME_VALUE
-
 #: A weight, and the price and the budget in cost units that find the policy again.
 Member = tuple[float, float, int]
 
 
-class Axis(NamedTuple):
-    """How a risk is read off a table: at a budget it is `factor * value + shift * budget`, in cost
-    units.
+class Envelope(NamedTuple):
+    """From `start[i]` on chord `lowest[i]` is the lowest, the last one up to `end`; -1 where there
+    is none.
     """
+
+    start: FloatArray
+    lowest: IntArray
+    end: float
+
+    def at(self, chords: Chords, risk: FloatArray) -> FloatArray:
+        """The mean at some risks; at a step that behind it."""
+        position = np.searchsorted(self.start, risk, side="right") - 1
+        return means_at(chords, self.lowest[np.maximum(position, 0)], risk)
+
+    def before(self, chords: Chords) -> FloatArray:
+        """The mean just before each start but the first."""
+        return means_at(chords, self.lowest[:-1], self.start[1:])
+
+    def with_more(self, chords: Chords, more: IntArray) -> Envelope:
+        others = envelope_of(chords, more, float(self.start[0]), self.end)
+        pieces = [
+            np.stack(np.broadcast_arrays(group, each.start, each.lowest))
+            for group, each in enumerate((self, others))
+        ]
+        return _as_envelope(_lower(chords, np.concatenate(pieces, axis=1), self.end), self.end)
+
+
+def means_at(chords: Chords, which: IntArray, risk: FloatArray) -> FloatArray:
+    """The mean of chords at risks within them; infinite for chord -1."""
+    x0, m0, x1, m1 = (chords[row][which] for row in (X0, M0, X1, M1))
+    share = np.clip((risk - x0) / (x1 - x0), 0.0, 1.0)
+    return np.where(which < 0, np.inf, m0 + share * (m1 - m0))
+
+
+def slopes(chords: Chords) -> FloatArray:
+    """What one unit more of risk saves of the mean, along chords."""
+    saved: FloatArray = (chords[M0] - chords[M1]) / (chords[X1] - chords[X0])
+    return saved
+
+
+def envelope_of(chords: Chords, which: IntArray, low: float, high: float) -> Envelope:
+    """The envelope of some chords between two risks: the envelopes of every two, then of every two
+    of these, and so on.
+    """
+    which = which[(chords[X0][which] <= high) & (chords[X1][which] >= low)]
+    x0, x1 = chords[X0][which], chords[X1][which]
+    if not len(which):
+        return Envelope(np.array([low]), np.array([-1]), high)
+    group, ends = np.arange(len(which)), x1 < high
+    # A chord alone: none, the chord, none.
+    parts = (group, low, -1), (group, np.maximum(x0, low), which), (group[ends], x1[ends], -1)
+    pieces = np.concatenate([np.stack(np.broadcast_arrays(*part)) for part in parts], axis=1)
+    pieces = pieces[:, np.lexsort((pieces[START], pieces[GROUP]))]
+    while pieces[GROUP, -1] > 0:
+        pieces = _lower(chords, pieces, high)
+    return _as_envelope(_distinct(pieces), high)
+
+
+def _as_envelope(pieces: FloatArray, end: float) -> Envelope:
+    return Envelope(pieces[START], pieces[LOWEST].astype(np.int64), end)
+
+
+def _lower(chords: Chords, pieces: FloatArray, end: float) -> FloatArray:
+    """Of groups 0 and 1, 2 and 3, ... the envelope of both, as group 0, 1, ...; every group starts
+    at the same risk.
+    """
+    if pieces[GROUP, -1] % 2 == 0:
+        nothing = [pieces[GROUP, -1] + 1, pieces[START, 0], -1.0]
+        pieces = np.column_stack([pieces, nothing])
+    pieces = pieces[:, np.lexsort((pieces[START], pieces[GROUP] // 2))]
+    second, position = pieces[GROUP] % 2, np.arange(pieces.shape[1])
+    one, two = (
+        pieces[LOWEST, np.maximum.accumulate(np.where(second == k, position, 0))] for k in (0, 1)
+    )
+    # The last entry at a risk knows what both groups have there.
+    pair, start, one, two = _distinct(np.stack([pieces[GROUP] // 2, pieces[START], one, two]))
+    stop = np.where(np.append(pair[1:] == pair[:-1], False), np.append(start[1:], end), end)
+    a, b = (
+        np.stack([means_at(chords, which, start), means_at(chords, which, stop)])
+        for which in (one.astype(np.int64), two.astype(np.int64))
+    )
+    first = np.where((b[0] < a[0]) | ((b[0] == a[0]) & (b[1] <= a[1])), two, one)
+    then = np.where((b[1] < a[1]) | ((b[1] == a[1]) & (b[0] <= a[0])), two, one)
+    crossed = np.flatnonzero(first != then)
+    apart = np.abs(b[:, crossed] - a[:, crossed])
+    cross = start[crossed] + apart[0] / (apart[0] + apart[1]) * (stop - start)[crossed]
+    more = np.stack([pair[crossed], cross, then[crossed]])
+    found = _distinct(np.insert(np.stack([pair, start, first]), crossed + 1, more, axis=1))
+    unlike = found[:, 1:] != found[:, :-1]
+    return found[:, np.append(True, unlike[GROUP] | unlike[LOWEST])]
+
+
+def _distinct(pieces: FloatArray) -> FloatArray:
+    """Of pieces of one group with the same start the last."""
+    unlike = pieces[:, 1:] != pieces[:, :-1]
+    return pieces[:, np.append(unlike[GROUP] | unlike[START], True)]
+
+
+class Axis(NamedTuple):
+    """At a budget a risk is `factor * value + shift * budget` of a table, in cost units."""
 
     criterion: FloatArray
     budgets: range
@@ -69,11 +158,9 @@ class Rounding(NamedTuple):
     slack: float
 
     def below(self, risk: float) -> float:
-        """The least that a risk may be."""
         return risk * (1 - self.share) - self.slack
 
     def above(self, risk: float) -> float:
-        """The most that a risk may be."""
         return risk * (1 + self.share) + self.slack
 
 
@@ -91,9 +178,7 @@ CornerPoint = tuple[Point, float]
 
 @dataclass(frozen=True, eq=False)
 class Trade:
-    """The envelope of the chords met. The least mean may lie below it by `gap`, relatively, and by
-    rounding.
-    """
+    """The envelope of the chords met; the least mean may lie below it by `gap`, relatively."""
 
     axis: Axis
     chords: Chords
@@ -103,7 +188,6 @@ class Trade:
 
     @property
     def least_risk(self) -> float:
-        """The least risk that was searched."""
         return float(self.envelope.start[0])
 
     def mean(self, risk: float) -> float:
@@ -120,16 +204,14 @@ class Trade:
         return self._on_chord(self._chord(risk), risk)
 
     def alone(self, risk: float) -> Point:
-        """Of the single policies met that have no more than a risk the one with the least mean."""
+        """Of the single policies met with no more than a risk the one with the least mean."""
         ends = [(X0, M0), (X1, M1)]
         mean = np.stack([np.where(self.chords[x] <= risk, self.chords[m], np.inf) for x, m in ends])
         side, chord = np.unravel_index(int(np.argmin(mean)), mean.shape)
         return self._ends(int(chord))[int(side)]
 
     def corners(self) -> list[CornerPoint]:
-        """The corners in rising risk and falling mean. What differs by no more than
-        `SAME` is one.
-        """
+        """By rising risk and falling mean; what differs by no more than `SAME` is one."""
         lowest, before = self.envelope.lowest.tolist(), self.envelope.before(self.chords).tolist()
         first = self._on_chord(lowest[0], self.least_risk)
         found = [(first, first.mean)]
@@ -145,7 +227,6 @@ class Trade:
         return _without_straight(_falling([*found, (last, last.mean)]))
 
     def _chord(self, risk: float) -> int:
-        """The lowest chord at a risk."""
         point = int(np.searchsorted(self.envelope.start, risk, side="right")) - 1
         return int(self.envelope.lowest[max(point, 0)])
 
@@ -165,12 +246,6 @@ class Trade:
         share = (risk - a.risk) / (b.risk - a.risk)
         parts = ((1 - share, *a.parts[0][1:]), (share, *b.parts[0][1:]))
         return Point(risk, a.mean + share * (b.mean - a.mean), parts)
-
-
-def mixed(tables: MeanRisk, parts: tuple[Member, ...]) -> Policy:
-    """The policy with these parts."""
-    policies = [tables.policy(price, budget) for _, price, budget in parts]
-    return by_coin(policies, [weight for weight, _, _ in parts])
 
 
 def _falling(corners: list[CornerPoint]) -> list[CornerPoint]:
@@ -203,9 +278,7 @@ def _without_straight(corners: list[CornerPoint]) -> list[CornerPoint]:
 
 
 def _apart(start: Point, end: Point, mean: float, between: Point) -> float:
-    """How far a point is from the line that goes from the start to a mean at the end's risk,
-    relatively.
-    """
+    """How far a point is from the line from the start to a mean at the end's risk, relatively."""
     slope = (start.mean - mean) / (end.risk - start.risk)
     straight = start.mean + slope * start.risk
     if straight == 0:

@@ -1,25 +1,46 @@
-"""Minimise one measure of risk, without limits: each kind by the solver that has its recursion."""
+"""Minimise one measure of risk, without limits: each kind by the solver that has its recursion; on
+models with intervals against or with nature.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
-from tailpath.analysis.reachability import almost_sure_states
+from tailpath.analysis.reachability import almost_sure_states, nature_called
+from tailpath.analysis.robust import robust
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.kernels.rounding import UNIT
+from tailpath.evaluation.product import LONGEST, SHORT, has_converged
+from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
+from tailpath.options import takes_alpha
+from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure, Sum
 from tailpath.risk.measures import Late, Mean, VaR
+from tailpath.solvers.exact.layout import require_unit
+from tailpath.solvers.exact.robust import (
+    robust_budget_policy,
+    robust_with_penalty,
+    solve_robust_cvar,
+)
 from tailpath.solvers.exact.solver import solve_cvar_exact
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.expectation import (
+    both_sides,
+    other_nature,
+    solve_expected,
+    solve_robust_expected,
+)
+from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
-from tailpath.solvers.objectives.losses import Losses
+from tailpath.solvers.objectives.losses import Losses, costs_by_budget, horizon_of
 from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until, solve_on_time
-from tailpath.solvers.objectives.risk_solution import RiskSolution
 
 #: An evaluation that would only spare a search ends after so many nodes.
 MAX_NODES = 10**7
@@ -28,7 +49,6 @@ MOST = 1e305
 
 
 def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
-    """The policy with the least value of a measure."""
     if isinstance(goal, Mean):
         expected = solve_expected(ssp)
         return RiskSolution(ssp, goal, (), expected.cost(), expected.bounds, expected.policy)
@@ -43,7 +63,11 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
         return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
     row, mean = row_of(goal), _factor_of_mean(goal)
     if row.factor == 0:
-        return _risk_neutral_if_enough(ssp, goal) or _least_loss(ssp, goal, row.curve)
+        if spared := _risk_neutral_if_enough(ssp, goal):
+            return spared
+        losses, alone = Losses(ssp, [row.curve]), np.ones(1)
+        priced, policy = losses.price(alone), losses.policy(alone)
+        return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), policy)
     if mean is None:
         return solve_limited(ssp, goal, (), [row], mix=True)
     factor, alpha = row.factor, row.alpha
@@ -54,16 +78,9 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
-    rounding = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
+    rounding = 8 * ROUNDOFF if mean else 2 * ROUNDOFF if scale != 1 else 0.0
     bounds = (scale * low * (1 - rounding), scale * high * (1 + rounding))
     return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
-
-
-def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
-    """The least expected loss."""
-    losses, alone = Losses(ssp, [curve]), np.ones(1)
-    found, policy = losses.price(alone), losses.policy(alone)
-    return RiskSolution(ssp, goal, (), found.value, (found.low, found.high), policy)
 
 
 def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
@@ -89,7 +106,7 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
     if high - least > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
         return None
     low, up = (mean * bound for bound in expected.bounds)
-    rounding = 4 * UNIT * (up + abs(least)) if mean else 0.0
+    rounding = 4 * ROUNDOFF * (up + abs(least)) if mean else 0.0
     value, bounds = mean * expected.cost() + least, (low + least - rounding, up + high + rounding)
     return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
 
@@ -106,7 +123,7 @@ def _factor_of_mean(measure: Measure) -> float | None:
 
 
 def check_size(ssp: SSP, measure: Measure) -> None:
-    """Refuse factors with which costs that can be computed with become values that cannot."""
+    """Refuse factors that make values too large of costs that are not."""
     slope = sum(
         abs(factor) * (1.0 if part.curve is None else part.curve.steepest)
         for factor, part in measure.terms
@@ -120,3 +137,166 @@ def check_size(ssp: SSP, measure: Measure) -> None:
 
 def _too_large(measure: Measure) -> OptionError:
     return OptionError(f"{measure} is too large to compute with; take smaller factors")
+
+
+@takes_alpha
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustRisk(Record):
+    """The policy with the least `objective` against, or with, nature, as `solve` found it.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    objective : Measure
+        What is minimised.
+    value : float
+        What the policy has under that nature.
+    bounds : tuple of float
+        They enclose the optimum.
+    policy : Policy
+        The policy.
+
+    Examples
+    --------
+    >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean")
+    <RobustRisk mean = 26, adversarial nature>
+    """
+
+    model: IntervalSSP
+    nature: str
+    objective: Measure
+    value: float
+    bounds: tuple[float, float]
+    policy: Policy
+
+    def costs(self, alpha: float) -> CostBand:
+        """What the total cost of the policy may be under every nature.
+
+        Parameters
+        ----------
+        alpha : float
+            The least mass of the worst tail that the result answers, in (0, 1].
+
+        Returns
+        -------
+        CostBand
+            What `evaluate` finds.
+
+        Examples
+        --------
+        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").costs(0.1)
+        <CostBand mean 22 to 26, CVaR at 0.1 40 to 60>
+        """
+        return evaluate_band(self.model, self.policy, alpha)
+
+    def words(self) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Returns
+        -------
+        str
+            The sentence.
+
+        Examples
+        --------
+        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").words()
+        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
+        """
+        goal, other = self.objective, other_nature(self.nature)
+        if isinstance(goal, Mean):
+            return solve_robust_expected(self.model, self.nature).words()
+        if goal.tail is not None and goal.tail[0] == 1:
+            return solve_robust_cvar(self.model, goal.tail[1], self.nature).words(goal.tail[1])
+        return both_sides(
+            self.model,
+            str(goal),
+            self.nature,
+            self.bounds,
+            lambda: solve_robust(self.model, goal, other).bounds,
+            "has",
+        )
+
+    def __repr__(self) -> str:
+        return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
+
+
+def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
+    """`solve` of a model with intervals, without limits."""
+    require_unit(model.inside)
+
+    def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
+        return RobustRisk(model, nature, goal, value, bounds, policy)
+
+    if isinstance(goal, Mean):
+        expected = solve_robust_expected(model, nature)
+        return answer(expected.cost(), expected.bounds, expected.policy)
+    if isinstance(goal, VaR):
+        return answer(*_least_var(model, goal.alpha, nature))
+    if isinstance(goal, Late):
+        t, on_time = goal.deadline, solve_on_time(model, goal.deadline, nature=nature)
+        return answer(on_time.late(t), on_time.late_bounds(t), on_time.policy(t))
+    if goal.tail is None:
+        assert goal.curve is not None
+        return answer(*_least_loss(model, goal.curve, nature))
+    if goal.curve is not None:
+        raise OptionError(
+            f"{goal} adds to a CVaR what is worst under another nature; on a model with intervals"
+            " minimise one of them"
+        )
+    factor, alpha = goal.tail
+    best = solve_robust_cvar(model, alpha, nature)
+    low, high = best.bounds(alpha)
+    bounds = factor * low * (1 - 2 * ROUNDOFF), factor * high * (1 + 2 * ROUNDOFF)
+    return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
+
+
+def _least_var(
+    model: IntervalSSP, alpha: float, nature: str
+) -> tuple[float, tuple[float, float], Policy]:
+    """The least t with a lateness of at most alpha."""
+    assert model.cost_unit is not None
+    units, before = SHORT, 2.0
+    while True:
+        found = solve_on_time(model, float(units * model.cost_unit), nature=nature)
+        late = float(found.lateness[-1])
+        if late <= alpha * (1 + SAME_MASS):
+            t = found.var(alpha)
+            return t, (t, t), found.policy(t)
+        if has_converged(model, units, late, before):
+            return math.inf, (math.inf, math.inf), found.policy(found.deadline)
+        if units > LONGEST:
+            far = float(units * model.cost_unit)
+            raise LimitExceededError(
+                f"the VaR at {alpha:g} lies beyond {far:g}, more than {LONGEST} cost units away",
+                (far, math.inf),
+            )
+        units, before = 2 * units, late
+
+
+def _least_loss(
+    model: IntervalSSP, curve: Curve, nature: str
+) -> tuple[float, tuple[float, float], Policy]:
+    assert model.cost_unit is not None
+    unit, horizon = model.cost_unit, horizon_of([curve], model.cost_unit)
+    costs = costs_by_budget(horizon, unit)
+    terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
+    shift = float(terminal_loss.min())
+    error_bound = float(np.max(curve.rounding_error(costs)))
+    error_bound += 4 * ROUNDOFF * float(np.abs(terminal_loss).max())
+    problem = (
+        robust(model, nature_called(nature))
+        if slope
+        else robust_with_penalty(model, nature, horizon)
+    )
+    if problem.penalty and float(terminal_loss[0]) < float(terminal_loss.max()):
+        raise OptionError(
+            "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
+        )
+    found = problem.loss(terminal_loss - shift, slope)
+    low, high = problem.enclosed(found, slope)
+    value = float(found.values[-1, 0]) + shift
+    bounds = float(low[-1]) + shift - error_bound, float(high[-1]) + shift + error_bound
+    return value, bounds, robust_budget_policy(problem, found, len(found.values) - 1)

@@ -1,9 +1,3 @@
-"""The paper's experiments: its design, its claims beside ours, its figures and tables.
-
-    paper.toml  its design, read by `design`
-    claims      what it says, judged by the stored runs
-    figures, timing_figures, tables    what a reader sees; canvas has what figures share
-    report      the page, for a study of one's own as well
-
-Here methods have names, those of the paper's planners. Nothing but the command line imports this.
+"""The paper's experiments: its design, its claims beside ours, its figures and tables. Here methods
+have names, those of the paper's planners. Nothing but the command line imports this.
 """

@@ -1,5 +1,5 @@
 """What all figures share: panels, signs that differ in black and white, legends that fit, files
-that repeat byte for byte.
+that repeat byte for byte; and the figures of times, expanded nodes and Monte Carlo errors.
 """
 
 from __future__ import annotations
@@ -7,12 +7,16 @@ from __future__ import annotations
 import io
 import math
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
+
+import numpy as np
 
 from tailpath.formats.files import write_bytes
 from tailpath.pictures.style import MARKERS, without_mathematics
-from tailpath.study.results import Key, title
+from tailpath.study.results import Key, Results, planner, title
+from tailpath.study.store import Run
 
 COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
 PERCENT = "above the optimum (%)"
@@ -49,14 +53,11 @@ def problem_panels(problems: Sequence[Key], columns: int = 2, rows: int = 1) -> 
 
 
 def style(k: int) -> dict[str, Any]:
-    """Marker and colour of the k-th of several series."""
     return {"marker": MARKERS[k % len(MARKERS)], "color": COLOURS[k % len(COLOURS)]}
 
 
 def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
-    """One legend for all panels, with the series of all of them, each once, in as many columns as
-    the figure has room for.
-    """
+    """One legend for all panels, each series once, in as many columns as there is room for."""
     entries: dict[str, Any] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels()):
@@ -79,7 +80,6 @@ def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
 
 
 def integer_ticks(ax: Any, numbers: Sequence[int]) -> None:
-    """The numbers of atoms on the horizontal axis, and no others."""
     ax.set_xticks(list(numbers), [str(n) for n in numbers])
     ax.set_xlabel("number of atoms |Y|")
     if len(numbers) == 1:
@@ -100,3 +100,146 @@ def save(figure: Any, stem: pathlib.Path) -> None:
     figure.savefig(png, format="png", dpi=150)
     for suffix, content in ((".pdf", pdf), (".png", png)):
         write_bytes(str(stem.with_suffix(suffix)), content.getvalue())
+
+
+# ---------------------------------------------------------------------- times, nodes and errors
+
+COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
+STYLE_OF = {"quantile": "-", "interpolation": "--"}
+#: Beyond so many expanded nodes they are counted in thousands.
+THOUSANDS = 5000
+
+
+#: The median, the least and the largest of what a run took, if it is known.
+Measured = tuple[float, float, float]
+Quantity = Callable[[Run], Measured | None]
+
+
+def planning_seconds(run: Run) -> Measured | None:
+    seconds, answer = run.planning_seconds, run.answer
+    if seconds is None:
+        return None
+    return seconds, answer.plan_least or seconds, answer.plan_most or seconds
+
+
+def evaluation_milliseconds(run: Run) -> Measured:
+    """The time of ForPECVaR for the atom alpha_target = alpha0."""
+    first = run.points[0]
+    return 1000 * first.seconds, 1000 * first.least, 1000 * first.most
+
+
+def expanded(run: Run) -> Measured:
+    nodes = float(run.points[0].expanded)
+    return nodes, nodes, nodes
+
+
+def against_atoms(
+    results: Results, methods: Sequence[str], rows: Sequence[tuple[Quantity, str]], scale: str
+) -> Any:
+    """Quantities of a run against the number of atoms, a row of panels for each; one series per
+    method and alpha0.
+    """
+    if not results.settings("quantile") or len(results.atoms) < 2:
+        return None
+    figure, axes = problem_panels(results.shown, len(results.shown), len(rows))
+    for ax, ((quantity, label), problem) in zip(axes, product(rows, results.shown)):
+        for method in methods:
+            for k, low in enumerate(results.alpha0):
+                _series(ax, results, method, problem, low, k, quantity)
+        if "optimum" in results.methods and quantity is planning_seconds:
+            _optimum(ax, results, problem)
+        ax.set_yscale(scale)
+        if scale == "linear":
+            ax.set_ylim(bottom=0)
+            if quantity is expanded and ax.get_ylim()[1] > THOUSANDS:
+                ax.yaxis.set_major_formatter(lambda nodes, _: f"{nodes / 1000:g}")
+                label = f"{label} (thousands)"
+        integer_ticks(ax, results.atoms)
+        ax.set_ylabel(label)
+    legend_below(figure, axes, 3)
+    return figure
+
+
+def _series(
+    ax: Any, results: Results, method: str, problem: Key, low: float, k: int, quantity: Quantity
+) -> None:
+    every = (results.get(method, problem, n, low) for n in results.atoms)
+    runs = [(run, value) for run in every if run is not None and (value := quantity(run))]
+    if not runs:
+        return
+    atoms = np.array([run.task.atoms for run, _ in runs])
+    middle, least, most = np.array([value for _, value in runs]).T
+    marker, colour = MARKERS[k % len(MARKERS)], COLOUR_OF[method]
+    ax.errorbar(
+        atoms,
+        middle,
+        yerr=[middle - least, most - middle],
+        label=rf"{planner(method)}, $\alpha_0$ = {tens(low)}",
+        linestyle=STYLE_OF[method],
+        marker=marker,
+        color=colour,
+        markersize=6,
+        capsize=2,
+        elinewidth=0.8,
+    )
+    hollow = np.array([bool(run.answer.estimated) for run, _ in runs])
+    if hollow.any() and quantity is planning_seconds:
+        empty = {"color": colour, "markerfacecolor": "white", "linestyle": "none"}
+        ax.plot(atoms[hollow], middle[hollow], marker=marker, zorder=3, **empty)
+        ax.plot([], [], marker="o", label="hollow: estimated", **empty)
+
+
+def _optimum(ax: Any, results: Results, problem: Key) -> None:
+    """The optimum needs no atoms: a level for each alpha0."""
+    for k, low in enumerate(results.alpha0):
+        settings = results.settings("optimum", problem=problem, alpha0=low)
+        times = [results.of("optimum", setting).answer.plan_seconds for setting in settings]
+        known = sorted(seconds for seconds in times if seconds is not None)
+        if known:
+            look = {"color": COLOUR_OF["optimum"], "linestyle": ":", "linewidth": 1 + 0.7 * k}
+            label = rf"optimum, $\alpha$ ≥ {tens(low)}"
+            ax.axhline(known[len(known) // 2], label=label, **look)
+
+
+def planning_time(results: Results) -> Any:
+    return against_atoms(
+        results, ("interpolation", "quantile"), [(planning_seconds, "planning time (s)")], "log"
+    )
+
+
+def draw_evaluation_time(results: Results) -> Any:
+    rows: list[tuple[Quantity, str]] = [
+        (evaluation_milliseconds, "evaluation time (ms)"),
+        (expanded, "expanded nodes"),
+    ]
+    return against_atoms(results, ("quantile", "interpolation"), rows, "linear")
+
+
+def draw_monte_carlo(results: Results) -> Any:
+    """The error of every Monte Carlo run at alpha_target = alpha0: a group of columns per number of
+    atoms, a column per alpha0.
+    """
+    settings = results.settings("simulation")
+    if not settings:
+        return None
+    shown = list(dict.fromkeys(setting.problem for setting in settings))
+    figure, axes = problem_panels(shown)
+    for ax, problem in zip(axes, shown):
+        atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
+        for k, low in enumerate(results.alpha0):
+            shift = 0.22 * (k - (len(results.alpha0) - 1) / 2)
+            dots = [
+                (atoms.index(setting.atoms) + shift, abs(row.simulated - row.deployed))
+                for setting in results.settings("simulation", problem=problem, alpha0=low)
+                for row in results.of("simulation", setting).simulations
+                if row.alpha == low
+            ]
+            look = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
+            ax.plot(*np.reshape(dots, (-1, 2)).T, label=rf"$\alpha_0$ = {tens(low)}", **look)
+        ax.set_yscale("log")
+        ax.set_xticks(range(len(atoms)), [str(n) for n in atoms])
+        ax.set_xlim(-0.6, len(atoms) - 0.4)
+        ax.set_xlabel("number of atoms |Y|")
+        ax.set_ylabel("|simulated − exact CVaR|")
+    legend_below(figure, axes, 3)
+    return figure

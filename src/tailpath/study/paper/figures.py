@@ -5,7 +5,7 @@ Every figure is a function of the results; it returns nothing where the runs it 
 Series differ in marker and line style, so that the figures survive a black and white printer: solid
 with filled markers is predicted, dashed with open ones is deployed, dotted without markers is the
 optimum, which needs no atoms. Figures of times, evaluations and simulations are in
-`tailpath.study.paper.timing_figures`.
+`tailpath.study.paper.canvas`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,19 @@ from typing import Any
 
 from tailpath.pictures.style import LINES, without_mathematics
 from tailpath.study.design import OWN
+from tailpath.study.paper.atoms import TARGET
 from tailpath.study.paper.canvas import (
     OPTIMUM,
     PERCENT,
+    draw_evaluation_time,
+    draw_monte_carlo,
     legend_below,
     panels,
+    planning_time,
     problem_panels,
     save,
     style,
     tens,
-)
-from tailpath.study.paper.claims.atoms import TARGET
-from tailpath.study.paper.timing_figures import (
-    draw_evaluation_time,
-    draw_monte_carlo,
-    planning_time,
 )
 from tailpath.study.results import Key, Results, planner, quotient, title
 from tailpath.study.store import Run
@@ -74,7 +72,6 @@ HOLLOW = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none"}
 
 
 def curve(axes: Any, run: Run | None, field: str, **look: Any) -> None:
-    """One series over the atoms of a run, as initial alpha."""
     if run is not None:
         values = [getattr(point, field) for point in run.points]
         axes.plot([point.alpha for point in run.points], values, **look)
@@ -159,19 +156,14 @@ def varying(grids: Callable[[Results], Mapping[tuple[int, float], str]], results
 
 
 def by_atoms(results: Results) -> dict[tuple[int, float], str]:
-    """The grids with the smallest alpha0, by their numbers of atoms."""
     return {(n, min(results.alpha0)): f"|Y| = {n}" for n in results.atoms}
 
 
 def by_alpha0(results: Results) -> dict[tuple[int, float], str]:
-    """The grids with the most atoms, by alpha0."""
     return {(max(results.atoms), low): rf"$\alpha_0$ = {tens(low)}" for low in results.alpha0}
 
 
 def beyond_optimum(results: Results) -> Any:
-    """By how much the deployed value of CVaRVIQ's policy exceeds the optimum: with more atoms, and
-    with different alpha0.
-    """
     if not results.settings("quantile", "optimum"):
         return None
     most, least = finest(results)
@@ -258,7 +250,6 @@ def _boxes(
 
 
 def draw_variants(results: Results) -> Any:
-    """CVaRVIQ in all its variants beside the optimum: values, and by how much they exceed it."""
     if len(results.variants) < 2 or not results.settings("quantile", "optimum"):
         return None
     grid, half = finest(results), len(results.shown)

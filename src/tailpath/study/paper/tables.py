@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.study.paper.claims.claim import PLANNERS
-from tailpath.study.paper.claims.evaluation import PAPER_ERRORS, greatest, simulation_errors
-from tailpath.study.paper.claims.planners import LIMITS, absolute_differences
+from tailpath.study.paper.claims import (
+    LIMITS,
+    PAPER_ERRORS,
+    PLANNERS,
+    absolute_differences,
+    greatest,
+    simulation_errors,
+)
 from tailpath.study.results import FloatArray, Results, at, planner, quotient, title
 from tailpath.study.store import Answer, write_rows
 
@@ -107,7 +112,6 @@ def planning_times(results: Results) -> CaptionedTable:
 
 
 def _spread(answer: Answer) -> str | None:
-    """From where to where the planning time spreads."""
     least, most = answer.plan_least, answer.plan_most
     return None if least is None or most is None else f"{least:.3g} to {most:.3g}"
 
@@ -147,7 +151,6 @@ def monte_carlo(results: Results) -> CaptionedTable:
 
 
 def all_tables(results: Results) -> list[CaptionedTable]:
-    """Every table that has rows."""
     makers = (
         checks,
         variants,
@@ -164,7 +167,6 @@ def all_tables(results: Results) -> list[CaptionedTable]:
 
 
 def by_grid(results: Results) -> Iterable[dict[str, Any]]:
-    """Every domain with every grid of the design."""
     for domain, n, low in product(results.domains, results.atoms, results.alpha0):
         yield {"domain": domain, "atoms": n, "alpha0": low}
 
@@ -257,7 +259,6 @@ def _mean(values: FloatArray) -> float | None:
 
 
 def gaps(results: Results) -> CaptionedTable:
-    """How far predicted, deployed and optimal values lie apart, in percent of the last of two."""
     records: Records = []
     for grid in by_grid(results):
         points = results.points("quantile", "optimum", **grid)
@@ -281,7 +282,6 @@ def gaps(results: Results) -> CaptionedTable:
 
 
 def alpha0_choice(results: Results) -> CaptionedTable:
-    """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
     records: Records = []
     for target, low, n in product(results.alpha0, results.alpha0, results.atoms):
         asked = (("quantile", target), ("quantile", low), ("optimum", target))
@@ -306,7 +306,6 @@ def alpha0_choice(results: Results) -> CaptionedTable:
 
 
 def below_target(results: Results) -> CaptionedTable:
-    """How much an alpha0 below the target helps."""
     records: Records = []
     atoms = max(results.atoms, default=0)
     for problem, target in product(results.problems, (1e-2, 1e-1)):

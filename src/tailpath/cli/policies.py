@@ -1,0 +1,385 @@
+"""What a POLICY costs on a MODEL, by `tailpath evaluate` exactly and by `simulate` from random
+runs; and what it does: `show` (decisions in words), `diff` (where two policies part), `explain`
+(the worst runs, and what is to blame).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import click
+
+import tailpath
+from tailpath.analysis.reachability import WAYS
+from tailpath.cli.application import INTERRUPTED, print_message
+from tailpath.cli.common import (
+    LOOSE,
+    ManyAlphas,
+    ModelCommand,
+    flags,
+    given_policy,
+    out_file,
+    policy_argument,
+    several_alphas,
+)
+from tailpath.cli.output import (
+    PICTURES,
+    Output,
+    fitted_table,
+    json_option,
+    print_result,
+    reported,
+    save_picture,
+    terminal_width,
+    with_gains,
+)
+from tailpath.errors import EvaluationInterrupted, OptionError
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.ssp import SSP
+from tailpath.options import Flag
+from tailpath.pictures.progress import progress_line
+from tailpath.policies.display import decision_in_words, decision_table
+from tailpath.texts import count, name, number, pairs
+
+
+@click.command(cls=ManyAlphas)
+@given_policy
+@flags(
+    several_alphas(),
+    Flag("engine", str, "auto", "How to search.", choices=("auto", "lattice", "queue")),
+    Flag("heuristic", str, "min", "Lower bound on the cost to go.", choices=("min", "zero")),
+    Flag(
+        "state",
+        str,
+        None,
+        "Start from this state, by its name as `tailpath info` writes it.",
+        "STATE",
+        flag="--from",
+    ),
+    Flag(
+        "max_nodes",
+        int,
+        None,
+        "Give up after N expanded pairs, with the bounds reached so far.",
+        "N",
+        least=1,
+    ),
+    Flag(
+        "picture",
+        out_file(*PICTURES),
+        None,
+        "Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
+        "FILE",
+        flag="--plot",
+    ),
+    LOOSE,
+)
+@json_option
+def evaluate_command(
+    ssp: SSP,
+    source: str,
+    policy: str,
+    alphas: tuple[float, ...],
+    state: str | None,
+    gamma: Fraction | None,
+    picture: str | None,
+    loose: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. Ctrl-C ends the search with the bounds reached so far.
+    """
+    followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
+    has_intervals, facts = isinstance(ssp, IntervalSSP), {}
+    if has_intervals:
+        plain = gamma is None and state is None
+        if not plain or options["engine"] != "auto" or options["heuristic"] != "min":
+            raise OptionError(
+                "--gamma, --from, --engine and --heuristic are not for models with intervals"
+            )
+        costs: Any = tailpath.evaluate(ssp, followed, min(alphas))
+        text = band_text(costs, alphas)
+    else:
+        try:
+            costs = _evaluated(ssp, followed, min(alphas), state, factor, options)
+        except EvaluationInterrupted as interrupt:
+            print_message("error", str(interrupt))
+            return INTERRUPTED
+        facts = {key: getattr(costs, key) for key in ("std", "unreached", "engine", "expanded")}
+        text = with_gains(costs_text(costs, alphas), ssp, costs.mean, costs, min(alphas))
+    record = {
+        "model": source,
+        "policy": policy,
+        **({} if has_intervals else {"gamma": factor}),
+        "results": [
+            {"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": costs.bounds(a)}
+            for a in alphas
+        ],
+        "mean": costs.mean,
+        "mean_bounds": costs.mean_bounds,
+    }
+    print_result({**record, **facts}, text, as_json)
+    if picture is not None:
+        save_picture(costs.plot(*[] if has_intervals else [min(alphas)]), picture)
+    return 0
+
+
+def _evaluated(
+    ssp: SSP,
+    policy: tailpath.Policy,
+    alpha: float,
+    state: str | None,
+    gamma: float,
+    options: dict[str, Any],
+) -> tailpath.CostDistribution:
+    """The costs of a policy; where it may miss the goal, a note says where runs get stuck."""
+    with progress_line() as update:
+        costs = tailpath.evaluate(
+            ssp,
+            policy,
+            alpha,
+            start=None if state is None else named_state(ssp, state),
+            gamma=gamma,
+            progress=lambda expanded, arrived: update(
+                f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
+            ),
+            **options,
+        )
+    if costs.stuck:
+        print_message(
+            "note",
+            f"the goal is missed with probability {number(costs.unreached)}; runs get stuck in, for"
+            f" example, {costs.stuck}; {WAYS}",
+        )
+    return costs
+
+
+def named_state(ssp: SSP, text: str) -> Any:
+    found = next((state for state in ssp.states if name(state) == text), None)
+    if found is None:
+        raise OptionError(f"the model has no state {text!r}; its start is {name(ssp.start)}")
+    return found
+
+
+def costs_text(costs: tailpath.CostDistribution, alphas: Sequence[float]) -> str:
+    rows = [
+        (a, costs.var(a), costs.cvar(a), *(number(bound, 15) for bound in costs.bounds(a)))
+        for a in alphas
+    ]
+    facts = {
+        "mean": number(costs.mean, 10),
+        "standard deviation": number(costs.std, 10),
+        "never arrives": number(costs.unreached),
+        "engine": f"{costs.engine}, {count(costs.expanded, 'pair')} of state and cost expanded",
+    }
+    headers = ["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"]
+    return fitted_table(headers, rows, digits=10) + "\n\n" + pairs(facts.items())
+
+
+def band_text(band: tailpath.CostBand, alphas: Sequence[float]) -> str:
+    rows = [(a, *band.var(a), *band.cvar(a)) for a in alphas]
+    facts = {"mean": " to ".join(number(end, 10) for end in band.mean)}
+    if all(map(math.isfinite, band.mean)) and band.nature:
+        worst = band.nature[0]
+        facts["hurts most"] = (
+            f"{name(worst.state)}, {name(worst.action)} -> {name(worst.next_state)}:"
+            f" {number(worst.worst, 4)}"
+        )
+    headers = ["alpha", "least VaR", "most VaR", "least CVaR", "most CVaR"]
+    return fitted_table(headers, rows, digits=10) + "\n\n" + pairs(facts.items())
+
+
+@click.command(cls=ManyAlphas)
+@given_policy
+@flags(
+    Flag("runs", int, None, "Number of runs.", "N", least=1, required=True),
+    Flag("seed", int, 0, "The same seed gives the same runs.", "S", least=0),
+    several_alphas(),
+    Flag(
+        "confidence",
+        click.FloatRange(0, 1, min_open=True, max_open=True),
+        0.95,
+        "Confidence of every interval.",
+    ),
+    LOOSE,
+)
+@reported
+def simulate_command(
+    ssp: SSP,
+    source: str,
+    policy: str,
+    runs: int,
+    seed: int,
+    alphas: tuple[float, ...],
+    confidence: float,
+    loose: bool,
+) -> Output:
+    """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence
+    intervals.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. The exact values come from `tailpath evaluate`.
+    """
+    costs = tailpath.simulate(ssp, policy_argument(policy, ssp, loose), runs, seed)
+    estimates = [
+        dataclasses.asdict(tailpath.estimate(costs, a, confidence, least=float(ssp.shift)))
+        for a in alphas
+    ]
+    common = {
+        key: estimates[0].pop(key)
+        for key in ("confidence", "runs", "mean", "mean_interval", "unreached")
+    }
+    results = [
+        {key: value for key, value in found.items() if key not in common} for found in estimates
+    ]
+    record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
+    return record, simulation_text(record)
+
+
+def simulation_text(record: dict[str, Any]) -> str:
+    rows = [
+        (r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"]))
+        for r in record["results"]
+    ]
+    facts = [
+        ("mean", f"{number(record['mean'])}, interval {span(record['mean_interval'])}"),
+        ("never arrives", number(record["unreached"])),
+        ("runs", f"{record['runs']} with seed {record['seed']}"),
+        ("confidence", number(record["confidence"])),
+    ]
+    return (
+        fitted_table(["alpha", "VaR", "interval", "CVaR", "interval"], rows) + "\n\n" + pairs(facts)
+    )
+
+
+def span(interval: tuple[float, float]) -> str:
+    return f"{number(interval[0])} to {number(interval[1])}"
+
+
+@click.command(cls=ModelCommand)
+@given_policy
+@flags(
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR to go.", "A", mass=True),
+    Flag("most", int, 40, "Rows to show.", "N", least=1),
+    Flag("state", str, None, "Only the rows of this state.", "NAME"),
+)
+@reported
+def show_command(
+    ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None
+) -> Output:
+    """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the
+    cost from there.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. The likeliest rows come first; budgets left with the same decision are one
+    row.
+    """
+    with progress_line() as update:
+        rows = decision_table(
+            ssp,
+            policy_argument(policy, ssp),
+            alpha,
+            None if state is not None else most + 1,
+            lambda levels, share: update(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
+        )
+    if state is not None:
+        rows = [row for row in rows if name(row.state) == state]
+        if not rows:
+            raise click.ClickException(f"the policy never comes to a state called {state!r}")
+    shown = rows[:most]
+    columns: dict[str, list[Any]] = {
+        "state": [name(row.state) for row in shown],
+        "memory": [row.memory for row in shown],
+        "action": [decision_in_words(row.action) for row in shown],
+        "probability": [row.probability for row in shown],
+        "mean to go": [row.mean for row in shown],
+        f"CVaR to go at {number(alpha)}": [row.cvar for row in shown],
+    }
+    if not any(columns["memory"]):
+        del columns["memory"]
+    text = fitted_table(list(columns), zip(*columns.values()))
+    if len(rows) > most:
+        text += f"\n\nthe {most} rows that are met most often; --most shows more"
+    record = {
+        "model": source,
+        "policy": policy,
+        "alpha": alpha,
+        "complete": len(rows) <= most,
+        "rows": [row._asdict() for row in shown],
+    }
+    return record, text
+
+
+@click.command(cls=ModelCommand)
+@click.argument("first")
+@click.argument("second")
+@flags(
+    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR.", "A", mass=True),
+    Flag("most", int, 20, "Places to show.", "N", least=1),
+)
+@reported
+def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
+    """Where the policies FIRST and SECOND first decide differently on a MODEL, how probable that
+    is, and the cost of each from there.
+
+    A policy is a file made by `tailpath solve --output`, or the word expected for the policy with
+    the least expected cost.
+    """
+    found = tailpath.differences(
+        ssp, policy_argument(first, ssp), policy_argument(second, ssp), alpha
+    )
+    record = {
+        "model": source,
+        "policies": [first, second],
+        "alpha": alpha,
+        "means": found.means,
+        "cvars": found.cvars,
+        "probability": found.probability,
+        "partings": [part._asdict() for part in found[:most]],
+    }
+    named = replace(found, names=(f"first, {first}", f"second, {second}"))
+    return record, named.as_text(terminal_width(), most)
+
+
+@click.command(cls=ModelCommand)
+@given_policy
+@flags(
+    Flag("alpha", float, None, "Mass of the worst tail.", "A", mass=True, required=True),
+    Flag("runs", int, 3, "How many of the most probable runs beyond VaR to show.", "K", least=0),
+    Flag("most", int, 10, "How many outcomes to show.", "N", least=1),
+)
+@reported
+def explain_command(
+    ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int
+) -> Output:
+    """The most probable runs of a POLICY that cost more than VaR, exactly, and what is to blame for
+    the excess.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost.
+    """
+    found = tailpath.worst_runs(ssp, policy_argument(policy, ssp), alpha, runs)
+    record = {
+        "model": source,
+        "policy": policy,
+        **{key: getattr(found, key) for key in ("alpha", "var", "cvar", "chance", "excess")},
+        "runs": [
+            {
+                "probability": run.probability,
+                "cost": run.cost,
+                "steps": [step._asdict() for step in run],
+            }
+            for run in found
+        ],
+        "typical": None if found.typical is None else found.typical._summary,
+        "blame": [row._asdict() for row in found.blame],
+    }
+    return record, found.as_text(terminal_width(), most)

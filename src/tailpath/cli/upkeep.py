@@ -1,0 +1,178 @@
+"""`tailpath warm-up`: small uses of every command, so that everything is compiled; and `tailpath
+bench`.
+
+`tests/cli/test_warm_up.py` finds the commands that are not used here, and the kernels.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from typing import Any
+
+import click
+
+import tailpath as tp
+from tailpath.cli.application import group
+
+#: Each line is run in a folder with the models of `models`; a name in braces is one of them.
+USES = """
+info {plain}
+solve {plain} --alpha 0.1 -o {folder}/plain.json
+evaluate {plain} {folder}/plain.json --alpha 0.1
+compare {plain} --all --alpha 0.1 --atoms 5 --measure 'late(3)'
+show {plain} {folder}/plain.json
+diff {plain} expected {folder}/plain.json
+explain {plain} {folder}/plain.json --alpha 0.1
+show {grid} expected --most 100
+solve {plain} --method quantile --alpha 0.1 --atoms 5 -o {folder}/atoms.json
+show {plain} {folder}/atoms.json
+page {plain} --out {folder}/page.html --alpha 0.1
+simulate {plain} {folder}/plain.json --runs 10 --alpha 0.1
+simulate {plain} expected --runs 10 --alpha 0.1
+convert {plain} {folder}/again.json
+split {plain} --parts 1 -o {folder}/parts
+evaluate {plain} expected --alpha 0.1 --engine queue
+evaluate {plain} expected --alpha 0.1 --gamma 0.9
+solve {plain} --alpha 0.1 --lexicographic
+solve {plain} --alpha 0.1 --weight 0.5
+solve {plain} --deadline 10
+solve {plain} --subject-to 'cvar(0.1) <= 1000'
+solve {plain} --subject-to 'cvar(0.1) <= 1000' --subject-to 'late(50) <= 1'
+solve {plain} --minimise 'mean + shortfall(5)'
+frontier {plain} --risk 'cvar(0.1)'
+frontier {plain} --risk 'late(10)'
+info {free}
+solve {free} --alpha 0.1 -o {folder}/free.json
+solve {free} --alpha 0.1 --lexicographic
+solve {free} --alpha 0.1 --weight 0.5
+solve {free} --deadline 3
+solve {free} --method quantile --alpha 0.1 --gamma 0.5
+evaluate {free} {folder}/free.json --alpha 0.1
+evaluate {free} expected --alpha 0.1
+simulate {free} {folder}/free.json --runs 10 --alpha 0.1
+frontier {free} --risk 'cvar(0.1)'
+solve {slow} --method expected
+solve {tied} --method expected
+solve {long} --alpha 0.5 -o {folder}/long.json
+evaluate {long} {folder}/long.json --alpha 0.5
+solve {signed} --method expected
+info {interval}
+solve {interval} --alpha 0.1 -o {folder}/robust.json
+solve {interval} --alpha 0.1 --nature cooperative
+solve {interval} --deadline 5
+solve {interval} --deadline 5 --nature cooperative
+evaluate {interval} {folder}/robust.json --alpha 0.1
+compare {interval} --alpha 0.1
+info {large}
+solve {large} --alpha 0.5
+solve {large} --deadline 3
+solve {large} --method quantile --alpha 0.5 --atoms 30 --tolerance 1e9
+simulate {large} expected --runs 10 --alpha 0.5
+"""
+#: Moves and cycles that cost nothing, and a dead end.
+FREE = """
+start go a 0.5 0
+start go c 0.5 0
+c on goal 1 1
+a go b 0.5 0
+a go goal 0.5 100
+a wait b 1 1
+b go a 0.5 0
+b go goal 0.5 90
+b wait a 1 1
+b risk end 0.5 0
+b risk goal 0.5 0
+end stay end 1 1
+"""
+#: Least and greatest probability, then the cost.
+INTERVAL = """
+start go a 0.3 0.6 1
+start go goal 0.4 0.7 2
+a go goal 0.5 0.9 1
+a go start 0.1 0.5 1
+a safe goal 1 1 9
+"""
+
+
+def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
+    """Models that need all kernels between them."""
+    interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
+    long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
+    n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
+    for i in range(1, n):
+        for k in range(4):
+            large.append((i, k // 2, (i * 7919 + k * 104729) % n, 0.5, 1 + k % 2))
+    return {
+        "plain": tp.domains.gridworld("5x5"),
+        "grid": tp.domains.gridworld("8x9"),
+        "free": tp.SSP.from_outcomes(parsed_outcomes(FREE), "start", ["goal"]),
+        "slow": left_with(2.0**-30),
+        "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
+        "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
+        "tied": left_with(2.0**-4),
+        "long": tp.SSP.from_outcomes(long, 0, [100]),
+        "large": tp.SSP.from_outcomes(large, 1, [-1]),
+    }
+
+
+def parsed_outcomes(text: str) -> list[Any]:
+    """Lines of state, action, next state and numbers."""
+    lines = [line.split() for line in text.strip().splitlines()]
+    return [(*words[:3], *map(float, words[3:])) for words in lines]
+
+
+def left_with(probability: float) -> tp.SSP:
+    """Ten states, each of which leads to two others and is left for good with this probability; to
+    wait costs nothing in half of them."""
+    rows = []
+    for i in range(10):
+        rows += [
+            (i, "go", (3 * i + 1) % 10, 0.5, 2),
+            (i, "go", (7 * i + 2) % 10, 0.5 - probability, 2),
+        ]
+        rows += [(i, "wait", to % 10, 0.5, 0 if i % 2 else 3) for to in (2 * i, 4 * i + 2)]
+        rows.append((i, "go", -1, probability, 2))
+    return tp.SSP.from_outcomes(rows, 0, [-1])
+
+
+@click.command()
+def warm_up_command() -> None:
+    """Compile everything now instead of when it is first used.
+
+    The compiled code is stored on disk; with nothing to compile this takes a few seconds. What only
+    runs over the ranks of MPI is compiled there.
+    """
+    begin = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="tailpath-") as folder, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the factors")  # of a published planner, on purpose
+        files = {name: os.path.join(folder, f"{name}.npz") for name in models()}
+        for name, ssp in models().items():
+            tp.write(ssp, files[name])
+        for use in USES.strip().splitlines():
+            with contextlib.redirect_stdout(io.StringIO()):
+                group.main(shlex.split(use.format(folder=folder, **files)), standalone_mode=False)
+    click.echo(f"ready after {time.perf_counter() - begin:.1f} s")
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def bench_command(arguments: tuple[str, ...]) -> int:
+    """Run the benchmarks of a checkout; ARGUMENTS are handed on to them."""
+    root = pathlib.Path(tp.__file__).resolve().parents[2]
+    if not (root / "benchmarks" / "__main__.py").is_file():
+        raise click.ClickException(
+            "the benchmarks are part of the repository, not of the installed package: run this from"
+            " a checkout"
+        )
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False
+    ).returncode

@@ -1,0 +1,394 @@
+"""The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved
+bounds (`dp/real_budgets.py`); and deadlines, by the recursion of `objectives/on_time.py`.
+
+    CVaR* = min over w of  w + U(start, w) / alpha,
+    U(s, w) = min_a ext_p sum p U(s', w - c),
+    U(s, w) = V(s) - w for w <= 0
+
+For a fixed policy the laws of the total cost that nature can make are a convex set, so that its
+maximum and the minimum over w may be exchanged. Against an adversarial nature the best w need not
+be an integer number of cost units; with a cooperative one it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
+from tailpath.analysis.robust import MAX_BYTES, Robust, robust
+from tailpath.dp.budgets import Filled
+from tailpath.dp.real_budgets import Least, RealBudgets
+from tailpath.errors import OptionError
+from tailpath.graph import FloatArray
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import Record
+from tailpath.model.ssp import Name
+from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
+from tailpath.verify.distribution import Proof
+from tailpath.verify.intervals import check_robust_cvar
+
+#: How far apart the bounds of an optimum may be, relatively.
+TOLERANCE = 1e-6
+
+
+def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
+    """The policy of a table for an index of it, the budget at the start."""
+    inside = problem.model.inside
+    steps = problem.steps(found, budget)
+    return BudgetPolicy.from_changes(
+        inside, budget, steps, problem.risk_neutral, inside.outcome_level, inside.cost_unit
+    )
+
+
+class MoreData(NamedTuple):
+    """A choice, the least CVaR if its intervals were narrower, and what that gains."""
+
+    state: Name
+    action: Name
+    cvar: float
+    gain: float
+
+
+@takes_alpha
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustSolution(Record):
+    """The least CVaR for every `a >= alpha` against, or with, nature.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    alpha : float
+        The least tail mass that is answered.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    tolerance : float
+        How far apart, relatively, `bounds` may be; the search over budgets ends there.
+    max_bytes : int
+        The most memory to take, in bytes.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1)
+    <RobustSolution for alpha>=0.1, adversarial nature: CVaR 30>
+    """
+
+    model: IntervalSSP
+    alpha: float
+    nature: str
+    tolerance: float = TOLERANCE
+    max_bytes: int = MAX_BYTES
+
+    @cached_property
+    def _problem(self) -> Robust:
+        return robust(self.model, nature_called(self.nature), 0, max_bytes=self.max_bytes)
+
+    @cached_property
+    def _budgets(self) -> RealBudgets:
+        return self._problem.excess(self.alpha)
+
+    @cached_property
+    def _cvars_found(self) -> dict[float, Least]:
+        return {}
+
+    def _cvar(self, a: float) -> Least:
+        if check_invertible_alpha(a) < self.alpha:
+            raise OptionError(
+                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+            )
+        if a not in self._cvars_found:
+            self._cvars_found[a] = self._budgets.least(a, self.tolerance)
+        return self._cvars_found[a]
+
+    @property
+    def _unit(self) -> float:
+        return float(self.model.cost_unit or 1)
+
+    @vectorised
+    def cvar(self, a: float) -> float:
+        """The least CVaR: what the policy for `a` costs under the worst (or best) nature.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The least CVaR at `a`.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).cvar(0.1)
+        30.0
+        """
+        return self._cvar(a).value * self._unit
+
+    def bounds(self, a: float) -> tuple[float, float]:
+        """Proved lower and upper bound on the least CVaR; the upper one holds for the policy.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        tuple of float
+            The two bounds.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).bounds(0.1)
+        >>> low <= 30 <= high
+        True
+        """
+        found = self._cvar(a)
+        return min(found.low, found.high) * self._unit, found.high * self._unit
+
+    def budget(self, a: float) -> float:
+        """The best budget found for the start, a cost.
+
+        It is a VaR of the policy's total cost under the nature that is worst for it.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float
+            The budget, 0 or more.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).budget(0.1)
+        30.0
+        """
+        found = self._cvar(a)
+        budget = max(found.table.budget(found.position), 0.0)
+        return float(Fraction(budget) * Fraction(self.model.cost_unit or 1))
+
+    def policy(self, a: float | None = None) -> BudgetPolicy:
+        """The policy that attains `cvar(a)`.
+
+        It counts the remaining budget in whole units, rounded up.
+
+        Parameters
+        ----------
+        a : float, optional
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`, which is the
+            default.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).policy(0.1).action("home")
+        'train'
+        """
+        found = self._cvar(self.alpha if a is None else a)
+        return robust_budget_policy(self._problem, found.table.found, found.position)
+
+    def verify(self, a: float | None = None) -> Proof:
+        """Check both bounds and the policy on the model as given, in exact arithmetic.
+
+        The code shares nothing with the solver.
+
+        Parameters
+        ----------
+        a : float in (0, 1], optional
+            The mass of the worst tail; by default `alpha`.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a claim does not hold.
+        OptionError
+            If the model is too large to be checked, or the checker cannot decide.
+
+        Examples
+        --------
+        >>> print(tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).verify())
+        no policy has a CVaR below ... at alpha 0.1 against every nature
+        the policy given has a CVaR of at most ... at alpha 0.1 under every nature
+        """
+        return check_robust_cvar(
+            self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a
+        )
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """`cvar` at each of some tail masses.
+
+        Parameters
+        ----------
+        alphas : array_like of float, m of them
+            The masses of the worst tail, each no less than `self.alpha`.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            The least CVaR at each of them.
+
+        Raises
+        ------
+        OptionError
+            If one of them is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).curve([0.1, 1]).round(6)
+        array([30., 26.])
+        """
+        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
+        return np.asarray(self.cvar(every))
+
+    def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
+        """Where more data would help: what narrower intervals of one choice would gain.
+
+        Exact, by solving again for each choice with intervals. Four times the observations halve a
+        width.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail.
+        share : float in (0, 1)
+            What is left of the width, around what was counted.
+
+        Returns
+        -------
+        tuple of MoreData
+            By choice the least CVaR at `a` then, and how much less that is; the most first.
+
+        Examples
+        --------
+        >>> found = tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).more_data(1)[0]
+        >>> found.action, round(found.cvar, 6), round(found.gain, 6)
+        ('road', 25.0, 1.0)
+        """
+        inside, now = self.model.inside, self.cvar(a)
+        found = []
+        for choice in np.flatnonzero(self.model.rest > 0).tolist():
+            then = replace(self, model=self.model.narrowed(choice, share)).cvar(a)
+            state = inside.states[int(inside.choice_state[choice])]
+            found.append(MoreData(state, inside.choice_name(choice), then, now - then))
+        return tuple(sorted(found, key=lambda change: -change.gain))
+
+    @cached_property
+    def other(self) -> RobustSolution:
+        """The solution with the other nature."""
+        return replace(self, nature=other_nature(self.nature))
+
+    def words(self, a: float) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        str
+            The sentence.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).words(1)
+        'if all intervals hold the least CVaR at 1 lies in [22, 26], ...'
+        """
+        return both_sides(
+            self.model, f"CVaR at {a:g}", self.nature, self.bounds(a), lambda: self.other.bounds(a)
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<RobustSolution for alpha>={self.alpha:g}, {self.nature} nature: CVaR"
+            f" {self.cvar(self.alpha):.6g}>"
+        )
+
+
+def solve_robust_cvar(
+    model: IntervalSSP, alpha: float, nature: str, max_bytes: int = MAX_BYTES, **refused: Any
+) -> RobustSolution:
+    """`solve_cvar_exact` of a model with intervals."""
+    for name, given in refused.items():
+        if given:
+            raise OptionError(
+                f"{name} is not for models with intervals: nature would not be the same for the"
+                " mean and for CVaR"
+            )
+    found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
+    found.cvar(alpha)
+    return found
+
+
+def robust_with_penalty(
+    model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
+) -> Robust:
+    """The problem in which runs that need not arrive may end at a cost beyond so many units."""
+    side = nature_called(nature)
+    almost_sure = bool(
+        almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
+    )
+    return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)
+
+
+def robust_lateness(
+    model: IntervalSSP, units: int, nature: str, max_bytes: int
+) -> tuple[FloatArray, float, BudgetPolicy]:
+    """The lateness for deadlines up to some units, its relative error per unit, and the policy for
+    the last. Where choices are equally late the one of least expected cost is taken if it is among
+    them.
+    """
+    problem = robust_with_penalty(model, nature, units, max_bytes)
+    found = problem.late(units + 1)
+    return (
+        found.values[1:, 0].copy(),
+        found.error,
+        robust_budget_policy(problem, found, units + 1).by_deadline(),
+    )

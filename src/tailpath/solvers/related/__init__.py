@@ -1,1 +1,0 @@
-"""Other authors' algorithms, written as they describe them, for comparison with ours."""
