@@ -112,7 +112,7 @@ def lay_out_rows(
     """
     stride = ((n + 1 >> BLOCK) + 1) << BLOCK
     start, cell, probability, extremes = _cells(space, n, stride, dead_end_row)
-    rows_needed = extremes[0] + 1  # by the longest jump
+    rows_needed = int(extremes[0]) + 1  # by the longest jump
     shift = _ring_shift(cell, stride, rows_needed, most_cells)
     if rows_needed <= 1 << shift:
         n_targets, far_start = 0, np.zeros_like(start)
