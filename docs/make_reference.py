@@ -142,7 +142,7 @@ def modules() -> str:
     for folder in sorted({file.parent for file in SOURCE.rglob("*.py")}):
         files = [file for file in sorted(folder.glob("*.py")) if file.name != "__init__.py"]
         name = "/".join(folder.relative_to(SOURCE.parent).parts)
-        rows = "\n".join(f"| `{file.name}` | {sentence(file)} |" for file in files)
+        rows = "\n".join(f"| `{file.stem}` | {sentence(file)} |" for file in files)
         about = sentence(folder / "__init__.py")
         parts.append(f"## {name}\n{about}\n\n| module | |\n| --- | --- |\n{rows}")
     return "\n\n".join(part.strip() for part in parts) + "\n"

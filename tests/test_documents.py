@@ -78,8 +78,8 @@ def test_every_public_name_has_a_place_in_the_reference():
 
 def test_the_page_of_the_modules_has_a_sentence_for_each():
     page = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))["modules"]()
-    files = [file.name for file in (ROOT / "src").rglob("*.py") if file.name != "__init__.py"]
-    rows = re.findall(r"^\| `(\w+\.py)` \| .+ \|$", page, re.MULTILINE)
+    files = [file.stem for file in (ROOT / "src").rglob("*.py") if file.name != "__init__.py"]
+    rows = re.findall(r"^\| `(\w+)` \| .+ \|$", page, re.MULTILINE)
     assert sorted(rows) == sorted(files)
 
 
