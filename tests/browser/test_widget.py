@@ -93,7 +93,15 @@ def test_the_widget_and_python_hear_each_other(browser, lab):
     browser.get(lab)
     until(lambda: len(cells()) == len(CELLS))
     until(lambda: browser.find_element("css selector", '[data-status="idle"]'))
-    run(0)
+
+    def started():
+        """Keys that are pressed before the notebook listens are lost."""
+        run(0)
+        time.sleep(3)
+        prompt = browser.find_element("css selector", ".jp-Notebook .jp-InputPrompt").text
+        return prompt.strip("[ ]:\xa0")
+
+    until(started)
     frame = until(lambda: browser.find_element("css selector", ".jp-OutputArea iframe"))
     browser.switch_to.frame(frame)
     until(lambda: moved("1"))
