@@ -9,6 +9,7 @@ Floating-point rules stay strict (no fastmath): the error bounds rely on them.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -98,14 +99,19 @@ def frozen(*arrays: Any) -> Iterator[Any]:
         yield array
 
 
+def _import_quietly(name: str) -> None:
+    with contextlib.suppress(Exception):
+        importlib.import_module(name)
+
+
 @functools.cache
 def _compiler() -> Any:
     """Numba, once it is needed."""
     # In a thread of its own: an import that Ctrl-C interrupts leaves half of numba behind.
-    importing = threading.Thread(target=importlib.import_module, args=("numba",))
+    importing = threading.Thread(target=_import_quietly, args=("numba",))
     importing.start()
     importing.join()
-    import numba
+    import numba  # which raises what failed there
 
     listen(numba.core.event)
     return numba
