@@ -102,7 +102,8 @@ class _Settling:
             if not group.is_component:
                 return 0
             settled, everywhere = moved == NOWHERE, begin == group.start
-            action, convergence = after_round(change, settled, everywhere, MAX_ROUNDS, convergence)
+            action, *after = after_round(change, settled, everywhere, MAX_ROUNDS, convergence)
+            convergence = Convergence(*after)
             if action == DONE:
                 return int(convergence.rounds)
             begin = group.start if action == CHECK else moved

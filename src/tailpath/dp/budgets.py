@@ -208,7 +208,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
         work: Work,
         out: Changes,
         out_value: Array,
-    ) -> Swept:
+    ) -> tuple[int, int, float, float, float, float]:
         nodes, criteria = model.nodes, objective.criteria
         n, n_prices = len(nodes.cost_from_start), max(len(objective.prices), 1)
         stride = len(work.value) // (len(criteria) * n_prices)
@@ -264,7 +264,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                     ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first_level, 0])
             w, cutoff = w + 1, cutoff_of(objective, best)
-        return Swept(w, n_changes, best, error, residual, given_away)
+        return w, n_changes, best, error, residual, given_away
 
     return kernel(sweep_levels)
 
@@ -291,10 +291,9 @@ def sweep(
     if first_level == 0:
         begin_sweep(model, objective, work, out_value[0])
         best = min(best, objective.price * out_value[0, 0])
-    found: Swept = compiled(
-        model, objective, loss, first_level, last_level, best, work, out, out_value
+    return Swept(
+        *compiled(model, objective, loss, first_level, last_level, best, work, out, out_value)
     )
-    return found
 
 
 class Filled(NamedTuple):

@@ -173,9 +173,9 @@ def _extrapolate(
 @kernel
 def after_round(
     change: float, settled: bool, everywhere: bool, most: int, convergence: Convergence
-) -> tuple[int, Convergence]:
+) -> tuple[int, float, float, int, int]:
     """What a component does after a round that changed values by no more than `change` or, if
-    `settled`, none; `everywhere` if it checked all states.
+    `settled`, none, and its `Convergence` then; `everywhere` if it checked all states.
 
     Rounding can keep the last bits moving for ever: a component has also settled when changes are
     that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
@@ -187,16 +187,14 @@ def after_round(
         # The last bits may go round for ever; after some checks of all states what is left of them
         # is rounding.
         checks += 1
-        return (
-            DONE if everywhere else CHECK,
-            Convergence(np.inf if checks < CHECKS else 0.0, milestone, rounds, checks),
-        )
+        action = DONE if everywhere else CHECK
+        return action, np.inf if checks < CHECKS else 0.0, milestone, rounds, checks
     if rounds % PATIENCE == 0:
         if not change < 0.1 * milestone or rounds >= most:
             rounds = rounds if change < STALLED else most + 1
-            return DONE, Convergence(change, milestone, rounds, checks)
+            return DONE, change, milestone, rounds, checks
         milestone = change
-    return GO_ON, Convergence(change, milestone, rounds, checks)
+    return GO_ON, change, milestone, rounds, checks
 
 
 @kernel
@@ -220,23 +218,22 @@ def settle(
             change, moved = choose_rows(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
-            action, convergence = after_round(
+            action, previous, milestone, rounds, checks = after_round(
                 change, moved == last, begin == first, most, convergence
             )
+            convergence = Convergence(previous, milestone, rounds, checks)
             if action == DONE:
                 break
             begin = first if action == CHECK else moved
             if action == CHECK:
                 continue
-            for _ in range(EVALUATIONS if convergence.rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
+            for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
                 evaluate_rows(loop_free, begin, last, out_chosen, out_value)
-            if convergence.rounds >= PLAIN_ROUNDS and _extrapolate(
+            if rounds >= PLAIN_ROUNDS and _extrapolate(
                 loop_free, first, last, out_chosen, scratch[0], scratch[1], out_value
             ):
                 begin = first
-                convergence = Convergence(
-                    np.inf, convergence.milestone, convergence.rounds, convergence.checks
-                )
+                convergence = Convergence(np.inf, milestone, rounds, checks)
         worst = max(worst, convergence.rounds)
     return worst
 

@@ -4,6 +4,8 @@ Numba takes longer to import than small problems take to solve, so it is importe
 of a kernel, and every module may import kernels at its top. Kernels call kernels. Machine code is
 stored where numba stores it: in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache.
 `NUMBA_DISABLE_JIT=1` runs kernels as they are written, `NUMBA_BOUNDSCHECK=1` checks every index.
+Kernels return numbers and arrays, never named tuples: their class is Python's, a Ctrl-C that waits
+for the end of the kernel is raised inside of it, and numba does not look (a segmentation fault).
 Floating-point rules stay strict (no fastmath): the error bounds rely on them.
 """
 

@@ -73,8 +73,8 @@ class Memories(NamedTuple):
 @kernel
 def follow(
     model: Outcomes, memories: Memories, choice: Array, first: Array
-) -> tuple[int, ChainRows]:
-    """The rows of all pairs that can be reached from the first ones, which come first themselves.
+) -> tuple[int, tuple[Array, ...]]:
+    """The `ChainRows` of all pairs that can be reached from the first ones, which come first.
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1. Unsigned
     indices are quicker, and so are arrays that are taken out of their groups before the loops.
@@ -143,7 +143,7 @@ def follow(
     for i in range(edge):
         if out_target[i] < 0:
             out_target[i] = size
-    return unknown, ChainRows(
+    return unknown, (
         out_state[:size],
         out_memory[:size],
         row_start[: size + one],

@@ -24,7 +24,7 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
+from tailpath.kernels.unrolling import ChainRows, Memories, Outcomes, follow, follow_budget
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_model, warn_caller
@@ -225,15 +225,15 @@ def _follow(
     """The chain from these pairs on; without a start it begins at the goal."""
     n, *moves = NO_MEMORIES if memories is None else memories
     choices = choice.reshape(-1).astype(np.int32, copy=False)
-    unknown, rows = follow(_outcomes(ssp), Memories(n, *frozen(*moves)), *frozen(choices, first))
+    unknown, columns = follow(_outcomes(ssp), Memories(n, *frozen(*moves)), *frozen(choices, first))
     if unknown >= 0:
         raise no_action(ssp, unknown)
-    columns = rows._asdict()
+    columns = ChainRows(*columns)._asdict()
     if ssp.cost_unit is None:
         columns["level"] = None
     if memories is None:
         columns["memory"] = None
-    start = len(rows.state) if start is None else start
+    start = len(columns["state"]) if start is None else start
     return CostChain.trusted(unit=ssp.cost_unit, start=start, ssp=ssp, **columns)
 
 

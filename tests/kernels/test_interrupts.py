@@ -1,0 +1,148 @@
+"""Ctrl-C while a kernel runs is a KeyboardInterrupt, and the process answers afterwards."""
+
+import ast
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tailpath
+
+#: Every verb that runs for long, on models that take it some hundredths of a second.
+VERBS = """
+import os
+import random
+import signal
+import threading
+import time
+
+import tailpath as tp
+
+def model(n, most):
+    draw = random.Random(1)
+    return tp.SSP.from_outcomes(
+        [
+            (state, action, min(target, n), 0.25, draw.randint(most // 2, most))
+            for state in range(n)
+            for action in range(3)
+            for target in (state + 1, state + 2, max(state - 1, 0), draw.randint(0, n))
+        ],
+        start=0,
+        goals=[n],
+    )
+
+SMALL, MIDDLE, LARGE = model(20, 20), model(150, 80), model(4000, 10)
+POLICY = tp.solve_cvar_exact(MIDDLE, 0.01).policy(0.01)
+CHOICES, ATOMS = tp.solve_expected(LARGE).policy, tp.solve_cvar_quantile(MIDDLE).policy(0.3)
+LIMIT = tp.solve(SMALL, tp.CVaR(0.1)).value
+INTERVALS = tp.IntervalSSP.around(model(60, 80), 0.02)
+VERBS = {
+    "solve_cvar_exact": lambda: tp.solve_cvar_exact(MIDDLE, 0.001).cvar(0.001),
+    "its table": lambda: tp.solve_cvar_exact(MIDDLE, 0.01, lexicographic=True).mean(0.01),
+    "intervals": lambda: tp.solve_cvar_exact(INTERVALS, 0.1).cvar(0.1),
+    "frontier": lambda: tp.frontier(SMALL, tp.CVaR(0.1)).risk.tolist(),
+    "solve": lambda: tp.solve(SMALL, tp.Mean(), [tp.CVaR(0.1) <= LIMIT * 1.0001]).bounds,
+    "solve_on_time": lambda: tp.solve_on_time(MIDDLE, 9000).probability(9000),
+    "solve_expected": lambda: tp.solve_expected(model(2000, 10)).bounds,
+    "solve_cvar_quantile": lambda: tp.solve_cvar_quantile(MIDDLE).cvar(0.1),
+    "solve_cvar_interpolation": lambda: tp.solve_cvar_interpolation(
+        MIDDLE, inner="greedy"
+    ).cvar(0.1),
+    "evaluate": lambda: tp.evaluate(MIDDLE, POLICY, 0.0001).cvar(0.0001),
+    "evaluate a table": lambda: tp.evaluate(LARGE, CHOICES, 0.01).cvar(0.01),
+    "evaluate atoms": lambda: tp.evaluate(MIDDLE, ATOMS, 0.001).cvar(0.001),
+    "simulate": lambda: tp.simulate(MIDDLE, POLICY, 50_000, 1).sum(),
+}
+"""
+INTERRUPTS = """
+MOMENTS = 10
+for name, verb in VERBS.items():
+    verb()
+    start = time.perf_counter()
+    right = verb()
+    seconds, inside = time.perf_counter() - start, 0
+    for moment in range(MOMENTS):
+        after = seconds * (moment + 0.5) / MOMENTS
+        timer = threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT))
+        try:
+            timer.start()
+            verb()
+            inside -= 1
+            time.sleep(60)
+        except KeyboardInterrupt:
+            inside += 1
+        timer.join()
+    print(name, inside, verb() == right, flush=True)
+"""
+
+
+def environment():
+    return os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_every_long_verb_can_be_interrupted_at_any_moment():
+    told = subprocess.run(
+        [sys.executable, "-c", VERBS + INTERRUPTS],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    lines = [line.rsplit(" ", 2) for line in told.stdout.splitlines()]
+    names = {verb for verb, _, _ in lines}
+    assert (told.returncode, told.stderr) == (0, "") and len(names) == VERBS.count(": lambda: ")
+    # A busy machine may be late with some of the signals, not with most.
+    assert all(int(inside) >= 5 and same == "True" for _, inside, same in lines), lines
+
+
+def test_kernels_return_numbers_and_arrays_alone():
+    """The class of a named tuple is Python's: Ctrl-C is raised while numba makes one."""
+    folder = pathlib.Path(tailpath.__file__).parent
+    allowed = {"int", "float", "bool", "tuple", "Array", "Any", "None", "Ellipsis"}
+    found = 0
+    for source in sorted(folder.rglob("*.py")):
+        tree = ast.parse(source.read_text("utf-8"))
+        given = {
+            call.args[0].id
+            for call in ast.walk(tree)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "kernel" and call.args
+        }
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef) and (
+                function.name in given
+                or any(ast.unparse(mark).startswith("kernel") for mark in function.decorator_list)
+            ):
+                names = {
+                    name.id for name in ast.walk(function.returns) if isinstance(name, ast.Name)
+                }
+                assert names <= allowed, f"{source.name}: {function.name}"
+                found += 1
+    assert found > 80
+
+
+def test_a_notebook_answers_after_an_interrupt(tmp_path):
+    manager = pytest.importorskip("jupyter_client.manager")
+    pytest.importorskip("ipykernel")
+    homes = {name: str(tmp_path / name) for name in ("JUPYTER_RUNTIME_DIR", "IPYTHONDIR")}
+    kernel, client = manager.start_new_kernel(kernel_name="python3", env=environment() | homes)
+    try:
+        for verb in ("frontier", "solve_cvar_exact"):
+            asked = f"{VERBS}\nprint('begins')\nfor _ in range(10**6): VERBS['{verb}']()"
+            heard = []
+
+            def listen(message, heard=heard):
+                if message["msg_type"] == "stream" and "begins" in message["content"]["text"]:
+                    kernel.interrupt_kernel()
+                heard.append(message["content"])
+
+            reply = client.execute_interactive(asked, output_hook=listen, timeout=120)
+            assert reply["content"]["ename"] == "KeyboardInterrupt", heard
+        answer = client.execute_interactive("1 + 1", output_hook=heard.append, timeout=60)
+        assert answer["content"]["status"] == "ok"
+        assert heard[-2]["content"]["data"]["text/plain"] == "2"
+    finally:
+        client.stop_channels()
+        kernel.shutdown_kernel(now=True)
