@@ -23,6 +23,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag, Option, confidence_note, percent_hint
 from tailpath.pictures.progress import progress_line
+from tailpath.registers import folder_of
 from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
@@ -62,6 +63,12 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
         return text
 
     return path
+
+
+def picture_file(path: str) -> str:
+    """The type of an option that takes a picture to write."""
+    folder_of("matplotlib", "plot")
+    return out_file(".png", ".pdf", ".svg")(path)
 
 
 def refuse_same_file(output: str | None, source: str) -> None:

@@ -22,11 +22,11 @@ from tailpath.cli.common import (
     ManyAlphas,
     flags,
     out_file,
+    picture_file,
     policy_argument,
     several_alphas,
 )
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     fitted_table,
     reported,
@@ -55,8 +55,8 @@ from tailpath.options import Flag
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
+from tailpath.show.page.bands import planned_lines
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
-from tailpath.show.page.make import planned_lines
 from tailpath.texts import number
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
@@ -113,9 +113,7 @@ FEW, MANY = 49, 193
         flag="--measure",
         several=True,
     ),
-    Flag(
-        "plot", out_file(*PICTURES), None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"
-    ),
+    Flag("plot", picture_file, None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"),
     LOOSE,
 )
 @reported

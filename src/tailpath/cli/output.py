@@ -108,8 +108,6 @@ def with_gains(
 
 #: What a command returns that is `reported`.
 Output = tuple[dict[str, Any], str]
-#: The kinds of pictures there are.
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def save_picture(axes: Any, path: str) -> None:

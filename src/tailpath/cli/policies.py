@@ -23,12 +23,11 @@ from tailpath.cli.common import (
     ModelCommand,
     flags,
     given_policy,
-    out_file,
+    picture_file,
     policy_argument,
     several_alphas,
 )
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     fitted_table,
     json_option,
@@ -71,7 +70,7 @@ from tailpath.texts import count, name, number, pairs
     ),
     Flag(
         "picture",
-        out_file(*PICTURES),
+        picture_file,
         None,
         "Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
         "FILE",

@@ -13,9 +13,14 @@ import click
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
+from tailpath.cli.common import (
+    ModelCommand,
+    flags,
+    out_file,
+    picture_file,
+    refuse_same_file,
+)
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     json_option,
     print_result,
@@ -252,7 +257,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     ),
     Flag("delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"),
     Flag("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
-    Flag("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
+    Flag("plot", picture_file, None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
     Flag(
         "corner",
         int,
