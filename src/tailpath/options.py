@@ -250,7 +250,7 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of `plan`, and the flag made from it.
+    """A keyword of `plan` or of `read`, and the flag made from it.
 
     Parameters
     ----------
@@ -270,6 +270,10 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
+    flag : str
+        Its flag, if that is not its name, or several of them with spaces between.
+    several : bool
+        Whether the flag may be repeated.
 
     Examples
     --------
@@ -285,17 +289,8 @@ class Option:
     choices: tuple[str, ...] = ()
     least: int | None = None
     mass: bool = False
-
-
-@dataclass(frozen=True)
-class Flag(Option):
-    """An option of `read` or of a command: its `flag`, if that is not its name, or several of them
-    with spaces between; whether it may be repeated, and whether it must be given.
-    """
-
     flag: str = ""
     several: bool = False
-    required: bool = False
 
 
 class Progress(Protocol):

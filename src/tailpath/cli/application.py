@@ -47,7 +47,6 @@ COMMANDS = {
     "split": ("planning", "Cut a model into parts for the ranks of MPI."),
     "study": ("study", "Repeat the paper's experiments."),
     "report": ("study", "Figures and tables of a study, from its stored runs."),
-    "bench": ("upkeep", "Run the benchmarks of a checkout."),
     "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
 

@@ -17,15 +17,19 @@ import click
 
 from tailpath import texts
 from tailpath.cli.application import printable
+from tailpath.cli.common import under
 from tailpath.formats.files import write_bytes
 from tailpath.model.tables import GAINS
 from tailpath.texts import name, number
 
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help='Print JSON for programs; infinite numbers are the string "inf".',
+json_option = under(
+    "Output",
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help='Print JSON for programs; infinite numbers are the string "inf".',
+    ),
 )
 
 
