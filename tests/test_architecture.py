@@ -171,10 +171,6 @@ def test_a_function_that_is_gone_would_be_found():
     assert not is_there("dp.backup.worst_row") and not is_there("graph.Transitions.weigh")
 
 
-def test_top_level_modules_are_few():
-    assert len([path for path in PACKAGE.iterdir() if path.suffix == ".py"]) <= 8
-
-
 def test_imports_inside_functions_are_few():
     late = [
         node

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning, kind_of
+from tailpath.progress import AFTER, progress_line
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
@@ -152,7 +153,8 @@ def _parameter_for_alpha(verb: Any) -> str | None:
 
 
 def takes_model(verb: Function) -> Function:
-    """Let a verb that is given a table or a file name in the place of its model say how to read it.
+    """Let a verb that is given a table or a file name in the place of its model say how to read it,
+    and show after two seconds that it runs, if nobody else was asked to.
 
     Outermost, so that the others see the verb.
     """
@@ -166,7 +168,10 @@ def takes_model(verb: Function) -> Function:
                 f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes"
                 " one of files, names and tables, SSP.from_outcomes of rows"
             )
-        return verb(*args, **named)
+        if named.get("progress") is not None:
+            return verb(*args, **named)
+        with progress_line(verb.__name__, after=AFTER):
+            return verb(*args, **named)
 
     return cast(Function, checked)
 

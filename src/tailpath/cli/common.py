@@ -23,7 +23,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, confidence_note, percent_hint
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import AFTER, progress_line
 from tailpath.registers import folder_of
 from tailpath.risk.measure import Limit, Measure, parse_number_or_percent
 from tailpath.risk.measures import parse, parse_limit
@@ -218,6 +218,10 @@ class Command(click.Command):
         settings["help"], _, examples = text.partition("\n\nExamples\n--------\n")
         super().__init__(name, **settings, context_settings={"show_default": True})
         self.examples = examples.splitlines()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with progress_line(str(ctx.info_name), after=AFTER):
+            return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         found: dict[str, list[tuple[str, str]]] = {}

@@ -55,7 +55,7 @@ from tailpath.methods.comparison import (
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.show.page.bands import planned_lines
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS

@@ -21,7 +21,7 @@ from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.texts import count, name, number, pairs
 
 

@@ -43,8 +43,8 @@ from tailpath.cli.output import (
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.pictures.progress import progress_line
 from tailpath.policies.display import decision_in_words, decision_table
+from tailpath.progress import progress_line
 from tailpath.texts import count, name, number, pairs
 
 #: The alpha of what is told beside decisions, and how much of it is shown.

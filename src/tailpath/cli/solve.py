@@ -59,7 +59,7 @@ from tailpath.methods.method import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.texts import count, pairs
 

@@ -17,7 +17,7 @@ from tailpath.cli.output import Output, fitted_table, json_option, print_result,
 from tailpath.cli.planning import method_option
 from tailpath.errors import FormatError, OptionError
 from tailpath.options import Progress, processors
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.paper.claims import paper
 from tailpath.study.paper.report import write_report
