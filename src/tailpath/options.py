@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning, kind_of
+from tailpath.progress import AFTER, progress_line
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
@@ -152,7 +153,8 @@ def _parameter_for_alpha(verb: Any) -> str | None:
 
 
 def takes_model(verb: Function) -> Function:
-    """Let a verb that is given a table or a file name in the place of its model say how to read it.
+    """Let a verb that is given a table or a file name in the place of its model say how to read it,
+    and show after two seconds that it runs, if nobody else was asked to.
 
     Outermost, so that the others see the verb.
     """
@@ -166,7 +168,10 @@ def takes_model(verb: Function) -> Function:
                 f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes"
                 " one of files, names and tables, SSP.from_outcomes of rows"
             )
-        return verb(*args, **named)
+        if named.get("progress") is not None:
+            return verb(*args, **named)
+        with progress_line(verb.__name__, after=AFTER):
+            return verb(*args, **named)
 
     return cast(Function, checked)
 
@@ -250,7 +255,7 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of `plan`, and the flag made from it.
+    """A keyword of `plan` or of `read`, and the flag made from it.
 
     Parameters
     ----------
@@ -270,6 +275,10 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
+    flag : str
+        Its flag, if that is not its name, or several of them with spaces between.
+    several : bool
+        Whether the flag may be repeated.
 
     Examples
     --------
@@ -285,17 +294,8 @@ class Option:
     choices: tuple[str, ...] = ()
     least: int | None = None
     mass: bool = False
-
-
-@dataclass(frozen=True)
-class Flag(Option):
-    """An option of `read` or of a command: its `flag`, if that is not its name, or several of them
-    with spaces between; whether it may be repeated, and whether it must be given.
-    """
-
     flag: str = ""
     several: bool = False
-    required: bool = False
 
 
 class Progress(Protocol):

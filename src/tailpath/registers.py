@@ -92,7 +92,9 @@ def folder_of(package: str, extra: str) -> Path:
     """
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise OptionError(f"the package {package} is not installed; install tailpath[{extra}]")
+        raise OptionError(
+            f"the package {package} is not installed: pip install 'tailpath[{extra}]'"
+        )
     return Path(found.origin).parent
 
 

@@ -22,7 +22,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 
 from tailpath.errors import PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.compile_time import when_compiling
-from tailpath.pictures.progress import CLEAR
+from tailpath.progress import CLEAR
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
@@ -47,7 +47,6 @@ COMMANDS = {
     "split": ("planning", "Cut a model into parts for the ranks of MPI."),
     "study": ("study", "Repeat the paper's experiments."),
     "report": ("study", "Figures and tables of a study, from its stored runs."),
-    "bench": ("upkeep", "Run the benchmarks of a checkout."),
     "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
 
@@ -163,9 +162,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_message(kind: str, text: str) -> None:
     """One line on standard error, of its own: a line of progress makes way, and comes again."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr is None:  # closed by the caller
+        return
+    if sys.stderr.isatty():
         sys.stderr.write(CLEAR)
-    click.echo(printable(f"tailpath: {kind}: {' '.join(text.split())}"), err=True)
+    what = f"{kind}:"
+    if kind == "error" and in_colour(sys.stderr):
+        what = click.style(what, fg="red", bold=True)
+    line = printable(" ".join(text.split()))
+    click.echo(f"tailpath: {what} {line}", err=True)
+
+
+def in_colour(stream: Any) -> bool:
+    """Whether a stream is a terminal whose user wants colours (https://no-color.org)."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and stream is not None and bool(stream.isatty())
 
 
 def printable(text: str) -> str:

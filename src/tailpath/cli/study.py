@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from tailpath.cli.application import print_message
-from tailpath.cli.common import flags
+from tailpath.cli.common import ALPHA, AtLeast, Command, under
 from tailpath.cli.output import Output, fitted_table, json_option, print_result, reported
 from tailpath.cli.planning import method_option
 from tailpath.errors import FormatError, OptionError
-from tailpath.options import Flag, Progress, processors
-from tailpath.pictures.progress import progress_line
+from tailpath.options import Progress, processors
+from tailpath.progress import progress_line
 from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.paper.claims import paper
 from tailpath.study.paper.report import write_report
@@ -29,90 +29,41 @@ FAILED = 1
 MAX_SHOWN = 10
 
 
-@click.command()
-@flags(
-    Flag(
-        "folder",
-        click.Path(file_okay=False),
-        None,
-        "Where runs, figures, tables and study.md go.",
-        "DIR",
-        flag="--out",
-    ),
-    Flag("design", str, None, "A study of your own (.toml); the paper's by default.", "FILE"),
-    Flag(
-        "only",
-        str,
-        None,
-        "Only this domain or problem, e.g. gridworld/5x5 (repeatable).",
-        "DOMAIN[/PROBLEM]",
-        several=True,
-    ),
-    Flag(
-        "models",
-        str,
-        None,
-        "Study this model, a file or scheme:text (repeatable).",
-        "MODEL",
-        flag="--model",
-        several=True,
-    ),
-)
-@method_option("methods", multiple=True, help="Only this method of the register (repeatable).")
-@flags(
-    Flag(
-        "variants",
-        str,
-        None,
-        "Only this variant of the planners: improved, published or printed (repeatable).",
-        "NAME",
-        flag="--variant",
-        several=True,
-    ),
-    Flag("atoms", int, None, "Only this number of atoms (repeatable).", "N", several=True),
-    Flag("alpha0", float, None, "Only this least atom (repeatable).", "A", mass=True, several=True),
-    Flag(
-        "gamma",
-        float,
-        None,
-        "Discount: costs at step t count G^t times; no optimum is computed then.",
-        "G",
-    ),
-    Flag(
-        "lp",
-        str,
-        "default",
-        "Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
+@click.command(cls=Command)
+@click.option("--out", "folder", type=click.Path(file_okay=False), help="Where all of it goes.")
+@under(
+    "What is studied",
+    click.option("--design", help="A study of your own (.toml); the paper's by default."),
+    click.option("--only", multiple=True, help="This domain or problem, such as gridworld/5x5."),
+    click.option("--model", "models", multiple=True, help="A file or scheme:text."),
+    method_option("methods", multiple=True, help="This method of the register."),
+    click.option("--variant", "variants", multiple=True, help="improved, published or printed."),
+    click.option("--atoms", type=int, multiple=True, help="This number of atoms."),
+    click.option("--alpha0", type=ALPHA, multiple=True, help="This least atom."),
+    click.option("--gamma", type=float, help="Discount; no optimum is computed then."),
+    click.option(
+        "--lp",
+        type=click.Choice(("default", "full", "none")),
+        default="default",
+        help="Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
         " elsewhere; to convergence everywhere; not at all.",
-        choices=("default", "full", "none"),
     ),
-    Flag("no_simulation", bool, False, "Leave the Monte Carlo comparisons out."),
-    Flag("workers", int, None, "Processes on this machine; by default one per core.", "N", least=1),
-    Flag(
-        "address",
-        str,
-        None,
-        "Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
-        "ADDRESS",
-        flag="--cluster",
-    ),
-    Flag(
-        "only_list",
-        bool,
-        False,
-        "List the runs, and with --out which of them are stored; compute nothing.",
-        flag="--list",
-    ),
-    Flag(
-        "only_report",
-        bool,
-        False,
-        "Compute nothing; rebuild figures, tables and study.md from the stored runs.",
-        flag="--figures",
-    ),
-    Flag("export", str, None, "Write the stored rows as files, too.", choices=("csv", "parquet")),
+    click.option("--no-simulation", is_flag=True, help="Leave the Monte Carlo comparisons out."),
 )
-@json_option
+@under(
+    "Where it runs",
+    click.option(
+        "--workers", type=AtLeast(1), help="Processes on this machine; by default one per core."
+    ),
+    click.option("--cluster", "address", help="A Dask scheduler, such as tcp://host:8786."),
+)
+@under(
+    "Output",
+    click.option("--list", "only_list", is_flag=True, help="List the runs; compute nothing."),
+    click.option("--figures", "only_report", is_flag=True, help="Only rebuild the report."),
+    click.option("--export", type=click.Choice(("csv", "parquet")), help="Write the rows, too."),
+    json_option,
+)
 def study_command(**given: Any) -> int:
     """Repeat the paper's experiments on this program's domains, and add the optimum; or study
     models and methods of your own.
@@ -120,6 +71,11 @@ def study_command(**given: Any) -> int:
     Every finished run is stored at once in DIR/runs.sqlite. Stop it at any time and start it again:
     only what is missing is computed. Runs of another program version or model are never mixed with
     these.
+
+    Examples
+    --------
+    tailpath study --out build/study --only gridworld/5x5
+    tailpath study --list --model river:5x5 --method quantile
     """
     asked = SimpleNamespace(**given)
     if asked.workers is not None and asked.address is not None:
@@ -235,7 +191,7 @@ def stored_study(text: str) -> str:
     return text
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("folder", metavar="DIR", type=stored_study)
 @reported
 def report_command(folder: str) -> Output:
@@ -244,6 +200,11 @@ def report_command(folder: str) -> Output:
 
     Where DIR holds runs of several program versions, those of the version that wrote last are
     shown.
+
+    Examples
+    --------
+    tailpath report build/study
+    tailpath report build/study --json
     """
     written = write_report(folder)
     record = {"files": [str(path) for path in written]}

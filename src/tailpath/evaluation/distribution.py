@@ -530,7 +530,7 @@ class CostDistribution(Record):
         return card(
             "Distribution of the total cost",
             [Table((), facts), Table(("alpha", "VaR", "CVaR"), rows)],
-            self.plot(),
+            self.plot,
         )
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag, Progress
+from tailpath.options import Option, Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
@@ -112,9 +112,9 @@ class Reading:
         }
 
 
-def options() -> list[Flag]:
+def options() -> list[Option]:
     """The options, in the order of the command line's help."""
-    return [Flag(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
+    return [Option(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
 
 
 # ---------------------------------------------------------------------- formats

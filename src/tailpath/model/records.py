@@ -292,4 +292,4 @@ class Shown(Record):
         return self.as_text()
 
     def _repr_html_(self) -> str:
-        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn())
+        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn)

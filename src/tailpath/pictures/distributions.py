@@ -280,22 +280,6 @@ def plot_comparison(curves: Sequence[MethodCurve], title: str = "") -> Any:
     return ax
 
 
-def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: Any = None, **shape: Any) -> Any:
-    """What lies between two ends, by name: abscissas (m,) and ends (m, 2); those beyond the axes
-    end there. Returns the Axes, with whatever else `shape` sets.
-    """
-    ax = own_axes(None, 4.6, 3.0)
-    ax.set(**shape)
-    ax.minorticks_off()
-    for k, (name, (x, ends)) in enumerate(bands.items()):
-        low, high = np.minimum(ends, ax.get_ylim()[1]).T
-        colour, _, line = look(k)
-        drawn = {"facecolor": (colour, 0.18), "edgecolor": colour, "linestyle": line}
-        ax.fill_between(x, low, high, step=step, label=name, gid=f"band-{name}", **drawn)
-    ax.legend(frameon=False)
-    return ax
-
-
 def plot_frontier(frontier: Any, ax: Axes | None = None) -> Axes:
     """Least mean against risk, with the corners that are single policies, and both ends named."""
     ax = own_axes(ax)

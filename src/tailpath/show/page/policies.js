@@ -1,7 +1,4 @@
-"use strict";
-// Draws the data of the page. Names only ever become text nodes; nothing here makes markup of them.
-(() => {
-const D = JSON.parse(document.getElementById("data").textContent);
+// What policies do, and why: moved by sliders.
 // Where some cost is negative, a budget counts beyond the least cost to go.
 const BEYOND = D.ahead ? " beyond the cheapest way" : "";
 const LAST = D.names.length - 1;  // the optimum; the first is best on average, those between were asked for
@@ -12,37 +9,13 @@ const DASHES = D.names.map((_, k) => look(k)[1]);
 const KINDS = { river: "#cfe6f7", bridge: "#d9b77e", bank: "#efe6cf", waterfall: "#6d93c4", floor: "#f4f4f1", obstacle: "#8b8f9a", goal: "#8fce9b", start: "#fbe3a6", hole: "#5b7fb0", "dead end": "#b9b3c6", lava: "#e8825a", cliff: "#a58a6f" };
 const OTHERS = ["#e7e3f3", "#dfeee2", "#f6e2dc", "#e3edf3", "#f2ecd5"];
 const state = { alpha: Math.max(0, D.alphas.length - 2), policy: LAST, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
-const $ = id => document.getElementById(id);
-const SVG = "http://www.w3.org/2000/svg";
 const of = new Map(D.scene.places.map((place, k) => [place.state, k]));
 
 // ---------------------------------------------------------------- small helpers
-function node(name, attributes, ...children) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-function svg(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-function number(value, digits = 5) {
-  if (value === null || value === undefined) return "∞";
-  if (value === 0) return "0";
-  const size = Math.abs(value);
-  if (size < 1e-3 || size >= 1e7) return tick(value);
-  return String(+value.toPrecision(digits));
-}
-const percent = value => number(100 * value, 3) + " %";
 const here = () => D.cases[state.alpha][state.policy];
 const table = () => D.tables[here().table];
 const slides = () => table().remembers === "budget" || table().remembers === "atom";
-const counted = D.costs ? ", " + D.costs : "";
 const amount = value => number(value) + (D.costs ? " " + D.costs : "");
-const fill = (element, ...children) => { element.replaceChildren(...children); };
 function kindColour(kind) {
   if (KINDS[kind]) return KINDS[kind];
   if (!kind) return "#eef1f6";
@@ -173,44 +146,6 @@ function drawEdges(place, k, at) {
 }
 
 // ---------------------------------------------------------------- charts
-function chart(id, { lines, dots = [], marks = [], xlabel, ylabel, xlog, ylog, level }) {
-  const W = 420, H = 270, left = 54, right = 12, top = 10, bottom = 44;
-  const xs = [...lines.flatMap(line => line.points.map(p => p[0])), ...dots.map(d => d.at[0]), ...marks.map(m => m.at)].filter(Number.isFinite);
-  const ys = [...lines.flatMap(line => line.points.map(p => p[1])), ...dots.map(d => d.at[1])].filter(value => Number.isFinite(value) && (!ylog || value > 0));
-  if (!xs.length || !ys.length) { fill($(id), document.createTextNode("nothing to draw")); return; }
-  const scale = (values, log, from, to) => {
-    let low = Math.min(...values), high = Math.max(...values);
-    if (log) { low = Math.log10(low); high = Math.log10(high); } else { const pad = 0.06 * (high - low || Math.abs(high) || 1); low = Math.max(low >= 0 ? 0 : -Infinity, low - pad); high += pad; }
-    if (high - low < 1e-12) { low -= 0.5; high += 0.5; }
-    const to_ = value => from + (to - from) * ((log ? Math.log10(value) : value) - low) / (high - low);
-    return { to: to_, low, high, log };
-  };
-  const X = scale(xs, xlog, left, W - right), Y = scale(ys, ylog, H - bottom, top);
-  const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, width: "100%", role: "img", "aria-label": `${ylabel} against ${xlabel}` });
-  const ticks = axis => {
-    if (axis.log) { const found = []; const every = Math.max(1, Math.ceil((axis.high - axis.low) / 6)); for (let e = Math.ceil(axis.low - 1e-9); e <= axis.high + 1e-9; e += every) found.push(10 ** e); return found; }
-    const step = 10 ** Math.floor(Math.log10((axis.high - axis.low) / 4)), wide = [1, 2, 5, 10].map(f => f * step).find(s => (axis.high - axis.low) / s <= 5.5);
-    const found = []; for (let t = Math.ceil(axis.low / wide) * wide; t <= axis.high + 1e-9 * wide; t += wide) found.push(+t.toPrecision(10)); return found;
-  };
-  for (const t of ticks(X)) picture.append(svg("line", { x1: X.to(t), x2: X.to(t), y1: top, y2: H - bottom, stroke: "#e6e9ef" }), svg("text", { x: X.to(t), y: H - bottom + 15, "font-size": 11, "text-anchor": "middle" }, tick(t)));
-  for (const t of ticks(Y)) picture.append(svg("line", { x1: left, x2: W - right, y1: Y.to(t), y2: Y.to(t), stroke: "#e6e9ef" }), svg("text", { x: left - 6, y: Y.to(t) + 4, "font-size": 11, "text-anchor": "end" }, tick(t)));
-  if (level) picture.append(svg("line", { x1: left, x2: W - right, y1: Y.to(level), y2: Y.to(level), stroke: "#1d2433", "stroke-width": 0.8, "stroke-dasharray": "1 3" }), svg("text", { x: left + 4, y: Y.to(level) - 4, "font-size": 11 }, `alpha ${tick(level)}`));
-  for (const line of lines) {
-    const usable = line.points.filter(p => Number.isFinite(p[0]) && Number.isFinite(p[1]) && (!ylog || p[1] > 0));
-    let d = "";
-    usable.forEach(([x, y], k) => { d += k === 0 ? `M${X.to(x).toFixed(1)} ${Y.to(y).toFixed(1)}` : line.steps ? `H${X.to(x).toFixed(1)}V${Y.to(y).toFixed(1)}` : `L${X.to(x).toFixed(1)} ${Y.to(y).toFixed(1)}`; });
-    picture.append(svg("path", { d, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-dasharray": line.dash || "" }));
-  }
-  for (const { at, colour, name, hollow } of dots) if (at.every(Number.isFinite)) picture.append(svg("circle", { cx: X.to(at[0]), cy: Y.to(at[1]), r: 4.5, fill: hollow ? "#fff" : colour, stroke: hollow ? colour : "#fff", "stroke-width": hollow ? 1.6 : 1 }, svg("title", {}, name)));
-  for (const { at, colour, name } of marks) if (Number.isFinite(at)) picture.append(svg("path", { d: `M${X.to(at)} ${H - bottom} l-4 9 h8 z`, fill: colour }, svg("title", {}, name)));
-  picture.append(svg("text", { x: (left + W - right) / 2, y: H - 6, "font-size": 12, "text-anchor": "middle" }, xlabel), svg("text", { x: 13, y: (top + H - bottom) / 2, "font-size": 12, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + H - bottom) / 2})` }, ylabel));
-  fill($(id), picture);
-}
-function tick(value) {
-  if (value === 0) return "0";
-  if (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3) { const e = Math.floor(Math.log10(Math.abs(value)) + 1e-9), m = +(value / 10 ** e).toPrecision(3); return (m === 1 ? "" : m + "·") + "10" + [..."" + e].map(c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join(""); }
-  return String(+value.toPrecision(4));
-}
 function drawCharts() {
   const row = D.cases[state.alpha], alpha = D.alphas[state.alpha], floor = D.alphas[D.alphas.length - 1] / 3;  // a sure end falls to the axis
   chart("tail", {
@@ -338,4 +273,3 @@ $("step").addEventListener("input", event => { stop(); go(+event.target.value); 
 $("back").addEventListener("click", () => { stop(); go(state.step - 1); });
 $("forward").addEventListener("click", () => { stop(); go(state.step + 1); });
 $("play").addEventListener("click", play);
-})();

@@ -5,7 +5,7 @@ import types
 import pytest
 
 import tailpath as tp
-from tailpath.pictures import progress
+from tailpath import progress
 
 
 class Terminal(io.StringIO):
@@ -38,7 +38,7 @@ def test_a_line_ends_where_the_terminal_does(monkeypatch):
 
 def test_updates_that_follow_too_soon_are_dropped(monkeypatch):
     terminal = Terminal()
-    clock = iter([100.0, 100.0, 100.01, 100.2, 100.2])
+    clock = iter([100.0, 100.0, 100.01, 100.2])
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     with progress.progress_line() as report:
@@ -65,6 +65,10 @@ class Line:
     def __init__(self):
         self.texts = []
 
+    def display(self, shown, raw, display_id):
+        self.update(shown, raw)
+        return self
+
     def update(self, shown, raw):
         self.texts.append(shown["text/plain"])
 
@@ -75,11 +79,11 @@ def test_a_notebook_sees_one_line_that_goes_away(monkeypatch):
     monkeypatch.setitem(
         sys.modules,
         "IPython.display",
-        types.SimpleNamespace(display=lambda shown, raw, display_id: line),
+        types.SimpleNamespace(display=line.display),
     )
     with tp.show_progress("solving", pause=0) as shown:
         tp.solve_cvar_exact(tp.domains.gridworld("5x5"), 0.1, progress=shown)
-    assert line.texts[0].startswith("solving: ") and " steps, at " in line.texts[0]
+    assert any(text.startswith("solving: ") and " steps, at " in text for text in line.texts)
     assert line.texts[-1] == ""
 
 
@@ -91,3 +95,64 @@ def test_without_a_kernel_there_is_no_notebook(monkeypatch):
     with tp.show_progress() as shown:
         shown(1, 0.5)
     assert log.getvalue() == ""
+
+
+# ---------------------------------------------------------------------- by itself
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 100.0
+        monkeypatch.setattr(progress, "monotonic", lambda: self.now)
+
+
+def test_what_says_nothing_is_spoken_for_after_two_seconds(monkeypatch):
+    terminal, clock = Terminal(), Clock(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.progress_line("frontier", after=progress.AFTER) as update:
+        line = progress._current
+        for clock.now in (101.0, 101.9):
+            update("1 table")
+            line.beat(clock.now)
+        assert terminal.getvalue() == "", "what is quick says nothing"
+        clock.now = 102.0
+        line.beat(clock.now)
+        assert terminal.getvalue() == "\r\x1b[K1 table, 2 s"
+        clock.now = 102.5
+        line.beat(clock.now)
+        update("2 tables")
+        clock.now = 103.6
+        line.beat(clock.now)
+    assert terminal.getvalue().split("\r\x1b[K")[2:] == ["2 tables", "2 tables, 4 s", ""]
+
+
+def test_there_is_one_line_at_a_time(monkeypatch):
+    terminal, clock = Terminal(), Clock(monkeypatch)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress.progress_line("outer", pause=0) as outer:
+        with progress.progress_line("inner") as inner:
+            assert inner == outer
+        clock.now += 1
+        outer("still there")
+        with progress.progress_line("inner"):
+            progress.end_line()
+        outer("too late: a result was printed")
+    assert terminal.getvalue() == "\r\x1b[Kstill there\r\x1b[K"
+
+
+def test_verbs_have_a_line_of_their_own(monkeypatch):
+    """Unless they were given somebody to tell."""
+    seen = []
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    def policy(state):
+        seen.append(progress._current and progress._current.text)
+        return "road"
+
+    rows = [("home", "road", "work", 1, 1), ("home", "rail", "work", 1, 2)]
+    ssp = tp.SSP.from_outcomes(rows, "home", ["work"])
+    tp.evaluate(ssp, policy, 0.1)
+    assert set(seen) == {"evaluate"} and progress._current is None
+    seen.clear()
+    tp.evaluate(ssp, policy, 0.1, progress=lambda steps, reached: None)
+    assert set(seen) == {None}
