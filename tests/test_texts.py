@@ -6,7 +6,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.texts import fitted
+from tailpath.texts import fitted, latex
 from tests.cli.running import run
 
 ROWS = [
@@ -113,3 +113,7 @@ def test_what_is_given_by_name_is_told_from_what_is_not():
 def test_textbook_problems_say_all_of_what_they_are(capsys):
     said = run(capsys, "info", "textbook:haddad-monmege").out
     assert "the expected number of steps is 3 * 2^(n-1) - 2 (n = 20)" in said
+
+
+def test_control_characters_are_escapes_in_latex():
+    assert latex("a\x1b[31m\nb") == r"a\textbackslash{}x1b[31m\textbackslash{}nb"

@@ -155,7 +155,9 @@ class Table:
 
 
 def latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
+    """Text as LaTeX shows it; control characters as their escapes, since LaTeX refuses them."""
+    shown = (s if s.isprintable() else s.encode("unicode_escape").decode() for s in text)
+    return "".join(LATEX.get(sign, sign) for sign in "".join(shown))
 
 
 #: What a result tells, in order: tables, and sentences between them.

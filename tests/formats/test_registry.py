@@ -31,6 +31,12 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
     assert differences(tp.read(f"gridworld:{tmp_path}/map.txt"), tp.read("gridworld:5x5")) == []
 
 
+def test_a_refusal_of_a_map_names_its_file(tmp_path):
+    (tmp_path / "map.txt").write_text("S.\n.X\n")
+    with pytest.raises(FormatError, match=r"map\.txt: map .* holds 'X'"):
+        tp.read(f"gridworld:{tmp_path}/map.txt")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from tailpath.domains.register import Domain, find_domain, schemes
-from tailpath.errors import OptionError
-from tailpath.formats.files import read_text
+from tailpath.errors import FormatError, OptionError, TailpathError
+from tailpath.formats.files import located, read_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Flag, Progress
@@ -264,7 +264,10 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
         and (os.path.exists(text) or "." in text or os.sep in text)
     ):
         # It looks like a path: where there is no such file, `read_text` says so in our own words.
-        ssp = domain.from_text(read_text(text))
+        try:
+            ssp = domain.from_text(read_text(text))
+        except TailpathError as error:
+            raise FormatError(located(error, text)) from None
     if ssp is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
     return ssp
