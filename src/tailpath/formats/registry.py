@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from tailpath.domains.register import REGISTER as DOMAINS
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.files import located, read_text
@@ -148,6 +149,11 @@ class Format:
     intervals : bool
         Whether it can hold an `IntervalSSP`.
 
+    Raises
+    ------
+    OptionError
+        If a suffix does not begin with a dot.
+
     Examples
     --------
     >>> mine = tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",))
@@ -163,6 +169,11 @@ class Format:
     options: tuple[str, ...] = ()
     reports: bool = False
     intervals: bool = False
+
+    def __post_init__(self) -> None:
+        for suffix in self.suffixes:
+            if not suffix.startswith("."):
+                raise OptionError(f"a suffix begins with a dot, as '.abc', not {suffix!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.
@@ -302,9 +313,14 @@ FORMATS = (
 )
 
 
-def written_suffixes() -> list[str]:
+def _suffixes() -> dict[str, Format]:
+    """The formats of the table and those registered, by suffix."""
     every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
-    return [suffix for entry in every if entry.writer for suffix in entry.suffixes]
+    return {suffix: entry for entry in every for suffix in entry.suffixes}
+
+
+def written_suffixes() -> list[str]:
+    return [suffix for suffix, entry in _suffixes().items() if entry.writer]
 
 
 def by_scheme(scheme: str) -> Format | None:
@@ -313,27 +329,25 @@ def by_scheme(scheme: str) -> Format | None:
             return entry
     domain = find_domain(scheme)
     if domain is None:
-        return _third_party(scheme)
+        return _third_party(f"{scheme}:")
     return Format(f"{scheme}:", lambda text: _read_domain(domain, text))
 
 
 def by_suffix(path: str) -> Format:
     """The format of a path; the longest suffix decides."""
-    name = path.lower()
-    own = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
-    matches = [suffix for suffix in own if name.endswith(suffix)]
+    name, known = path.lower(), _suffixes()
+    matches = [suffix for suffix in known if name.endswith(suffix)]
     if matches:
-        return own[max(matches, key=len)]
-    found = _third_party(name.rpartition(".")[2]) if "." in name else None
+        return known[max(matches, key=len)]
+    found = _third_party("." + name.rpartition(".")[2]) if "." in name else None
     if found is not None:
         return found
-    suffixes = list(own)
     of_formats = (entry.scheme for entry in FORMATS if entry.scheme)
-    known = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
+    heads = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
     parts = (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
-    word = next((part for part in parts if len(part) < len(path) or part in known), "")
-    every = f"; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}"
-    raise OptionError(f"{path}: unknown format{did_you_mean(word, [*known, *suffixes]) or every}")
+    word = next((part for part in parts if len(part) < len(path) or part in heads), "")
+    every = f"; known suffixes are {', '.join(known)}, known schemes are {', '.join(heads)}"
+    raise OptionError(f"{path}: unknown format{did_you_mean(word, [*heads, *known]) or every}")
 
 
 def _format(thing: Any) -> Format | None:
@@ -342,8 +356,15 @@ def _format(thing: Any) -> Format | None:
     return ReaderOnly("", thing) if callable(thing) else None
 
 
-#: The formats of others, by suffix without its dot and by scheme.
-REGISTER = Register("reader", "tailpath.formats.Format or a function", GROUP, {}, _format)
+#: The formats of others, by suffix (`.abc`) and by scheme (`abc:`).
+REGISTER = Register(
+    "format",
+    "tailpath.formats.Format or a function",
+    GROUP,
+    {},
+    _format,
+    taken=[name for entry in FORMATS for name in (*entry.suffixes, f"{entry.scheme}:")],
+)
 
 
 def register(added: Format) -> None:
@@ -356,22 +377,32 @@ def register(added: Format) -> None:
     added : Format
         The format; it is found by its suffixes and its scheme.
 
+    Raises
+    ------
+    OptionError
+        If a suffix is one of the package's own, the scheme one of its or of a domain's, or it has
+        neither.
+
     Examples
     --------
     >>> tp.formats.register(tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",)))
     >>> tp.read("any.mine") == ssp
     True
     """
-    for name in (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme):
-        if name:
-            REGISTER.add(name, added)
+    names = [*added.suffixes, *(f"{scheme}:" for scheme in filter(None, [added.scheme]))]
+    if not names:
+        raise OptionError(f"the format {added.title!r} has neither a suffix nor a scheme")
+    if added.scheme and find_domain(added.scheme) is not None:
+        raise OptionError(f"a domain named {added.scheme!r} is already registered")
+    REGISTER.add(added, *names)
+    DOMAINS.taken.update(filter(None, [added.scheme]))
 
 
 def _third_party(name: str) -> Format | None:
     found = REGISTER.find(name)
-    return found if found is None or found.title else replace(found, title=name)
+    return found if found is None or found.title else replace(found, title=name.strip(".:"))
 
 
 def _load(address: str | Reader) -> Reader:
-    function: Reader = loaded(address, "reader", GROUP) if isinstance(address, str) else address
+    function: Reader = loaded(address, "format", GROUP) if isinstance(address, str) else address
     return function
