@@ -186,15 +186,14 @@ def _read(source: Any, reading: Reading) -> SSP:
 
 
 @takes_model
-def write(
-    ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None
-) -> None:
+def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
+    ssp : SSP, IntervalSSP or CostChain
+        The model; or model x policy as `unroll` makes it, which goes to `.drn`, `.umb` or `.tra` as
+        a DTMC, node by node.
     path : str or path
         Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.
     progress : callable, optional
@@ -215,6 +214,8 @@ def write(
     True
     """
     path_name = os.fsdecode(path)
+    if not isinstance(ssp, (SSP, IntervalSSP)) and not hasattr(ssp, "row_start"):
+        raise OptionError(f"write takes a model or a chain, not {kind_of(ssp)}")
     try:
         by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:

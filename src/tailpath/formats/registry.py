@@ -148,6 +148,9 @@ class Format:
         Whether reader and writer say how far they are.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
+    chains : bool
+        Whether it can hold a `CostChain`: the writer is then given `dtmc=True` and a model with one
+        choice in each state.
 
     Raises
     ------
@@ -169,6 +172,7 @@ class Format:
     options: tuple[str, ...] = ()
     reports: bool = False
     intervals: bool = False
+    chains: bool = False
 
     def __post_init__(self) -> None:
         for suffix in self.suffixes:
@@ -206,13 +210,13 @@ class Format:
         ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
         return ssp
 
-    def write(self, ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+    def write(self, ssp: Any, path: str, progress: Progress | None = None) -> None:
         """Write a model.
 
         Parameters
         ----------
-        ssp : SSP or IntervalSSP
-            The model.
+        ssp : SSP, IntervalSSP or CostChain
+            The model, or the chain of a model and a policy.
         path : str
             Where to.
         progress : callable, optional
@@ -221,7 +225,7 @@ class Format:
         Raises
         ------
         OptionError
-            If the format can only be read, or cannot hold intervals.
+            If the format can only be read, or cannot hold intervals or a chain.
 
         Examples
         --------
@@ -235,12 +239,18 @@ class Format:
                 f" {', '.join(written_suffixes())}"
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
-            able = (suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes)
             raise OptionError(
                 f"{path}: {self.title} is written with known probabilities; intervals go to"
-                f" {', '.join(able)}"
+                f" {_listed('intervals')}"
             )
-        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()))
+        more: dict[str, Any] = {}
+        if not isinstance(ssp, (SSP, IntervalSSP)):
+            if not self.chains:
+                raise OptionError(
+                    f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
+                )
+            ssp, more = _load(f"{__package__}.chains:model_of")(ssp), {"dtmc": True}
+        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()), **more)
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
         for name in reading.given():
@@ -298,12 +308,13 @@ TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence
 _PROGRAM = (*LABELLED, "constants")
 _ALL: dict[str, Any] = {"writes": True, "intervals": True}
 _TEXT: dict[str, Any] = {**_ALL, "reports": True}
+_CHECKERS: dict[str, Any] = {"chains": True, "options": LABELLED}
 FORMATS = (
     _bundled("tailpath JSON", "json_files", ".json", **_TEXT),
     _bundled("tailpath npz", "archives", ".npz", **_ALL),
-    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", options=LABELLED, **_TEXT),
-    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", options=LABELLED, **_TEXT),
-    _bundled("UMB", "umb", ".umb", options=LABELLED, **_ALL),
+    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", **_CHECKERS, **_TEXT),
+    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", **_CHECKERS, **_TEXT),
+    _bundled("UMB", "umb", ".umb", **_CHECKERS, **_ALL),
     _bundled("long table", "long_table", ".csv", options=TABLE, **_TEXT),
     _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
     _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
@@ -317,6 +328,11 @@ def _suffixes() -> dict[str, Format]:
     """The formats of the table and those registered, by suffix."""
     every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
     return {suffix: entry for entry in every for suffix in entry.suffixes}
+
+
+def _listed(able: str) -> str:
+    """The suffixes of our own formats that can hold something."""
+    return ", ".join(each for entry in FORMATS if getattr(entry, able) for each in entry.suffixes)
 
 
 def written_suffixes() -> list[str]:
