@@ -7,7 +7,7 @@ import pytest
 import tailpath as tp
 from tailpath import texts
 from tailpath.errors import OptionError
-from tailpath.texts import fitted
+from tailpath.texts import fitted, latex
 from tests.cli.running import run
 
 ROWS = [
@@ -128,5 +128,5 @@ def test_spare_columns_go_before_digits():
     assert "12.3456" in shown and shown.endswith("\nno room for seconds, gap")
 
 
-def test_latex_has_nothing_that_controls_a_terminal():
-    assert texts.latex("a\x1b[31m_b") == r"a[31m\_b"
+def test_control_characters_are_escapes_in_latex():
+    assert latex("a\x1b[31m\nb") == r"a\textbackslash{}x1b[31m\textbackslash{}nb"

@@ -170,8 +170,9 @@ class Table:
 
 
 def latex(text: str) -> str:
-    """A text as LaTeX writes it; what controls a terminal is left out."""
-    return "".join(LATEX.get(sign, sign) for sign in text if sign.isprintable())
+    """Text as LaTeX shows it; control characters as their escapes, since LaTeX refuses them."""
+    shown = (s if s.isprintable() else s.encode("unicode_escape").decode() for s in text)
+    return "".join(LATEX.get(sign, sign) for sign in "".join(shown))
 
 
 #: What a result tells, in order: tables, and sentences between them.

@@ -23,7 +23,6 @@ from fractions import Fraction
 import tailpath as tp
 from tests.formats.models import awkward, by_choice, differences, read_both_ways, samples
 from tests.formats.policies import CASES as POLICIES
-from tests.formats.policies import OLD, old_document, write_document
 from tests.fuzz.damage import HOSTILE, damage, damage_tar, damage_zip
 
 PROGRAM = """mdp
@@ -86,9 +85,6 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
         for name, (make, _) in POLICIES.items():
             tp.write_policy(make(), folder / f"p.{suffix}")
             found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, name))
-        for older in OLD:
-            write_document(old_document(older), folder / f"p.{suffix}")
-            found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, "budget steps"))
         return found
     if kind == "parquet":
         import pyarrow.csv

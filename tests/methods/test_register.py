@@ -7,7 +7,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.methods import find_method, method_names, register
+from tailpath.methods import Option, find_method, method_names, register
 from tailpath.methods.method import REGISTER
 from tailpath.study.work import WorkItem, perform
 from tests.cli.running import refusal, run
@@ -77,8 +77,27 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
         find_method("broken")
 
 
+def test_options_of_one_name_are_told_apart_by_method(capsys):
+    """`exact` has a --weight of its own, whose default is 1."""
+    weight = Option("weight", float, 0.5, "Weight of the CVaR.", "W")
+    register(replace(toy.TOY, name="mine", options=(weight,)))
+    text = " ".join(run(capsys, "solve", "--help").out.split())
+    assert "exact: Minimise (1 - W) * mean + W * CVaR. [default: 1.0]" in text
+    assert "mine: Weight of the CVaR. [default: 0.5]" in text
+    assert "quantile: How a policy shares" in text and "[default: vertex]" in text
+
+
+def test_options_of_one_name_have_values_of_one_type():
+    weight = Option("weight", int, 1, "Weight in grams.", "W")
+    with pytest.raises(
+        OptionError, match=r"option weight of the method mine .* that of the method exact"
+    ):
+        register(replace(toy.TOY, name="mine", options=(weight,)))
+    assert "mine" not in method_names()
+
+
 def test_names_are_unique_and_unknown_ones_are_refused():
-    with pytest.raises(OptionError, match="the method quantile is there already"):
+    with pytest.raises(OptionError, match="a method named 'quantile' is already registered"):
         register(replace(toy.TOY, name="quantile"))
     with pytest.raises(OptionError, match=r"no method 'optimal'; did you mean 'optimum'\?$"):
         find_method("optimal")

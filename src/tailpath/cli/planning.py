@@ -32,7 +32,7 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method
-from tailpath.methods.method import all_methods, bounds_row, method_names
+from tailpath.methods.method import all_methods, bounds_row, method_names, shared_options
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.risk.measure import Measure
@@ -71,13 +71,10 @@ def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[st
     """The flags of all options of these methods, each once, with the names of the methods that take
     it.
     """
-    found: dict[str, tuple[click.Option, list[str]]] = {}
-    for method in methods:
-        for option in method.options:
-            if option.name not in found:
-                found[option.name] = (flag(option, MethodOption), [])
-            found[option.name][1].append(method.name)
-    return found
+    return {
+        name: (flag(option, MethodOption), those)
+        for name, (option, those) in shared_options(methods).items()
+    }
 
 
 def require_alpha(method: Method, alpha: float | None) -> None:

@@ -251,10 +251,15 @@ def read_part(folder: str | pathlib.Path, index: int, parts: int) -> Part:
         return Part(
             index=index,
             start=int(about["start"]),
-            actions=tuple(about["actions"]),
+            actions=_names(about["actions"]),
             unit=Fraction(about["unit"]),
             probability_error=float(about.get("probability_error", 0.0)),
             **arrays,
         )
     except (OSError, KeyError, ValueError, ModelError) as error:
         raise FormatError(f"{path}: {error}") from None
+
+
+def _names(value: Any) -> Any:
+    """A name from JSON, which has lists for tuples."""
+    return tuple(map(_names, value)) if isinstance(value, list) else value

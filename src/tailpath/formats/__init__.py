@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
-from tailpath.formats.files import brief, located
+from tailpath.formats.files import (
+    brief,
+    located,
+    parse_number,
+    read_bytes,
+    read_text,
+    write_bytes,
+)
 from tailpath.formats.registry import (
     FORMATS,
     Format,
@@ -29,7 +36,16 @@ from tailpath.model.ssp import SSP
 from tailpath.model.tables import column_names, is_graph, is_table
 from tailpath.options import Progress, takes_model
 
-__all__ = ["Format", "read", "register", "write"]
+__all__ = [
+    "Format",
+    "parse_number",
+    "read",
+    "read_bytes",
+    "read_text",
+    "register",
+    "write",
+    "write_bytes",
+]
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
@@ -170,15 +186,14 @@ def _read(source: Any, reading: Reading) -> SSP:
 
 
 @takes_model
-def write(
-    ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None
-) -> None:
+def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
+    ssp : SSP, IntervalSSP or CostChain
+        The model; or model x policy as `unroll` makes it, which goes to `.drn`, `.umb` or `.tra` as
+        a DTMC, node by node.
     path : str or path
         Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.
     progress : callable, optional
@@ -199,6 +214,8 @@ def write(
     True
     """
     path_name = os.fsdecode(path)
+    if not isinstance(ssp, (SSP, IntervalSSP)) and not hasattr(ssp, "row_start"):
+        raise OptionError(f"write takes a model or a chain, not {kind_of(ssp)}")
     try:
         by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.domains.register import Domain, find_domain, schemes
+from tailpath.domains.register import Domain, find_domain
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
@@ -132,7 +132,7 @@ def read_policy(
         ssp = ssp.inside
     path_name = os.fsdecode(path)
     scheme, colon, name = path_name.partition(":")
-    is_scheme = colon and isinstance(path, str) and scheme in schemes()
+    is_scheme = colon and isinstance(path, str) and len(scheme) > 1 and scheme.isidentifier()
     domain = find_domain(scheme) if is_scheme else None
     if domain is not None:
         return _of_domain(domain, name, ssp)

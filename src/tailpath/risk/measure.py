@@ -36,6 +36,19 @@ class Measure:
 
     `word` is the name in text, by which a measure is known once it is defined; `parsed` makes one
     from the words between the brackets.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Missed(tp.risk.Measure):
+    ...     deadline: float
+    ...     word = "missed"
+    ...     @property
+    ...     def curve(self):
+    ...         return tp.risk.curve_of([(self.deadline, 0), (self.deadline, 1)], 0)
+    >>> Missed(30)(costs), str(Missed(30))
+    (0.1, 'missed(30)')
     """
 
     word: ClassVar[str] = ""
@@ -43,7 +56,7 @@ class Measure:
     def __init_subclass__(cls) -> None:
         own = REGISTER.addresses.get(cls.word) == f"{cls.__module__}:{cls.__name__}"
         if cls.word and not own:
-            REGISTER.add(cls.word, cls)
+            REGISTER.add(cls, cls.word)
 
     # ------------------------------------------------------------------ what a solver needs to know
 
@@ -208,7 +221,7 @@ def _measure(thing: Any) -> type[Measure] | None:
 #: Every measure by its word.
 REGISTER = Register(
     "measure",
-    "subclass of tailpath.risk.measure.Measure",
+    "subclass of tailpath.risk.Measure",
     "tailpath.measures",
     {
         "mean": "tailpath.risk.measures:Mean",
