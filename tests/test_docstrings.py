@@ -42,7 +42,7 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def public():
-    """Every public name with what it names: of the package and its two modules, what functions
+    """Every public name with what it names: of the package and its modules, what functions
     return, and their members.
     """
     named = {name: getattr(tp, name) for name in tp.__all__ if name != "__version__"}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
-from tailpath.formats.files import brief, located
+from tailpath.formats.files import brief, located, write_bytes
 from tailpath.formats.registry import (
     FORMATS,
     Format,
@@ -29,7 +29,7 @@ from tailpath.model.ssp import SSP
 from tailpath.model.tables import column_names, is_graph, is_table
 from tailpath.options import Progress, takes_model
 
-__all__ = ["Format", "read", "register", "write"]
+__all__ = ["Format", "read", "register", "write", "write_bytes"]
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)

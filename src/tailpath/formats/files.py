@@ -179,11 +179,30 @@ def located(error: Exception, path: str) -> str:
 # ---------------------------------------------------------------------- writing
 
 
-def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
-    or not at all, with the permissions of the one that it replaces. Devices and pipes are written
-    to.
+def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole: it appears under its name when it is complete, or not at all.
+
+    It has the permissions of the file that it replaces. Devices and pipes are written to.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    data : bytes or iterable of bytes
+        Its content, at once or piece by piece.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> tp.formats.write_bytes("notes.txt", b"28.0")
+    >>> open("notes.txt").read()
+    '28.0'
     """
+    path = os.fsdecode(path)
     part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
         if _is_stream(path):

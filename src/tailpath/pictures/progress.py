@@ -17,10 +17,25 @@ CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
 @contextmanager
 def progress_line(pause: float = PAUSE) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows a text, at most once in `pause` seconds.
+    """One line of progress, on a terminal or below a notebook's cell.
 
     Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook.
     The line is gone at the end, also after an error or an interrupt.
+
+    Parameters
+    ----------
+    pause : float
+        The least time between two updates, in seconds.
+
+    Yields
+    ------
+    callable
+        It shows a text.
+
+    Examples
+    --------
+    >>> with tp.pictures.progress_line() as update:
+    ...     update("half of it is done")
     """
     write = _notebook() or _terminal()
     if write is None:

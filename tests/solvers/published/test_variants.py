@@ -197,7 +197,7 @@ def test_linear_programs_from_zero():
 
 
 def test_on_river_a_smaller_alpha0_helps_in_every_variant(capsys):
-    """Finding 4 of docs/study.md, from the command line."""
+    """Finding 4 of papers/forpecvar/README.md, from the command line."""
     deployed = {}
     for variant in ("", "published", "printed"):
         for alpha0 in (1e-3, 1e-2):

@@ -5,14 +5,14 @@ described by a file.
 import pathlib
 
 import pytest
+from tests.printed import blocks
 
 import tailpath
+from forpecvar.claims import paper
+from forpecvar.design import LP_MODES, effort, read_design, restricted, tasks
+from forpecvar.results import _size
+from making import sliced
 from tailpath.errors import OptionError
-from tailpath.study.design import LP_MODES, effort, read_design, restricted, tasks
-from tailpath.study.paper.claims import paper
-from tailpath.study.results import _size
-from tests.printed import blocks
-from tests.study.making import sliced
 
 SIZES = {
     "gridworld": {"5x5": 25, "8x9": 72, "14x16": 224},
@@ -177,7 +177,7 @@ def test_a_design_of_one_s_own(tmp_path):
 
 
 def test_the_design_of_the_page_is_read(tmp_path, monkeypatch):
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
+    page = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(page) if block.language == "toml")
     (tmp_path / "my.toml").write_text(shown, encoding="utf-8")
     (tmp_path / "my_planners.py").touch()
@@ -225,7 +225,6 @@ def test_a_design_without_problems(tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"only": ["desert/6x6"]}, "the study has no problem 'desert/6x6'; it has gridworld/5x5, "),
         ({"only": ["desert"]}, "the study has no problem 'desert'; it has gridworld/5x5, "),
         ({"alpha0": [1.0]}, "cannot place 7 different atoms between alpha0 = 1 and 1"),
         ({"lp": "some"}, "unknown choice of linear programs 'some'"),
