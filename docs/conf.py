@@ -29,6 +29,7 @@ ROOT_PAGES = {
     "security": "SECURITY.md",
     "conduct": "CODE_OF_CONDUCT.md",
     "study": "papers/forpecvar/README.md",
+    "errata": "papers/forpecvar/errata.md",
 }
 #: What a page would load from another host.
 ELSEWHERE = re.compile(

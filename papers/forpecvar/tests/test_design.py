@@ -8,10 +8,12 @@ import pytest
 from tests.printed import blocks
 
 import tailpath
+from forpecvar.atoms import TARGET
 from forpecvar.claims import paper
 from forpecvar.design import LP_MODES, effort, read_design, restricted, tasks
-from forpecvar.results import _size
-from making import sliced
+from forpecvar.results import Results, _size
+from forpecvar.store import StudyTask
+from making import made, sliced
 from tailpath.errors import OptionError
 
 SIZES = {
@@ -64,7 +66,11 @@ def test_problems_have_the_paper_s_sizes():
 
 
 def test_the_footnote_of_the_paper():
-    """Y for 7 atoms, and its part from alpha_target = 0.1 up."""
+    """Y for 7 atoms, and its part Y~ from alpha_target = 0.1 up, as claims and boxes take it."""
+    for low, part in ((1e-2, [0.1, 0.22, 0.46, 1]), (1e-3, [0.1, 0.32, 1])):
+        task = StudyTask("river", "10x3", "quantile", "", "", 7, low)
+        points = Results([made(task)]).points("quantile", least=TARGET)
+        assert [float(f"{point.alpha:.2g}") for (point,) in points] == part
     assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-2, 7)] == [
         0.01,
         0.022,
