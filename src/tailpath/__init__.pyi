@@ -3,6 +3,7 @@
 from tailpath import domains as domains
 from tailpath import formats as formats
 from tailpath import methods as methods
+from tailpath import pictures as pictures
 from tailpath import risk as risk
 from tailpath.errors import TailpathError as TailpathError
 from tailpath.errors import TailpathWarning as TailpathWarning

@@ -82,10 +82,29 @@ def _beat() -> None:
 def progress_line(
     what: str = "", pause: float = PAUSE, after: float = 0.0
 ) -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows a text, at most once in `pause` seconds and not before `after`.
+    """One line of progress, on a terminal or below a notebook's cell.
 
     Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook.
     The line is gone at the end, also after an error or an interrupt.
+
+    Parameters
+    ----------
+    what : str
+        What is going on, in words.
+    pause : float
+        The least time between two updates, in seconds.
+    after : float
+        The seconds before anything is shown.
+
+    Yields
+    ------
+    callable
+        It shows a text.
+
+    Examples
+    --------
+    >>> with tp.pictures.progress_line() as update:
+    ...     update("half of it is done")
     """
     global _current, _heart
     outer, own_thread = _current, threading.current_thread() is threading.main_thread()

@@ -358,3 +358,26 @@ def test_alpha_is_checked(capsys):
     for wrong in ("0", "-1", "1.01", "nan", "inf", "x", ""):
         with pytest.raises(click.BadParameter):
             common.ALPHA(wrong)
+
+
+def test_a_command_of_a_package_that_is_missing_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr("tailpath.registers.installed", lambda group: {})
+    for name in ("study", "report"):
+        assert refusal(capsys, name, "--out", "x") == (
+            f"the command {name} comes with the package forpecvar, which is not installed:"
+            " pip install ./papers/forpecvar in a checkout of tailpath"
+        )
+    assert "study" not in run(capsys, "--help").out
+
+
+def test_a_command_that_cannot_be_loaded_does_not_hide_the_others(capsys, monkeypatch):
+    addresses = {"odd": "nowhere:odd", "sum": "builtins:sum", "info": "nowhere:info"}
+    monkeypatch.setattr("tailpath.registers.installed", lambda group: addresses)
+    told = run(capsys, "--help")
+    assert (told.code, told.err) == (0, "") and "  evaluate  " in told.out
+    assert refusal(capsys, "odd").startswith("the command nowhere:odd of the group tailpath.comma")
+    assert refusal(capsys, "sum") == (
+        "builtins:sum of the group tailpath.commands is not a click.Command"
+    )
+    assert "states" in run(capsys, "info", "river:5x5").out  # ours wins
+    assert "did you mean 'odd'?" in refusal(capsys, "odds")

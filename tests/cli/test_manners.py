@@ -98,15 +98,6 @@ def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
     assert "no such file" in refusal(capsys, "info", tmp_path / f"none.{suffix}")
 
 
-def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr("tailpath.cli.study.find_spec", lambda name: None)
-    assert "parquet files need pyarrow" in refusal(
-        capsys, "study", "--out", tmp_path / "s", "--export", "parquet"
-    )
-    assert not (tmp_path / "s").exists()
-
-
 def test_only_what_is_really_compiled_counts():
     """In a child, with an empty cache and then with a full one."""
     program = (
@@ -231,11 +222,6 @@ def test_the_time_of_solve_is_that_of_planning_not_of_loading(capsys, monkeypatc
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (
-            ["study", "--design", "nothing.toml", "--out", "x"],
-            "nothing.toml: no such file or folder",
-        ),
-        (["report", "nothing"], "nothing: no such folder"),
         (
             ["frontier", "river:5x5", "--risk", "cvar(0.1)", "--plot", "nowhere/f.png"],
             "nowhere/f.png: no such file or folder",

@@ -17,9 +17,6 @@ import tailpath as tp
 from tailpath.cli.output import save_picture
 from tailpath.errors import FormatError
 from tailpath.formats.files import read_bytes, write_bytes, write_text
-from tailpath.study.paper.canvas import panels, save
-from tailpath.study.paper.tables import CaptionedTable
-from tailpath.study.store import write_rows
 from tests.formats.models import by_choice
 from tests.formats.policies import budget_policy
 
@@ -199,9 +196,6 @@ WRITERS = {
     "p.npz": lambda path: tp.write_policy(budget_policy(), path),
     "plot.png": draw,
     "page.html": lambda path: write_text(path, "a page"),
-    "table.csv": lambda path: CaptionedTable("table", "", [{"a": 1}]).write(path.parent),
-    "runs.csv": lambda path: write_rows(path, [["a"], [1]]),
-    "figure.png": lambda path: save(panels(["a"])[0], path.with_suffix("")),
 }
 
 

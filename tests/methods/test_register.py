@@ -1,6 +1,7 @@
-"""The register of methods: a planner from outside is known to `solve`, `compare` and `study`."""
+"""The register of methods: a planner from outside is known to `solve` and `compare`."""
 
 import importlib.metadata
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -9,10 +10,8 @@ import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.methods import Option, find_method, method_names, register
 from tailpath.methods.method import REGISTER
-from tailpath.study.work import WorkItem, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy
-from tests.study.making import TASK, replace
 
 MODEL = "textbook:counter-example"
 
@@ -44,15 +43,6 @@ def test_compare_shows_it(capsys):
         (row,) = [row for row in record["rows"] if row["method"] == "toy"]
         assert row["deployed"] == pytest.approx(tp.evaluate(*policy_of(MODEL), 0.5).cvar(0.5))
         assert record["planners"]["toy"]["note"] == "choice 0 everywhere"
-
-
-def test_study_computes_it():
-    task = replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5)
-    made = perform(WorkItem(task, tp.read("river:10x3")))
-    ssp, policy = policy_of("river:10x3")
-    assert [point.predicted for point in made.points] == [
-        tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points
-    ]
 
 
 def policy_of(model):

@@ -8,21 +8,22 @@ interrupted. Results go to standard output, everything else to standard error.
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
-from tailpath.errors import PolicyError, TailpathError, TailpathWarning
+from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.compile_time import when_compiling
 from tailpath.progress import CLEAR
+from tailpath.registers import Register, instance_of
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
@@ -45,10 +46,22 @@ COMMANDS = {
     "simulate": ("policies", "Monte Carlo runs of a policy."),
     "convert": ("models", "Write a model in another format."),
     "split": ("planning", "Cut a model into parts for the ranks of MPI."),
-    "study": ("study", "Repeat the paper's experiments."),
-    "report": ("study", "Figures and tables of a study, from its stored runs."),
     "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
+
+#: Commands of other packages are found by their entry points.
+REGISTER = Register(
+    "command",
+    "click.Command",
+    "tailpath.commands",
+    {
+        name: f"tailpath.cli.{module}:{name.replace('-', '_')}_command"
+        for name, (module, _) in COMMANDS.items()
+    },
+    instance_of(click.Command),
+)
+#: Commands of a package of ours that is installed on its own.
+ELSEWHERE = dict.fromkeys(("study", "report"), "forpecvar")
 
 
 @add_completion_class
@@ -87,27 +100,37 @@ class LazyGroup(click.Group):
     """Imports a command when it is called, so that `--help` costs next to nothing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return REGISTER.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"tailpath.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        command = REGISTER.find(cmd_name)
+        if command is None and cmd_name in ELSEWHERE:
+            package = ELSEWHERE[cmd_name]
+            raise OptionError(
+                f"the command {cmd_name} comes with the package {package}, which is not installed:"
+                f" pip install ./papers/{package} in a checkout of tailpath"
+            )
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], COMMANDS, n=1) if args else []
-        if near and args[0] not in COMMANDS:
+        known = args and (args[0] in COMMANDS or args[0] in ELSEWHERE)
+        names = [] if known else self.list_commands(ctx)
+        near = get_close_matches(args[0], names, n=1) if args else []
+        if near and near[0] != args[0]:
             ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The inherited method would import every command for its help text.
+        # The inherited method would import every command of ours for its help text.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            rows = [(name, text) for name, (_, text) in COMMANDS.items()]
+            for name in self.list_commands(ctx)[len(COMMANDS) :]:
+                with suppress(OptionError):  # it cannot be loaded, and says why when it is called
+                    command = self.get_command(ctx, name)
+                    rows.append((name, command.get_short_help_str(80) if command else ""))
+            formatter.write_dl(rows)
 
 
 @click.group(

@@ -245,14 +245,14 @@ def located(error: Exception, path: str) -> str:
 # ---------------------------------------------------------------------- writing
 
 
-def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
+def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
     """Write a file whole: it appears under its name when it is complete, or not at all.
 
     It has the permissions of the one that it replaces. Devices and pipes are written to.
 
     Parameters
     ----------
-    path : str
+    path : path
         Where to.
     data : bytes, or iterable of bytes
         What it holds, at once or piece by piece.
@@ -268,6 +268,7 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     >>> tp.formats.read_text("a.mine").split()
     ['home', 'work']
     """
+    path = os.fsdecode(path)
     part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
         if _is_stream(path):

@@ -22,7 +22,13 @@ from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
 from tailpath.model.builders import Name as Name
-from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
+from tailpath.model.checks import (
+    check_outcomes,
+    check_structure,
+    check_unit,
+    checked_probabilities,
+    model_mark,
+)
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
@@ -330,6 +336,15 @@ class SSP(SSPBuilder):
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
         return hand_over(in_levels(self.outcome_cost, self.cost_unit))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of all that decides the numbers of a run, the start included.
+
+        Two models have the same if their choices, probabilities, costs, goals and starts are the
+        same; names do not matter.
+        """
+        return model_mark(self)
 
     # ------------------------------------------------------------------ costs of any sign
 

@@ -25,7 +25,15 @@ LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 
 
 class Look(NamedTuple):
-    """How one of several series is told from the others, with and without colours."""
+    """How one of several series is told from the others, with and without colours.
+
+    It has a `colour`, a `marker` and a `line`, as matplotlib takes them.
+
+    Examples
+    --------
+    >>> tp.pictures.look(1).marker
+    's'
+    """
 
     colour: str
     marker: str
@@ -33,7 +41,23 @@ class Look(NamedTuple):
 
 
 def look(number: int) -> Look:
-    """The look of the series of a number, from 0 on."""
+    """The look of the series of a number, from 0 on.
+
+    Parameters
+    ----------
+    number : int
+        The place of the series among those of the picture.
+
+    Returns
+    -------
+    Look
+        Colour, marker and style of line.
+
+    Examples
+    --------
+    >>> tp.pictures.look(0)
+    Look(colour='#0072b2', marker='o', line='-')
+    """
     k = number % len(COLOURS)  # there are as many of each
     return Look(COLOURS[k], MARKERS[k], LINES[k])
 

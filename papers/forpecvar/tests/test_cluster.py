@@ -10,18 +10,19 @@ from functools import partial
 
 import pytest
 
+import making
 import tailpath
+from forpecvar import runner
+from forpecvar.design import read_design, tasks
+from forpecvar.report import write_report
+from forpecvar.runner import cluster, prepare, processes, run_study
+from forpecvar.store import Store
 from tailpath.errors import OptionError
-from tailpath.study import runner
-from tailpath.study.design import read_design, tasks
-from tailpath.study.paper.report import write_report
-from tailpath.study.runner import cluster, prepare, processes, run_study
-from tailpath.study.store import Store
-from tests.study import making
 
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.cluster
-ROOT = pathlib.Path(__file__).parents[2]
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[2]
 TINY = making.sliced(only=["gridworld/5x5", "river/10x3"], atoms=[7], alpha0=[0.1], lp="none")
 WAIT = 60
 
@@ -29,7 +30,8 @@ WAIT = 60
 def start(folder, module, *arguments):
     """Start a part of the cluster, with its output in a file."""
     # Workers run this source, and must be able to import what tests give them to do.
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    places = [ROOT, ROOT / "src", HERE, HERE.parent / "src"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     with (folder / f"{module}.log").open("ab") as log:
         command = [
             sys.executable,

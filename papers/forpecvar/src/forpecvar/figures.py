@@ -5,7 +5,7 @@ Every figure is a function of the results; it returns nothing where the runs it 
 Series differ in marker and line style, so that the figures survive a black and white printer: solid
 with filled markers is predicted, dashed with open ones is deployed, dotted without markers is the
 optimum, which needs no atoms. Figures of times, evaluations and simulations are in
-`tailpath.study.paper.canvas`.
+`forpecvar.canvas`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from tailpath.pictures.style import LINES, without_mathematics
-from tailpath.study.design import OWN
-from tailpath.study.paper.atoms import TARGET
-from tailpath.study.paper.canvas import (
+from forpecvar.atoms import TARGET
+from forpecvar.canvas import (
     OPTIMUM,
     PERCENT,
     draw_evaluation_time,
     draw_monte_carlo,
+    heading,
     legend_below,
     panels,
     planning_time,
@@ -32,8 +31,10 @@ from tailpath.study.paper.canvas import (
     style,
     tens,
 )
-from tailpath.study.results import Key, Results, planner, quotient, title
-from tailpath.study.store import Run
+from forpecvar.design import OWN
+from forpecvar.results import Key, Results, planner, quotient
+from forpecvar.store import Run
+from tailpath.pictures import look as look_of
 
 #: What is divided, by what the last of some methods has deployed.
 QUOTIENTS = {
@@ -171,11 +172,11 @@ def beyond_optimum(results: Results) -> Any:
     if len(results.alpha0) > 1:
         rows[f"|Y| = {most}"] = by_alpha0(results)
     every = list(product(rows, results.shown))
-    titles = [f"{without_mathematics(title(problem))}, {fixed}" for fixed, problem in every]
+    titles = [f"{heading(problem)}, {fixed}" for fixed, problem in every]
     figure, axes = panels(titles, len(results.shown))
     for ax, (fixed, problem) in zip(axes, every):
         for k, (grid, name) in enumerate(rows[fixed].items()):
-            look = {"linestyle": LINES[k % len(LINES)], "label": name, **style(k)}
+            look = {"linestyle": look_of(k).line, "label": name, **style(k)}
             excess(ax, results, problem, *grid, **look)
         if ax.get_legend_handles_labels()[1]:
             ax.legend(fontsize=8)
@@ -260,7 +261,7 @@ def draw_variants(results: Results) -> Any:
             run = these.get("quantile", problem, *grid)
             if k == 0:
                 curve(ax, run, "prediction", **grey)
-            look = {**HOLLOW, "linestyle": LINES[1 + k], **style(k)}
+            look = {**HOLLOW, "linestyle": look_of(1 + k).line, **style(k)}
             curve(ax, run, "deployed", label=f"{variant}, deployed", **look)
             excess(below, these, problem, *grid, **look)
         curve(ax, results.get("optimum", problem, *grid), "deployed", **OPTIMUM)

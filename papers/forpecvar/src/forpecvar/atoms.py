@@ -11,7 +11,7 @@ from itertools import compress, product
 
 import numpy as np
 
-from tailpath.study.paper.claims import (
+from forpecvar.claims import (
     GRID,
     MAX_ATOMS,
     RIVER,
@@ -22,8 +22,8 @@ from tailpath.study.paper.claims import (
     rises,
     share,
 )
-from tailpath.study.results import FloatArray, Key, Results, at, quotient
-from tailpath.study.store import AtomPoint
+from forpecvar.results import FloatArray, Key, Results, at, quotient
+from forpecvar.store import AtomPoint
 
 #: The paper's alpha_target.
 TARGET = 0.1

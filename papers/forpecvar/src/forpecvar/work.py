@@ -6,12 +6,13 @@ a warm-up in the same process. A call whose time figures and tables show is repe
 the median counts, and the least and the largest time say how far it spreads.
 
 Two versions of the program may give different numbers, so the name of a program is its version and
-a hash of all source that takes part in the computation. What draws, reports, reads files or talks
-to the user does not: such a change must not throw results away.
+a hash of all that computes, as the compiler sees it. What draws, reports, reads files or talks to
+the user does not count, nor do comments and docstrings: such a change must not throw results away.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import pathlib
@@ -25,20 +26,12 @@ from time import perf_counter, thread_time
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
+import tailpath
+from forpecvar.design import IMPROVED, SIMULATION, import_all
+from forpecvar.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from tailpath import SSP, TailpathWarning, estimate, evaluate, log_atoms, simulate
 from tailpath.domains import gridworld
-from tailpath.errors import TailpathWarning
-from tailpath.evaluation.estimation import estimate
-from tailpath.evaluation.evaluate import evaluate
-from tailpath.evaluation.simulation import simulate
 from tailpath.methods import Plan, find_method
-from tailpath.methods.method import ignore
-from tailpath.model.checks import model_mark
-from tailpath.model.ssp import SSP
-from tailpath.options import Progress
-from tailpath.policies.atoms import log_atoms
-from tailpath.study.design import IMPROVED, SIMULATION, import_all
-from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
-from tailpath.version import __version__
 
 Result = TypeVar("Result")
 
@@ -91,7 +84,7 @@ def _perform(job: WorkItem) -> Run:
     began = perf_counter()
     compute = _simulation if job.task.method == SIMULATION else _planner
     columns, points, simulations = compute(job)
-    answer = Answer(program(), model_mark(job.model), machine(), perf_counter() - began, **columns)
+    answer = Answer(program(), job.model.fingerprint, machine(), perf_counter() - began, **columns)
     return Run(job.task, answer, tuple(points), tuple(simulations))
 
 
@@ -124,7 +117,7 @@ def _planner(job: WorkItem) -> Computed:
     return columns, _points(task, ssp, plan), []
 
 
-def _plan(task: StudyTask, ssp: SSP, progress: Progress = ignore, **more: Any) -> Plan:
+def _plan(task: StudyTask, ssp: SSP, progress: Any = lambda *_: None, **more: Any) -> Plan:
     settings: dict[str, Any] = {
         "atoms": task.atoms,
         "alpha0": task.alpha0,
@@ -221,20 +214,36 @@ def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
 
 # ---------------------------------------------------------------------- who computed it
 
-ROOT = pathlib.Path(__file__).parents[1]
-#: Files and folders of the package that do not change a number of a run.
-WITHOUT_NUMBERS = "cli", "formats", "pictures", "show", "study", "__init__.py", "__main__.py"
+ROOT = pathlib.Path(tailpath.__file__).parent
+#: Folders of the package that do not change a number of a run.
+WITHOUT_NUMBERS = "cli", "formats", "pictures", "show"
+
+
+def meaning(source: str) -> str:
+    """What a source computes: its syntax tree without docstrings; comments and layout are no part
+    of it.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(body := getattr(node, "body", None), list):
+            body[:] = [line for line in body if not is_text(line)]
+    return ast.dump(tree)
+
+
+def is_text(line: ast.stmt) -> bool:
+    return isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
 
 
 @cache
 def program() -> str:
-    """The version and the first digits of a hash of the source that computes."""
+    """The version and the first digits of a hash of what computes."""
     digest = hashlib.sha256()
-    for name in sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")):
-        if name == "study/work.py" or name.split("/")[0] not in WITHOUT_NUMBERS:
-            digest.update(name.encode() + b"\0")
-            digest.update((ROOT / name).read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"{__version__}+{digest.hexdigest()[:12]}"
+    files = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
+    own = {"work.py": pathlib.Path(__file__)}
+    for name, path in {**files, **own}.items():
+        if name.split("/")[0] not in WITHOUT_NUMBERS:
+            digest.update(f"{name}\0{meaning(path.read_text(encoding='utf-8'))}\0".encode())
+    return f"{tailpath.__version__}+{digest.hexdigest()[:12]}"
 
 
 @cache

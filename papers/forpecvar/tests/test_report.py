@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from tailpath.study.design import tasks
-from tailpath.study.paper.claims import paper
-from tailpath.study.paper.figures import FIGURES, OF_VARIANTS
-from tailpath.study.paper.report import write_report
-from tailpath.study.store import Store, StoreError
-from tests.study.making import made, sliced
+from forpecvar.claims import paper
+from forpecvar.design import tasks
+from forpecvar.figures import FIGURES, OF_VARIANTS
+from forpecvar.report import write_report
+from forpecvar.store import Store, StoreError
+from making import made, sliced
 
 PNG, PDF = b"\x89PNG\r\n", b"%PDF-"
 
@@ -38,7 +38,7 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     assert len(links) == 2 * len(drawn)
     assert all((tmp_path / link).is_file() for link in links)
     assert "are estimated" in text and "Without linear programs" not in text
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "paper.md").read_text(encoding="utf-8")
+    page = (pathlib.Path(__file__).parents[3] / "docs" / "paper.md").read_text(encoding="utf-8")
     numbered = re.findall(r"^\| Figure (\d),[^\n]*? \| `(\w+)`", page, re.MULTILINE)
     assert [number for number, _ in numbered] == [*"1234567"]
     for number, name in numbered:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.study.paper.claims import (
+from forpecvar.claims import (
     LIMITS,
     PAPER_ERRORS,
     PLANNERS,
@@ -21,8 +21,8 @@ from tailpath.study.paper.claims import (
     greatest,
     simulation_errors,
 )
-from tailpath.study.results import FloatArray, Results, at, planner, quotient, title
-from tailpath.study.store import Answer, write_rows
+from forpecvar.results import FloatArray, Results, at, planner, quotient, title
+from forpecvar.store import Answer, write_rows
 
 #: The paper's Table 1, in seconds.
 PAPER_TABLE = (

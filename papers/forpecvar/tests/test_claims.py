@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from forpecvar import atoms, claims, tables
+from forpecvar.claims import Finding
+from forpecvar.report import judged_claims
+from forpecvar.results import Results, quotient
+from forpecvar.store import AtomPoint, StudyTask
+from making import made, run_of, simulation, sliced
 from tailpath import log_atoms
-from tailpath.study.paper import atoms, claims, tables
-from tailpath.study.paper.claims import Finding
-from tailpath.study.paper.report import judged_claims
-from tailpath.study.results import Results, quotient
-from tailpath.study.store import AtomPoint, StudyTask
-from tests.study.making import made, run_of, simulation, sliced
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
-from tailpath.formats.files import write_bytes, write_text
+from tailpath.formats import write_bytes
 
 FILE_NAME = "runs.sqlite"
 #: Stored in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
@@ -39,8 +39,14 @@ SQL_TYPE = {
 }
 
 
+#: How CVaRVILI was solved: of several ways to compute the same task, the later leaves less to
+#: estimates.
+INNER = ("", "greedy", "sampled", "lp")
+PYTHON_TYPE: dict[str, Any] = {"TEXT": str, "INTEGER": int, "REAL": float}
+
+
 class StoreError(TailpathError):
-    """A store cannot be opened, read or written."""
+    """A store cannot be opened, read or written, or is damaged."""
 
 
 @dataclass(frozen=True)
@@ -256,8 +262,10 @@ class Store:
         for number, *values in self._rows("runs"):
             task, answer = StudyTask(*values[:split]), Answer(*values[split:])
             if edition is None or edition.holds(task, answer.program, answer.fingerprint):
-                rows = (tuple(of_run.get(number, ())) for of_run in parts.values())
-                runs.append(Run(task, answer, *rows))
+                points, simulated = (tuple(of_run.get(number, ())) for of_run in parts.values())
+                if not points and not simulated:
+                    raise StoreError(f"{self.path}: damaged: run {number} has no points")
+                runs.append(Run(task, answer, points, simulated))
         return runs
 
     def finished(self, edition: Edition) -> set[StudyTask]:
@@ -342,7 +350,7 @@ class Store:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise StoreError(f"{self.path}: {error}") from error
 
     def _asked(self, query: str) -> list[tuple[Any, ...]]:
@@ -351,12 +359,35 @@ class Store:
 
     def _keys(self) -> dict[int, tuple[StudyTask, str, str]]:
         """What makes each run different from all others, by its number."""
-        rows = self._asked(f"SELECT id, {', '.join(KEY)} FROM runs ORDER BY id")
-        return {number: (StudyTask(*task), program, mark) for number, *task, program, mark in rows}
+        end = len(columns(StudyTask)) + 1
+        return {
+            row[0]: (StudyTask(*row[1:end]), row[end], row[end + 1]) for row in self._rows("runs")
+        }
 
     def _rows(self, table: str) -> list[tuple[Any, ...]]:
-        """All rows of a table, in the order in which they were written."""
-        return self._asked(f"SELECT {', '.join(table_columns(table))} FROM {table} ORDER BY rowid")
+        """All rows of a table, in the order in which they were written, each value looked at."""
+        names = table_columns(table)
+        rows = self._asked(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid")
+        kinds = dict(
+            zip(names[1:], (str(one.type) for kind in ROWS[table] for one in fields(kind)))
+        )
+        for number, *values in rows:
+            for (name, kind), value in zip(kinds.items(), values):
+                if not _is_sound(name, SQL_TYPE[kind], value):
+                    raise StoreError(
+                        f"{self.path}: damaged: {name} = {value!r} of run {number} in {table}"
+                    )
+        return rows
+
+
+def _is_sound(name: str, kind: str, value: Any) -> bool:
+    """Whether a value can be what its column says."""
+    if value is None:
+        return "NOT NULL" not in kind
+    sound = isinstance(value, PYTHON_TYPE[kind.split()[0]])
+    if sound and name in ("alpha", "alpha0"):
+        return bool(0 < value <= 1)
+    return sound and (name != "inner" or value in INNER)
 
 
 def _insert(table: str, conflict: str = "") -> str:
@@ -374,7 +405,7 @@ def _values(row: Any) -> list[Any]:
 def write_rows(path: pathlib.Path, rows: Iterable[Sequence[Any]]) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    write_text(path, text.getvalue())
+    write_bytes(path, text.getvalue().encode())
 
 
 #: What a missing package is answered with.
@@ -396,4 +427,4 @@ def _write_parquet(path: pathlib.Path, table: str, rows: Sequence[Sequence[Any]]
     ]
     content = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(arrays, names=table_columns(table)), content)
-    write_bytes(str(path), content.getvalue())
+    write_bytes(path, content.getvalue())

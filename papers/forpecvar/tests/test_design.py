@@ -5,14 +5,16 @@ described by a file.
 import pathlib
 
 import pytest
+from tests.printed import blocks
 
 import tailpath
+from forpecvar.atoms import TARGET
+from forpecvar.claims import paper
+from forpecvar.design import LP_MODES, effort, read_design, restricted, tasks
+from forpecvar.results import Results, _size
+from forpecvar.store import StudyTask
+from making import made, sliced
 from tailpath.errors import OptionError
-from tailpath.study.design import LP_MODES, effort, read_design, restricted, tasks
-from tailpath.study.paper.claims import paper
-from tailpath.study.results import _size
-from tests.printed import blocks
-from tests.study.making import sliced
 
 SIZES = {
     "gridworld": {"5x5": 25, "8x9": 72, "14x16": 224},
@@ -64,7 +66,11 @@ def test_problems_have_the_paper_s_sizes():
 
 
 def test_the_footnote_of_the_paper():
-    """Y for 7 atoms, and its part from alpha_target = 0.1 up."""
+    """Y for 7 atoms, and its part Y~ from alpha_target = 0.1 up, as claims and boxes take it."""
+    for low, part in ((1e-2, [0.1, 0.22, 0.46, 1]), (1e-3, [0.1, 0.32, 1])):
+        task = StudyTask("river", "10x3", "quantile", "", "", 7, low)
+        points = Results([made(task)]).points("quantile", least=TARGET)
+        assert [float(f"{point.alpha:.2g}") for (point,) in points] == part
     assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-2, 7)] == [
         0.01,
         0.022,
@@ -177,7 +183,7 @@ def test_a_design_of_one_s_own(tmp_path):
 
 
 def test_the_design_of_the_page_is_read(tmp_path, monkeypatch):
-    page = (pathlib.Path(__file__).parents[2] / "docs" / "study.md").read_text(encoding="utf-8")
+    page = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     (shown,) = (block.text for block in blocks(page) if block.language == "toml")
     (tmp_path / "my.toml").write_text(shown, encoding="utf-8")
     (tmp_path / "my_planners.py").touch()
@@ -225,7 +231,6 @@ def test_a_design_without_problems(tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"only": ["desert/6x6"]}, "the study has no problem 'desert/6x6'; it has gridworld/5x5, "),
         ({"only": ["desert"]}, "the study has no problem 'desert'; it has gridworld/5x5, "),
         ({"alpha0": [1.0]}, "cannot place 7 different atoms between alpha0 = 1 and 1"),
         ({"lp": "some"}, "unknown choice of linear programs 'some'"),

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailpath.study.design import Design, read_design
-from tailpath.study.results import (
+from forpecvar.design import Design, read_design
+from forpecvar.results import (
     FloatArray,
     Key,
     Results,
@@ -27,7 +27,7 @@ from tailpath.study.results import (
     quotient,
     title,
 )
-from tailpath.study.store import Simulation
+from forpecvar.store import Simulation
 
 PLANNERS = ("quantile", "interpolation")
 

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.formats.files import write_bytes
-from tailpath.pictures.style import MARKERS, without_mathematics
-from tailpath.study.results import Key, Results, planner, title
-from tailpath.study.store import Run
+from forpecvar.results import Key, Results, planner, title
+from forpecvar.store import Run
+from tailpath.formats import write_bytes
+from tailpath.pictures import look
 
-COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
 PERCENT = "above the optimum (%)"
 OPTIMUM = {"linestyle": ":", "color": "black", "linewidth": 2.2, "label": "optimum"}
 #: Inches of a panel; and of a legend's entry: its line, and each letter of its name.
@@ -48,12 +47,17 @@ def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:
 
 def problem_panels(problems: Sequence[Key], columns: int = 2, rows: int = 1) -> Any:
     """The same with a panel for each problem; for several rows of them, a row for all problems."""
-    titles = [without_mathematics(title(problem)) for problem in problems] * rows
+    titles = [heading(problem) for problem in problems] * rows
     return panels(titles, columns if rows == 1 else len(problems))
 
 
+def heading(problem: Key) -> str:
+    """A problem's title as it is written: between two dollar signs it would be mathematics."""
+    return title(problem).replace("$", r"\$")
+
+
 def style(k: int) -> dict[str, Any]:
-    return {"marker": MARKERS[k % len(MARKERS)], "color": COLOURS[k % len(COLOURS)]}
+    return {"marker": look(k).marker, "color": look(k).colour}
 
 
 def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
@@ -99,12 +103,12 @@ def save(figure: Any, stem: pathlib.Path) -> None:
     figure.set_layout_engine(None)  # the layout is found once
     figure.savefig(png, format="png", dpi=150)
     for suffix, content in ((".pdf", pdf), (".png", png)):
-        write_bytes(str(stem.with_suffix(suffix)), content.getvalue())
+        write_bytes(stem.with_suffix(suffix), content.getvalue())
 
 
 # ---------------------------------------------------------------------- times, nodes and errors
 
-COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
+COLOUR_OF = {"quantile": look(0).colour, "interpolation": look(1).colour, "optimum": look(2).colour}
 STYLE_OF = {"quantile": "-", "interpolation": "--"}
 #: Beyond so many expanded nodes they are counted in thousands.
 THOUSANDS = 5000
@@ -169,7 +173,7 @@ def _series(
         return
     atoms = np.array([run.task.atoms for run, _ in runs])
     middle, least, most = np.array([value for _, value in runs]).T
-    marker, colour = MARKERS[k % len(MARKERS)], COLOUR_OF[method]
+    marker, colour = look(k).marker, COLOUR_OF[method]
     ax.errorbar(
         atoms,
         middle,
@@ -196,9 +200,9 @@ def _optimum(ax: Any, results: Results, problem: Key) -> None:
         times = [results.of("optimum", setting).answer.plan_seconds for setting in settings]
         known = sorted(seconds for seconds in times if seconds is not None)
         if known:
-            look = {"color": COLOUR_OF["optimum"], "linestyle": ":", "linewidth": 1 + 0.7 * k}
+            of = {"color": COLOUR_OF["optimum"], "linestyle": ":", "linewidth": 1 + 0.7 * k}
             label = rf"optimum, $\alpha$ ≥ {tens(low)}"
-            ax.axhline(known[len(known) // 2], label=label, **look)
+            ax.axhline(known[len(known) // 2], label=label, **of)
 
 
 def planning_time(results: Results) -> Any:
@@ -234,8 +238,8 @@ def draw_monte_carlo(results: Results) -> Any:
                 for row in results.of("simulation", setting).simulations
                 if row.alpha == low
             ]
-            look = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
-            ax.plot(*np.reshape(dots, (-1, 2)).T, label=rf"$\alpha_0$ = {tens(low)}", **look)
+            hollow = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
+            ax.plot(*np.reshape(dots, (-1, 2)).T, label=rf"$\alpha_0$ = {tens(low)}", **hollow)
         ax.set_yscale("log")
         ax.set_xticks(range(len(atoms)), [str(n) for n in atoms])
         ax.set_xlim(-0.6, len(atoms) - 0.4)

@@ -5,11 +5,14 @@ import math
 import sqlite3
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from forpecvar import figures
+from forpecvar.report import write_report
+from forpecvar.store import FILE_NAME, Edition, Store, StoreError, StudyTask
+from making import TASK, made, run_of, simulation, sliced
 from tailpath.errors import OptionError
-from tailpath.study.store import FILE_NAME, Edition, Store, StoreError, StudyTask
-from tests.study.making import TASK, run_of, simulation
 
 OTHER = replace(TASK, atoms=13)
 HERE = Edition("1.0+abc", {("gridworld", "5x5"): "model"})
@@ -184,3 +187,53 @@ def test_export_to_parquet_keeps_types(store):
 def test_other_exports_are_refused(store):
     with pytest.raises(OptionError, match="'xlsx'"):
         store.export("xlsx", HERE)
+
+
+# ---------------------------------------------------------------------- damage
+
+
+DAMAGE = [
+    ("runs", "atoms", "'many'"),
+    ("runs", "alpha0", "0.0"),
+    ("runs", "inner", "'odd'"),
+    ("runs", "domain", "x'00ff'"),
+    ("points", "deployed", "'ten'"),
+    ("points", "alpha", "-1.0"),
+    ("points", "run", "99"),
+]
+
+
+@pytest.mark.parametrize(("table", "column", "value"), DAMAGE)
+def test_a_damaged_value_is_told_in_one_line(tmp_path, table, column, value):
+    with Store(tmp_path, create=True) as store:
+        store.add(run_of())
+    with sqlite3.connect(tmp_path / FILE_NAME) as base:
+        base.execute(f"UPDATE {table} SET {column} = {value} WHERE rowid = 1")
+        if column == "run":
+            base.execute("DELETE FROM points WHERE run = 1")
+    base.close()
+    with pytest.raises(StoreError, match="damaged: "):
+        write_report(tmp_path)
+
+
+def test_a_store_whose_bytes_are_damaged_is_read_or_refused(tmp_path, monkeypatch):
+    """Whatever is hit: pages of the file, its tables or the texts in them."""
+    monkeypatch.setattr(figures, "FIGURES", {})
+    whole = tmp_path / "whole"
+    with Store(whole, create=True) as store:
+        for task in sliced(only=["gridworld/5x5"]):
+            store.add(made(task))
+    content, refused = (whole / FILE_NAME).read_bytes(), 0
+    for seed in range(200):
+        random = np.random.default_rng(seed)
+        damaged = bytearray(content)
+        for place in random.integers(len(content), size=int(random.integers(1, 40))):
+            damaged[place] = random.integers(256)
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        (folder / FILE_NAME).write_bytes(damaged[: int(random.integers(1, 2 * len(content)))])
+        try:
+            write_report(folder)
+        except StoreError:
+            refused += 1
+    assert 0 < refused < 200

@@ -30,18 +30,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from forpecvar.design import Design, effort, simulated_method
+from forpecvar.store import Edition, Run, Store, StudyTask
+from forpecvar.work import WorkItem, perform, program
+from tailpath import SSP
 from tailpath.errors import OptionError
-from tailpath.model.checks import model_mark
-from tailpath.model.ssp import SSP
-from tailpath.options import Progress
-from tailpath.study.design import Design, effort, simulated_method
-from tailpath.study.store import Edition, Run, Store, StudyTask
-from tailpath.study.work import WorkItem, perform, program
 
 #: Executors that may break one after the other without a single run finished between them, before
 #: tasks run one at a time.
 FRUITLESS = 2
 
+Progress = Callable[[int, float], None]
 OpenExecutor = Callable[[], AbstractContextManager[Executor]]
 
 
@@ -76,7 +75,7 @@ class Study:
     @property
     def edition(self) -> Edition:
         """The edition that this program would write."""
-        marks = {key: model_mark(model) for key, model in self.models.items()}
+        marks = {key: model.fingerprint for key, model in self.models.items()}
         return Edition(program(), marks, self.design.gamma, self.design.tolerance)
 
 
@@ -190,12 +189,10 @@ MONITOR_SECONDS = 1.0
 
 
 @contextmanager
-def processes(workers: int) -> Iterator[Executor]:
-    """A pool of processes, one core each. After an error, an interrupt included, no process is left
-    behind.
+def processes(workers: int | None) -> Iterator[Executor]:
+    """A pool of processes, one core each, as many as there are cores if not told. After an error,
+    an interrupt included, no process is left behind.
     """
-    if workers < 1:
-        raise OptionError(f"the number of workers must be 1 or more, not {workers}")
     before = set(multiprocessing.active_children())
     # Spawned, because a forked copy of a process with threads and compiled code may hang.
     pool = ProcessPoolExecutor(
@@ -221,7 +218,7 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
     try:
         from distributed import Client
     except ImportError:
-        raise OptionError("a cluster needs Dask: pip install 'tailpath[cluster]'") from None
+        raise OptionError("a cluster needs Dask: pip install distributed") from None
     with _quiet("distributed", "tornado"):
         try:
             client = Client(address, timeout=patience, set_as_default=False)

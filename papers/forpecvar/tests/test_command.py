@@ -9,15 +9,13 @@ import sys
 import time
 
 import pytest
-
-from tailpath.cli import study as command
-from tailpath.study import runner
-from tailpath.study.design import tasks
-from tailpath.study.paper import figures
-from tailpath.study.paper.claims import paper
-from tailpath.study.store import Store
 from tests.cli.running import refusal, run
-from tests.study import making
+
+import making
+from forpecvar import command, figures, runner
+from forpecvar.claims import paper
+from forpecvar.design import tasks
+from forpecvar.store import Store
 
 TINY = (
     "--variant",
@@ -199,7 +197,7 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
             ["--out", "x", "--atoms", "0"],
             "the number of atoms must be a whole number of at least 1, not 0",
         ),
-        (["--out", "x", "--alpha0", "2"], "Invalid value for '--alpha0': 2 does not lie in (0, 1]"),
+        (["--out", "x", "--alpha0", "2"], "alpha0 must lie in (0, 1], not 2"),
         (
             ["--out", "x", "--variant", "odd"],
             "no method of the study has a variant 'odd'; there are improved, printed, published",
@@ -306,7 +304,7 @@ def test_interrupted_it_leaves_with_130_and_keeps_what_is_done(tmp_path):
     wait_until(lambda: stored(tmp_path) > 0, "nothing was stored")
     study.send_signal(signal.SIGINT)
     _, errors = study.communicate(timeout=120)
-    note = "tailpath: note: finished runs are stored, and the same command goes on from there"
+    note = "tailpath: note: finished runs are stored; run the same command again to resume"
     told = [line for line in errors.splitlines() if line]
     assert (study.returncode, told) == (130, [note, "tailpath: error: interrupted"])
     assert 0 < stored(tmp_path) < 9

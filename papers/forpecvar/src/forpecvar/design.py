@@ -22,17 +22,10 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any
 
-from tailpath.domains.register import schemes
+from forpecvar.store import StudyTask
+from tailpath import SSP, log_atoms, read
 from tailpath.errors import OptionError
-from tailpath.formats import read
-from tailpath.formats.files import read_text
 from tailpath.methods import Method, find_method
-from tailpath.methods.comparison import PLANNER
-from tailpath.methods.method import GAMMA
-from tailpath.model.ssp import SSP
-from tailpath.options import check_gamma
-from tailpath.policies.atoms import log_atoms
-from tailpath.study.store import StudyTask
 
 LP_MODES = ("default", "full", "none")
 #: The name of a planner's default among its variants, and the domain of models that belong to none.
@@ -70,7 +63,7 @@ class Design:
 
     problems: tuple[StudyProblem, ...]
     title: str = "A study"
-    methods: tuple[str, ...] = (PLANNER, OPTIMUM)
+    methods: tuple[str, ...] = ("quantile", OPTIMUM)
     variants: tuple[str, ...] = (IMPROVED,)
     atoms: tuple[int, ...] = (25,)
     alpha0: tuple[float, ...] = (1e-3,)
@@ -87,7 +80,8 @@ class Design:
         for n in self.atoms:
             for low in self.alpha0:
                 log_atoms(low, n)
-        check_gamma(self.gamma)
+        if not 0 < self.gamma <= 1:
+            raise OptionError(f"gamma must lie in (0, 1], not {self.gamma!r}")
         known = {
             IMPROVED,
             *(variant for name in self.methods for variant in find_method(name).variants),
@@ -121,8 +115,8 @@ def read_design(path: str | os.PathLike[str]) -> Design:
     """Read a design; paths of models in it are relative to it."""
     path_name = pathlib.Path(path)
     try:
-        content: dict[str, Any] = tomllib.loads(read_text(str(path_name)))
-    except tomllib.TOMLDecodeError as error:
+        content: dict[str, Any] = tomllib.loads(path_name.read_text(encoding="utf-8"))
+    except ValueError as error:  # of the text, or of its letters
         raise OptionError(f"{path_name}: {error}") from None
     content["imports"] = content.pop("import", [])
     problems = content.pop("problems", [])
@@ -241,7 +235,7 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
     for text in only:
         if not any(text in names for names in known.values()):
             scheme, slash, rest = text.partition("/")
-            if not slash or scheme not in schemes():
+            if not slash:
                 raise OptionError(f"the study has no problem {text!r}; it has {', '.join(known)}")
             found.append(StudyProblem(text, f"{scheme}:{rest}"))
     return found
@@ -277,7 +271,8 @@ def _kinds(
     it is not run at all.
     """
     method, inner = find_method(name), ""
-    if design.gamma < 1 and GAMMA not in method.options:
+    discounts = takes(method, "gamma") and method != find_method(OPTIMUM)
+    if design.gamma < 1 and not discounts:
         return []
     if takes(method, "inner"):
         if n not in design.atoms:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import tailpath
-from tailpath.study import work
-from tailpath.study.store import StudyTask
-from tailpath.study.work import Times, WorkItem, fitting, timed
+from forpecvar import work
+from forpecvar.store import StudyTask
+from forpecvar.work import Times, WorkItem, fitting, timed
 
 
 def perform(task):
@@ -104,3 +104,26 @@ def test_samples_fit_the_time_beyond_the_set_up(monkeypatch):
     )
     samples, set_up = fitting(lambda n: n, 0.25)
     assert (samples, set_up) == (250, 0.5)
+
+
+def test_the_name_of_a_program_knows_what_computes_and_nothing_else():
+    """A comment, a docstring or another layout is the same program; another number is not."""
+    plain = 'def f(x):\n    """Once."""\n    return 2 * x\n'
+    same = (
+        '"""A module."""\n# why\ndef f(\n    x,\n):\n    "Twice."\n    return (2 * x)  # doubled\n'
+    )
+    assert work.meaning(plain) == work.meaning(same)
+    assert work.meaning(plain) != work.meaning(plain.replace("2 *", "3 *"))
+    assert work.meaning(plain) != work.meaning(plain.replace("return 2 * x", "return '2 * x'"))
+
+
+def test_a_planner_of_one_s_own_is_computed():
+    from tests.methods import toy
+
+    task = StudyTask("river", "10x3", "toy", "", "", 7, 0.5)
+    model = tailpath.read("river:10x3")
+    run = work.perform(WorkItem(task, model, imports=("tests.methods.toy",)))
+    policy = toy.plan(model, 0.5, progress=lambda *_: None).policy(0.5)
+    assert [point.predicted for point in run.points] == [
+        tailpath.evaluate(model, policy, point.alpha).cvar(point.alpha) for point in run.points
+    ]

@@ -6,13 +6,12 @@ import os
 import time
 from dataclasses import replace
 
-from tailpath.model.checks import model_mark
-from tailpath.policies.atoms import log_atoms
-from tailpath.study.design import restricted, tasks
-from tailpath.study.paper.claims import paper
-from tailpath.study.runner import Study
-from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
-from tailpath.study.work import WorkItem, program
+from forpecvar.claims import paper
+from forpecvar.design import restricted, tasks
+from forpecvar.runner import Study
+from forpecvar.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from forpecvar.work import WorkItem, program
+from tailpath import log_atoms
 
 TASK = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)
@@ -98,7 +97,7 @@ def instant(job: WorkItem) -> Run:
         AtomPoint(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100)
         for alpha in log_atoms(task.alpha0, task.atoms).tolist()
     ]
-    return run_of(task, points=points, program=program(), fingerprint=model_mark(job.model))
+    return run_of(task, points=points, program=program(), fingerprint=job.model.fingerprint)
 
 
 def slow(job: WorkItem) -> Run:

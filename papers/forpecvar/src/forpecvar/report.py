@@ -14,14 +14,14 @@ import pathlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tailpath.formats.files import write_text
-from tailpath.study.design import Design
-from tailpath.study.paper import atoms, claims
-from tailpath.study.paper.claims import Check, Finding, is_complete, paper
-from tailpath.study.paper.figures import draw_all
-from tailpath.study.paper.tables import CaptionedTable, all_tables
-from tailpath.study.results import Results
-from tailpath.study.store import Edition, Run, Store
+from forpecvar import atoms, claims
+from forpecvar.claims import Check, Finding, is_complete, paper
+from forpecvar.design import Design
+from forpecvar.figures import draw_all
+from forpecvar.results import Results
+from forpecvar.store import Edition, Run, Store
+from forpecvar.tables import CaptionedTable, all_tables
+from tailpath.formats import write_bytes
 
 #: The claims in the paper's order, by section: what it says, its number, and what is looked at.
 SECTIONS: dict[str, dict[str, tuple[str, Check]]] = {
@@ -142,7 +142,7 @@ def write_report(
     figures = draw_all(results, path_name / "figures")
     drawn = [path_name / "figures" / f"{name}{end}" for name in figures for end in (".pdf", ".png")]
     page = path_name / PAGE
-    write_text(page, _page(results, title, runs, others, tables, figures))
+    write_bytes(page, _page(results, title, runs, others, tables, figures).encode())
     return [page, *drawn, *written]
 
 

@@ -16,17 +16,17 @@ from itertools import product, starmap
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from forpecvar.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
+from forpecvar.store import INNER, AtomPoint, Run
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names
-from tailpath.model.ssp import FloatArray as FloatArray
-from tailpath.options import SAME_ALPHA, same_alpha
-from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
-from tailpath.study.store import AtomPoint, Run
 
 Key = tuple[str, str]
-#: Of several ways to compute the same task the one that leaves the least to estimates.
-PREFERRED = ("", "greedy", "sampled", "lp")
+FloatArray = NDArray[np.float64]
+#: Alphas that agree so far, relatively, are the same.
+SAME_ALPHA = 1e-9
 
 
 def _size(problem: Key) -> int:
@@ -82,7 +82,7 @@ class Results:
         seen = ["", CONTRAST.get(self.variant, ""), self.variant]
         for run in sorted(
             (run for run in self._all if run.task.variant in seen),
-            key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner)),
+            key=lambda run: (seen.index(run.task.variant), INNER.index(run.task.inner)),
         ):
             task = run.task
             setting = Setting((task.domain, task.problem), task.atoms, task.alpha0)
@@ -178,7 +178,7 @@ def _order_of_method(method: str) -> tuple[int, str]:
     return (others.index(known) if known in others else len(others) + (known == best), method)
 
 
-def array(values: Iterable[float]) -> FloatArray:
+def array(values: Iterable[Any]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
 
 
@@ -186,10 +186,13 @@ def quotient(points: Iterable[Sequence[AtomPoint]], field: str) -> FloatArray:
     """The `prediction` of the first of several methods, or what it has `deployed`, by what the last
     has deployed: of one method, predicted by deployed values; beside the optimum, how near to it.
     """
-    return array(getattr(those[0], field) / those[-1].deployed for those in points)
+    pairs = array((getattr(those[0], field), those[-1].deployed) for those in points)
+    with np.errstate(divide="ignore", invalid="ignore"):  # where a policy costs nothing
+        found: FloatArray = np.divide(*pairs.reshape(-1, 2).T)
+        return found
 
 
 def at(run: Run, alpha: float) -> AtomPoint | None:
     """The point of a run at an alpha, if that is an atom."""
     nearest = min(run.points, key=lambda point: abs(point.alpha / alpha - 1))
-    return nearest if same_alpha(nearest.alpha, alpha) else None
+    return nearest if math.isclose(nearest.alpha, alpha, rel_tol=SAME_ALPHA) else None
