@@ -2,7 +2,8 @@
 that went away.
 
 Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when
-interrupted. Results go to standard output, everything else to standard error.
+interrupted, 143 when asked to end (SIGTERM). Results go to standard output, everything else to
+standard error.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any
 
@@ -27,7 +30,7 @@ from tailpath.registers import Register, instance_of
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 #: Errors of the system that keep output from being written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -158,6 +161,36 @@ policy_files: list[str] = []
 
 def main(arguments: Sequence[str] | None = None) -> int:
     policy_files.clear()
+    if sys.stderr is None:  # closed by the caller, and a file that is opened later must not take it
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    with _ended_like_interrupted() as asked_to_end:
+        code = _run(arguments)
+        return TERMINATED if asked_to_end and code == INTERRUPTED else code
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[list[int]]:
+    """Have SIGTERM do what Ctrl-C does, so that no unfinished file stays; yields a list that is
+    filled then. Whoever handles it already keeps it.
+    """
+    asked: list[int] = []
+
+    def end(number: int, frame: Any) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    ours = ours and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield asked
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
         warnings.filterwarnings("ignore", "alpha is the mass")  # the option has said so
@@ -185,8 +218,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_message(kind: str, text: str) -> None:
     """One line on standard error, of its own: a line of progress makes way, and comes again."""
-    if sys.stderr is None:  # closed by the caller
-        return
     if sys.stderr.isatty():
         sys.stderr.write(CLEAR)
     what = f"{kind}:"
@@ -216,7 +247,7 @@ def printable(text: str) -> str:
 
 def _note_compiling() -> None:
     """The first use takes seconds: say why, to whoever is watching."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr.isatty():
         print_message("note", "compiling for the first use, which takes a few seconds")
 
 

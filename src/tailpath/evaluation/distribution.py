@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -422,7 +423,7 @@ class CostDistribution(Record):
             return self.deviation
         return float(_evaluation().deviation_of(self))
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: ArrayLike) -> Any:
         """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
 
         Where all that is left never arrives, it is known everywhere.

@@ -34,7 +34,7 @@ from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import column_names, is_graph, is_table
-from tailpath.options import Progress, takes_model
+from tailpath.options import Progress, answering, takes_model
 
 __all__ = [
     "Format",
@@ -51,6 +51,7 @@ __all__ = [
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
 
 
+@answering
 def read(
     source: Any,
     *,

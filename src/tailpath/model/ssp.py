@@ -35,6 +35,7 @@ from tailpath.model.geometry import geometry_of
 from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
+from tailpath.options import check_index
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
 
@@ -257,6 +258,7 @@ class SSP(SSPBuilder):
         >>> ssp.choice_index(0, "train"), ssp.choice_index(0, "walk")
         (1, -1)
         """
+        state = check_index(state, self.n_states, "state")
         for choice in range(self.state_choices[state], self.state_choices[state + 1]):
             if self.actions[self.choice_action[choice]] == action:
                 return choice
@@ -280,6 +282,7 @@ class SSP(SSPBuilder):
         >>> ssp.choice_name(1)
         'train'
         """
+        choice = check_index(choice, self.n_choices, "choice")
         name: Name = self.actions[int(self.choice_action[choice])]
         return name
 

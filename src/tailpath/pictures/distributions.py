@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.options import takes_alpha
+from tailpath.options import answering, takes_alpha
 from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathematics
 
 #: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
@@ -161,6 +161,7 @@ def plot_band(
     return ax
 
 
+@answering
 @takes_alpha
 def plot_tails(
     distributions: Mapping[str, Distribution], alpha: float, ax: Axes | None = None

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, vanishes
-from tailpath.options import same_alpha
+from tailpath.options import answering_methods, same_alpha
 from tailpath.registers import Register
 from tailpath.risk.curves import Curve
 
@@ -54,6 +54,7 @@ class Measure:
     word: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
+        answering_methods(cls)
         own = REGISTER.addresses.get(cls.word) == f"{cls.__module__}:{cls.__name__}"
         if cls.word and not own:
             REGISTER.add(cls, cls.word)
