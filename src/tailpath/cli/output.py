@@ -18,7 +18,7 @@ import click
 from tailpath import texts
 from tailpath.cli.application import printable
 from tailpath.formats.files import write_bytes
-from tailpath.model.tables import GAINS
+from tailpath.model.ends import GAINS
 from tailpath.texts import name, number
 
 json_option = click.option(
