@@ -20,7 +20,7 @@ from tailpath import texts
 from tailpath.cli.application import in_colour, printable
 from tailpath.cli.common import under
 from tailpath.formats.files import write_bytes
-from tailpath.model.tables import GAINS
+from tailpath.model.ends import GAINS
 from tailpath.progress import end_line
 from tailpath.texts import name, number
 

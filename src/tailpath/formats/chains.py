@@ -16,7 +16,7 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 
 
-def model_of(chain: CostChain) -> SSP:
+def chain_model(chain: CostChain) -> SSP:
     node = owners(chain.row_start)
     target, cost = chain.target.astype(np.int64), chain.cost
     moved = _differs(chain)[node] & (cost != 0)

@@ -19,6 +19,7 @@ import math
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
@@ -48,7 +49,8 @@ def read_bytes(path: str) -> bytes:
     Parameters
     ----------
     path : str
-        The file; a pipe or a device is refused, since it may have no end.
+        The file, or `-` for standard input; a pipe or a device is refused, since it may have no
+        end.
 
     Returns
     -------
@@ -67,6 +69,8 @@ def read_bytes(path: str) -> bytes:
     b'home work'
     """
     try:
+        if path == "-":
+            return bytes(_standard_input().read())
         if stat.S_ISFIFO(os.stat(path).st_mode):
             # Opening it would wait for ever.
             raise FormatError(f"{path}: this is a pipe, not a file")
@@ -77,6 +81,23 @@ def read_bytes(path: str) -> bytes:
             return stream.read()
     except (OSError, ValueError) as error:
         _refuse(path, error)
+
+
+def _standard_input() -> Any:
+    if sys.stdin is None or sys.stdin.closed:
+        raise FormatError("-: standard input is closed")
+    return sys.stdin.buffer
+
+
+def begin_of_input(size: int) -> bytes:
+    """The first bytes of standard input, which are still to be read."""
+    stream = _standard_input()
+    if hasattr(stream, "peek"):
+        return bytes(stream.peek(size)[:size])
+    begin = stream.tell()
+    found = bytes(stream.read(size))
+    stream.seek(begin)
+    return found
 
 
 def read_text(path: str) -> str:

@@ -249,7 +249,7 @@ class Format:
                 raise OptionError(
                     f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
                 )
-            ssp, more = _load(f"{__package__}.chains:model_of")(ssp), {"dtmc": True}
+            ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
         _load(self.writer)(ssp, path, *((progress,) if self.reports else ()), **more)
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
