@@ -22,6 +22,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import tailpath as tp
+from tailpath.distributed.files import read_part, write_part
+from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import Alone
 from tests.formats.models import awkward, by_choice, differences, read_both_ways, samples
 from tests.formats.policies import CASES as POLICIES
 from tests.formats.policies import OLD, old_document, write_document
@@ -72,7 +75,8 @@ MODELS = [
 SAVED = ["policy json", "policy npz", "policy npz members"]
 #: What takes long to read, each with the package that reads it.
 LANGUAGES = {"prism": "stormpy", "jani": "stormpy", "rddl": "pyRDDLGym"}
-KINDS = [*MODELS, *SAVED, "options"]
+PARTS = ["part", "part members"]
+KINDS = [*MODELS, *SAVED, *PARTS, "options"]
 
 
 class Nonsense(Exception):
@@ -94,6 +98,11 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
         for older in OLD:
             write_document(old_document(older), folder / f"p.{suffix}")
             found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, "budget steps"))
+        return found
+    if kind in PARTS:
+        for model in (by_choice(), samples()["river"]):
+            path = write_part(Part.of(model, 0, 1), folder)
+            found.append(({path.name: path.read_bytes()}, ""))
         return found
     if kind == "parquet":
         import pyarrow.csv
@@ -124,6 +133,7 @@ def damaged(kind: str, number: int, sound: list[tuple[Files, str]]) -> tuple[Fil
     ways: dict[str, Callable[[bytes, random.Random], bytes]] = {
         "npz members": damage_zip,
         "policy npz members": damage_zip,
+        "part members": damage_zip,
         "umb members": damage_tar,
         "umb plain": lambda data, rng: damage(gzip.decompress(data), rng),
     }
@@ -145,6 +155,8 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
             if kind in SAVED:
                 ssp = POLICIES[policy][1]()
                 check_policy(tp.read_policy(main, ssp), ssp)
+            elif kind in PARTS:
+                check_model(whole_of(Alone(), read_part(folder, 0, 1)), folder)
             elif kind == "rddl":
                 source = f"rddl:{','.join(str(folder / name) for name in sorted(files))}"
                 ssp = tp.read(source)

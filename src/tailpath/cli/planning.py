@@ -26,8 +26,9 @@ from tailpath.analysis.reachability import NATURES
 from tailpath.cli.application import print_message
 from tailpath.cli.common import ModelCommand, flag, flags
 from tailpath.cli.output import Output, print_result, reported
+from tailpath.distributed.files import read_part, write_parts
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.part import Part, read_part, write_part
+from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import SECONDS, Job, together, world
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
@@ -381,6 +382,6 @@ def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
     holds more than its own.
     """
-    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
-    record = {"model": source, "parts": files, "states": ssp.n_states}
+    files = write_parts(ssp, parts, output)
+    record = {"model": source, "parts": list(map(str, files)), "states": ssp.n_states}
     return record, f"{output}: {ssp.n_states} states in {parts} parts"
