@@ -25,8 +25,9 @@ import tailpath
 from tailpath.cli.application import print_message
 from tailpath.cli.common import AtLeast, ModelCommand, flag, limit, measure
 from tailpath.cli.output import Output, print_result, reported
+from tailpath.distributed.files import read_part, write_parts
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.part import Part, read_part, write_part
+from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import SECONDS, Job, together, world
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
@@ -357,6 +358,6 @@ def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     tailpath split river:30x10 --parts 4 --output parts
     mpiexec -n 4 tailpath solve parts --alpha 0.05 --mpi
     """
-    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
-    record = {"model": source, "parts": files, "states": ssp.n_states}
+    files = write_parts(ssp, parts, output)
+    record = {"model": source, "parts": list(map(str, files)), "states": ssp.n_states}
     return record, f"{output}: {ssp.n_states} states in {parts} parts"
