@@ -304,10 +304,7 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     "methods": (draw_methods, "Deployed values of all methods, and the optimum."),
     "planning_time": (
         planning_time,
-        (
-            "Planning time: medians, with bars from the least to the largest. Hollow markers:"
-            " linear programs timed on whole sweeps (estimated)."
-        ),
+        ("Planning time: medians, with bars from the least to the largest."),
     ),
     "varying_atoms": (
         partial(varying, by_atoms),
@@ -341,15 +338,15 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     "evaluation_time": (
         draw_evaluation_time,
         (
-            "Time of ForPECVaR at alpha_target = alpha0, medians with their spread, and the nodes"
-            " it expands."
+            "Time of ForPECVaR (the queue engine, which is Algorithm 1) at alpha_target = alpha0,"
+            " medians with their spread, and the nodes it expands."
         ),
     ),
     "monte_carlo": (
         draw_monte_carlo,
         (
-            "Error of Monte Carlo in the time that ForPECVaR takes, at alpha_target = alpha0; five"
-            " runs each."
+            "Error of Monte Carlo in the time that ForPECVaR takes by the queue engine, at"
+            " alpha_target = alpha0; five runs each."
         ),
     ),
 }
