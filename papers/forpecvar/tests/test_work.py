@@ -138,3 +138,10 @@ def test_a_planner_of_one_s_own_is_computed():
     assert [point.predicted for point in run.points] == [
         tailpath.evaluate(model, policy, point.alpha).cvar(point.alpha) for point in run.points
     ]
+
+
+@pytest.mark.filterwarnings("error::tailpath.TailpathWarning", "error:alpha is the mass")
+def test_atoms_near_1_are_no_reason_to_warn():
+    """With 49 atoms from 1e-3 one is 0.87 and one 0.93, which looks like a confidence."""
+    assert any(0.9 <= atom < 1 for atom in tailpath.log_atoms(0.1, 49))
+    assert len(perform(replace(GRID, atoms=49)).points) == 49

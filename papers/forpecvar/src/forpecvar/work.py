@@ -83,7 +83,11 @@ def warm_up_worker(method: str, inner: str, simulated: str) -> None:
 def _perform(job: WorkItem) -> Run:
     began = perf_counter()
     compute = _simulation if job.task.method == SIMULATION else _planner
-    columns, points, simulations = compute(job)
+    with warnings.catch_warnings():
+        # That alpha0 is not below alpha, that factors exceed 1, or that an atom is near 1, is what
+        # is studied.
+        warnings.simplefilter("ignore", TailpathWarning)
+        columns, points, simulations = compute(job)
     answer = Answer(program(), job.model.fingerprint, machine(), perf_counter() - began, **columns)
     return Run(job.task, answer, tuple(points), tuple(simulations))
 
@@ -126,10 +130,7 @@ def _plan(task: StudyTask, ssp: SSP) -> Plan:
     if task.inner:
         settings["inner"] = task.inner
     variant = "" if task.variant == IMPROVED else task.variant
-    with warnings.catch_warnings():
-        # That alpha0 is not below alpha, or factors exceed 1, is what is studied.
-        warnings.simplefilter("ignore", TailpathWarning)
-        return find_method(task.method).make(ssp, task.alpha0, settings, variant=variant)
+    return find_method(task.method).make(ssp, task.alpha0, settings, variant=variant)
 
 
 def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
