@@ -222,7 +222,7 @@ class Method:
     doing : str
         A line of progress, with `{steps}` and `{reached}` in it.
     variants : mapping
-        Settings with a name, beside the defaults: `published` for a planner as its authors ran it.
+        Settings with a name, beside the defaults: `published` for values from zero.
     account : callable
         Makes an `Account` of a `Found`.
     objective : callable, optional
