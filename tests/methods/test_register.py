@@ -94,3 +94,13 @@ def test_names_are_unique_and_unknown_ones_are_refused():
     with pytest.raises(OptionError, match="there is no method 'magic'; there are exact, "):
         find_method("magic")
     assert find_method("optimum") is find_method("exact")
+
+
+def test_the_names_of_the_papers_work(capsys):
+    assert find_method("CVaRVIQ") is find_method("cvarviq") is find_method("quantile")
+    assert find_method("CVaRVILI") is find_method("interpolation")
+    record = run(capsys, "solve", MODEL, "--method", "CVaRVIQ", "--alpha", 0.5, "--json").json
+    assert record["method"] == "quantile"
+    assert "ForPECVaR evaluates policies" in refusal(
+        capsys, "solve", MODEL, "--method", "ForPECVaR", "--alpha", 0.5
+    )

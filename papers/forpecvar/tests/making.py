@@ -9,7 +9,7 @@ from dataclasses import replace
 from forpecvar.claims import paper
 from forpecvar.design import restricted, tasks
 from forpecvar.runner import Study
-from forpecvar.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from forpecvar.store import ENGINES, Answer, AtomPoint, Run, Simulation, StudyTask
 from forpecvar.work import WorkItem, program
 from tailpath import log_atoms
 
@@ -27,13 +27,17 @@ def run_of(task: StudyTask = TASK, *, points=None, simulations=(), **answer) -> 
     return Run(task, replace(ANSWER, **answer), tuple(points), tuple(simulations))
 
 
-def simulation(alpha=0.1, simulated=11.0, deployed=10.0, repetition=0) -> Simulation:
-    return Simulation(repetition, 7, alpha, simulated, deployed, 1000, 0.01)
+def simulation(
+    alpha=0.1, simulated=11.0, deployed=10.0, repetition=0, engine="queue"
+) -> Simulation:
+    return Simulation(engine, repetition, 7, alpha, simulated, deployed, 1000, 0.01)
 
 
-def made(task: StudyTask, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
+def made(
+    task: StudyTask, ratio: float = 0.9, excess: float = 1.1, queue: float | None = None, **answer
+) -> Run:
     """A run whose optimum is 10 / alpha; predictions are `ratio` and deployed values `excess` times
-    that.
+    that. The queue takes `queue` seconds, by default more with more atoms and a smaller alpha0.
     """
     points = []
     for k, alpha in enumerate(log_atoms(task.alpha0, task.atoms).tolist()):
@@ -46,7 +50,9 @@ def made(task: StudyTask, ratio: float = 0.9, excess: float = 1.1, **answer) -> 
                 high * best,
                 best,
                 10.0,
-                *[0.001 * task.atoms / task.alpha0] * 3,
+                *[1e-6 * task.atoms / task.alpha0] * 3,
+                1000 * task.atoms - k,
+                *[queue or 0.001 * task.atoms / task.alpha0] * 3,
                 1000 * task.atoms - k,
             )
         )
@@ -54,11 +60,15 @@ def made(task: StudyTask, ratio: float = 0.9, excess: float = 1.1, **answer) -> 
         task.method
     ] * task.atoms
     rows = (
-        [simulation(alpha=task.alpha0, repetition=k) for k in range(5)]
+        [
+            simulation(alpha=task.alpha0, repetition=k, engine=engine)
+            for k in range(5)
+            for engine in ENGINES
+        ]
         if task.method == "simulation"
         else ()
     )
-    known = {"plan_seconds": seconds, "sweeps": 7, "estimated": int(task.inner == "sampled")}
+    known = {"plan_seconds": seconds, "sweeps": 7}
     return Run(
         task,
         replace(ANSWER, **{**known, **answer}),
@@ -68,7 +78,7 @@ def made(task: StudyTask, ratio: float = 0.9, excess: float = 1.1, **answer) -> 
 
 
 def sliced(
-    *, lp="default", simulation=True, variants=("improved",), **restrictions
+    *, lp="full", simulation=True, variants=("improved",), **restrictions
 ) -> list[StudyTask]:
     """Tasks of a part of the paper's study."""
     return tasks(
@@ -128,7 +138,18 @@ def without_times(run: Run) -> Run:
     return replace(
         run,
         answer=replace(run.answer, **still),
-        points=tuple(replace(point, seconds=0.0, least=0.0, most=0.0) for point in run.points),
+        points=tuple(
+            replace(
+                point,
+                seconds=0.0,
+                least=0.0,
+                most=0.0,
+                queue_seconds=None,
+                queue_least=None,
+                queue_most=None,
+            )
+            for point in run.points
+        ),
         simulations=tuple(
             replace(row, seconds=0.0, samples=0, simulated=0.0) for row in run.simulations
         ),

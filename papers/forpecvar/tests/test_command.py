@@ -83,8 +83,8 @@ def test_what_is_stored_is_found(capsys, folder):
     assert (result.json["computed"], result.json["found"], result.json["failed"]) == (0, 3, 0)
     assert {pathlib.Path(name).name for name in result.json["files"]} >= {
         "study.md",
-        "values.pdf",
-        "values.png",
+        "figure1_values.pdf",
+        "figure1_values.png",
         "points.csv",
         "gaps.csv",
     }
@@ -100,7 +100,7 @@ def test_figures_and_report_are_the_same(capsys, folder):
         made.append(
             (
                 (folder / "study.md").read_bytes(),
-                (folder / "figures" / "values.pdf").read_bytes(),
+                (folder / "figures" / "figure1_values.pdf").read_bytes(),
                 result.out,
             )
         )

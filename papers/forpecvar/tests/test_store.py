@@ -125,7 +125,7 @@ def test_other_schemas_are_refused(store, schema):
         with pytest.raises(
             StoreError,
             match=(
-                rf"not a store of this version of the program \(schema {schema}, expected 3\); use"
+                rf"not a store of this version of the program \(schema {schema}, expected 4\); use"
                 r" another folder"
             ),
         ):
@@ -173,6 +173,7 @@ def test_export_to_parquet_keeps_types(store):
     assert [point["predicted"] for point in points.to_pylist()] == [9.0, 5.0]
     assert [str(kind) for kind in simulations.schema.types] == [
         "int64",
+        "string",
         "int64",
         "int64",
         "double",

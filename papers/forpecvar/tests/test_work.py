@@ -8,7 +8,7 @@ import pytest
 
 import tailpath
 from forpecvar import work
-from forpecvar.store import StudyTask
+from forpecvar.store import ENGINES, StudyTask
 from forpecvar.work import Times, WorkItem, fitting, timed
 
 
@@ -48,22 +48,27 @@ def test_the_optimum_is_below_every_policy_and_above_every_prediction():
     assert best.answer.sweeps is None
 
 
-def test_linear_programs_are_counted_to_the_end_or_sampled(monkeypatch):
+def test_linear_programs_are_counted(monkeypatch):
     task = StudyTask("river", "10x3", "interpolation", "", "lp", 7, 0.1)
     monkeypatch.setattr(work, "warm_up_worker", lambda *_: None)
-    full = perform(task)
-    sampled, greedy = (perform(replace(task, inner=inner)) for inner in ("sampled", "greedy"))
+    full, greedy = (perform(replace(task, inner=inner)) for inner in ("lp", "greedy"))
     choices = tailpath.domains.river(rows=10, columns=3).n_choices
-    assert full.answer.lps == choices * 7 * (
-        full.answer.sweeps + 1
-    )  # one sweep more for the policy
-    assert sampled.answer.lps == choices * 7 * (work.LP_SWEEPS + 1)
-    assert (full.answer.estimated, sampled.answer.estimated, greedy.answer.estimated) == (0, 1, 0)
-    assert (sampled.answer.lp_sweeps, greedy.answer.lps) == (work.LP_SWEEPS, None)
-    assert sampled.answer.sweeps == full.answer.sweeps
-    assert [point.predicted for point in sampled.points] == pytest.approx(
+    once_more = full.answer.sweeps + 1  # for the policy
+    assert (full.answer.lps, greedy.answer.lps) == (choices * 7 * once_more, None)
+    assert [point.predicted for point in greedy.points] == pytest.approx(
         [point.predicted for point in full.points], abs=1e-3
     )
+
+
+def test_the_queue_is_timed_at_alpha0_for_planners_with_atoms():
+    first, *others = perform(GRID).points
+    model = tailpath.domains.gridworld("5x5")
+    policy = tailpath.solve_cvar_quantile(model, tailpath.log_atoms(0.1, 7)).policy(0.1)
+    costs = tailpath.evaluate(model, policy, 0.1, engine="queue")
+    assert first.queue_expanded == costs.expanded and first.queue_seconds > first.seconds
+    assert {point.queue_expanded for point in others} == {None}
+    best = perform(StudyTask("gridworld", "5x5", "optimum", "", "", 7, 0.1))
+    assert best.points[0].queue_seconds is None
 
 
 def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
@@ -71,9 +76,11 @@ def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
     run = perform(task)
     atoms = tailpath.log_atoms(0.1, 7)
     assert run.points == ()
-    assert [(row.repetition, row.alpha) for row in run.simulations] == [
-        (k, y) for k in range(5) for y in atoms.tolist()
+    assert [(row.engine, row.repetition, row.alpha) for row in run.simulations] == [
+        (engine, k, y) for engine in ENGINES for k in range(5) for y in atoms.tolist()
     ]
+    by_queue, compiled = (run.simulations[0].samples, run.simulations[-1].samples)
+    assert by_queue > compiled
     assert len({row.seed for row in run.simulations}) == 5
     exact = perform(GRID).points[0].deployed
     first = run.simulations[0]
@@ -85,6 +92,10 @@ def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
     whole, part = divmod(0.1 * first.samples, 1)
     tail = sum(costs[: int(whole)]) + part * costs[int(whole)]
     assert first.simulated == pytest.approx(tail / (0.1 * first.samples), rel=1e-9)
+    few = costs[:1001]
+    assert work.worst_means(few, [0.01, 0.3, 1.0]) == pytest.approx(
+        [tailpath.estimate(few, alpha).cvar for alpha in (0.01, 0.3, 1.0)], rel=1e-9
+    )
 
 
 def test_short_calls_are_repeated_and_the_median_counts(monkeypatch):
@@ -127,3 +138,10 @@ def test_a_planner_of_one_s_own_is_computed():
     assert [point.predicted for point in run.points] == [
         tailpath.evaluate(model, policy, point.alpha).cvar(point.alpha) for point in run.points
     ]
+
+
+@pytest.mark.filterwarnings("error::tailpath.TailpathWarning", "error:alpha is the mass")
+def test_atoms_near_1_are_no_reason_to_warn():
+    """With 49 atoms from 1e-3 one is 0.87 and one 0.93, which looks like a confidence."""
+    assert any(0.9 <= atom < 1 for atom in tailpath.log_atoms(0.1, 49))
+    assert len(perform(replace(GRID, atoms=49)).points) == 49

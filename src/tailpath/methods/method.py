@@ -40,8 +40,10 @@ ADDRESSES = {
     "surrogate": "tailpath.methods.published:SURROGATE",
     "nested": "tailpath.methods.published:NESTED",
 }
-#: What tables call a method is understood, too.
-ALSO = {"optimum": "exact"}
+#: What tables and papers call a method is understood, too, in any case of letters.
+ALSO = {"optimum": "exact", "cvarviq": "quantile", "cvarvili": "interpolation"}
+#: What is no method, and what to do instead.
+INSTEAD = {"forpecvar": "ForPECVaR evaluates policies: tp.evaluate, or tailpath evaluate"}
 
 
 def no_prediction(alpha: float) -> None:
@@ -220,7 +222,7 @@ class Method:
     doing : str
         A line of progress, with `{steps}` and `{reached}` in it.
     variants : mapping
-        Settings with a name, beside the defaults: `published` for a planner as its authors ran it.
+        Settings with a name, beside the defaults: `published` for values from zero.
     account : callable
         Makes an `Account` of a `Found`.
     objective : callable, optional
@@ -422,10 +424,12 @@ def find_method(name: str) -> Method:
 
     Examples
     --------
-    >>> tp.methods.find_method("quantile").title
-    'CVaRVIQ'
+    >>> tp.methods.find_method("quantile").title, tp.methods.find_method("CVaRVILI").name
+    ('CVaRVIQ', 'interpolation')
     """
-    method = REGISTER.find(ALSO.get(name, name))
+    method = REGISTER.find(ALSO.get(name.lower(), name))
+    if method is None and name.lower() in INSTEAD:
+        raise OptionError(f"there is no method {name!r}; {INSTEAD[name.lower()]}")
     if method is None:
         every = f"; there are {', '.join(method_names())}"
         raise OptionError(

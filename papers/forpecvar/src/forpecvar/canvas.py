@@ -9,12 +9,12 @@ import math
 import pathlib
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from forpecvar.results import Key, Results, planner, title
-from forpecvar.store import Run
+from forpecvar.store import ENGINES, Run
 from tailpath.formats import write_bytes
 from tailpath.pictures import look
 
@@ -126,15 +126,16 @@ def planning_seconds(run: Run) -> Measured | None:
     return seconds, answer.plan_least or seconds, answer.plan_most or seconds
 
 
-def evaluation_milliseconds(run: Run) -> Measured:
-    """The time of ForPECVaR for the atom alpha_target = alpha0."""
+def evaluation_seconds(run: Run) -> Measured | None:
+    """The time of ForPECVaR, by the queue engine, for the atom alpha_target = alpha0."""
     first = run.points[0]
-    return 1000 * first.seconds, 1000 * first.least, 1000 * first.most
+    times = (first.queue_seconds, first.queue_least, first.queue_most)
+    return None if None in times else cast(Measured, times)
 
 
-def expanded(run: Run) -> Measured:
-    nodes = float(run.points[0].expanded)
-    return nodes, nodes, nodes
+def expanded(run: Run) -> Measured | None:
+    nodes = run.points[0].queue_expanded
+    return None if nodes is None else (float(nodes),) * 3
 
 
 def against_atoms(
@@ -186,11 +187,6 @@ def _series(
         capsize=2,
         elinewidth=0.8,
     )
-    hollow = np.array([bool(run.answer.estimated) for run, _ in runs])
-    if hollow.any() and quantity is planning_seconds:
-        empty = {"color": colour, "markerfacecolor": "white", "linestyle": "none"}
-        ax.plot(atoms[hollow], middle[hollow], marker=marker, zorder=3, **empty)
-        ax.plot([], [], marker="o", label="hollow: estimated", **empty)
 
 
 def _optimum(ax: Any, results: Results, problem: Key) -> None:
@@ -213,7 +209,7 @@ def planning_time(results: Results) -> Any:
 
 def draw_evaluation_time(results: Results) -> Any:
     rows: list[tuple[Quantity, str]] = [
-        (evaluation_milliseconds, "evaluation time (ms)"),
+        (evaluation_seconds, "evaluation time (s)"),
         (expanded, "expanded nodes"),
     ]
     return against_atoms(results, ("quantile", "interpolation"), rows, "linear")
@@ -236,7 +232,7 @@ def draw_monte_carlo(results: Results) -> Any:
                 (atoms.index(setting.atoms) + shift, abs(row.simulated - row.deployed))
                 for setting in results.settings("simulation", problem=problem, alpha0=low)
                 for row in results.of("simulation", setting).simulations
-                if row.alpha == low
+                if row.alpha == low and row.engine == ENGINES[0]
             ]
             hollow = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
             ax.plot(*np.reshape(dots, (-1, 2)).T, label=rf"$\alpha_0$ = {tens(low)}", **hollow)

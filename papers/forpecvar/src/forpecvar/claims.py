@@ -27,7 +27,7 @@ from forpecvar.results import (
     quotient,
     title,
 )
-from forpecvar.store import Simulation
+from forpecvar.store import ENGINES, Simulation
 
 PLANNERS = ("quantile", "interpolation")
 
@@ -130,56 +130,41 @@ def points_counted(results: Results) -> Finding | None:
     return Finding(ours, min(count, optima) / 810)
 
 
-def absolute_differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
-    """|CVaRVILI - CVaRVIQ| at all points, and at those where CVaRVILI solved linear programs to
-    convergence.
-    """
-    everywhere = results.settings(*PLANNERS)
-    programs = [s for s in everywhere if results.of("interpolation", s).task.inner == "lp"]
-    found, of_programs = (
-        array(
-            abs(getattr(one, field) - getattr(other, field))
-            for one, other in results.points(*PLANNERS, settings=settings)
-        )
-        for settings in (everywhere, programs)
+def absolute_differences(results: Results, field: str) -> FloatArray:
+    """|CVaRVILI - CVaRVIQ| at all points."""
+    return array(
+        abs(getattr(one, field) - getattr(other, field)) for one, other in results.points(*PLANNERS)
     )
-    return found, of_programs
+
+
+def has_programs(results: Results) -> bool:
+    """Whether CVaRVILI was solved by linear programs, everywhere."""
+    found = [results.of("interpolation", setting) for setting in results.settings(*PLANNERS)]
+    return bool(found) and all(run.task.inner == "lp" for run in found)
 
 
 def equal_predictions(results: Results) -> Finding | None:
-    everywhere, programs = absolute_differences(results, "prediction")
-    if not programs.size:
+    if not has_programs(results):
         return None
-    ours = (
-        f"largest {everywhere.max():.1e} at {everywhere.size} points; {programs.max():.1e} at the"
-        f" {programs.size} where linear programs ran to convergence"
-    )
+    apart = absolute_differences(results, "prediction")
     remark = (
-        "Where linear programs did not run to convergence, CVaRVILI's inner problem was solved in"
-        " closed form."
+        "Both planners stop when no value moves by more than 1e-3; differences well below that mean"
+        " nothing."
+        if apart.max() >= 1e-6
+        else ""
     )
-    if everywhere.max() >= 1e-6:
-        remark += (
-            " Both planners stop when no value moves by more than 1e-3; differences well below that"
-            " mean nothing."
-        )
-    return Finding(ours, float(np.mean(everywhere < 1e-6)), remark)
+    ours = f"largest {apart.max():.1e} at {apart.size} points"
+    return Finding(ours, float(np.mean(apart < 1e-6)), remark)
 
 
 def close_policies(results: Results) -> Finding | None:
-    everywhere, programs = absolute_differences(results, "deployed")
-    if not programs.size:
+    if not has_programs(results):
         return None
-    shares, of_programs = (
-        [float(np.mean(values < limit)) for limit in LIMITS] for values in (everywhere, programs)
-    )
-    ours = (
-        f"{percents(shares)} of {everywhere.size} (largest difference {everywhere.max():.2g});"
-        f" {percents(of_programs)} of the {programs.size} with linear programs to convergence"
-        f" (largest {programs.max():.2g})"
-    )
-    part = float(np.mean(np.greater_equal(of_programs, (0.9728, 0.9926, 1.0))))
-    return Finding(ours, part, SAME if everywhere.max() < 1e-9 else TIES)
+    apart = absolute_differences(results, "deployed")
+    shares = [float(np.mean(apart < limit)) for limit in LIMITS]
+    ours = f"{percents(shares)} of {apart.size} (largest difference {apart.max():.2g})"
+    part = float(np.mean(np.greater_equal(shares, (0.9728, 0.9926, 1.0))))
+    return Finding(ours, part, SAME if apart.max() < 1e-9 else TIES)
 
 
 SAME = (
@@ -188,31 +173,30 @@ SAME = (
 )
 TIES = (
     "Both planners have ties to break, between actions and between risk factors: a linear program"
-    " returns a vertex where the quantile form shares the mass at the VaR. The verdict is on the"
-    " points with linear programs."
+    " returns a vertex where the quantile form shares the mass at the VaR. A share that is at least"
+    " the paper's counts as one case of three."
 )
 
 
 def faster(results: Results) -> Finding | None:
     ratios: dict[int, list[float]] = {}
-    estimated = 0
     for setting in results.settings(*PLANNERS):
         quick, slow = (results.of(method, setting) for method in PLANNERS)
         if slow.planning_seconds and quick.planning_seconds:
             ratio = slow.planning_seconds / quick.planning_seconds
             ratios.setdefault(setting.atoms, []).append(ratio)
-            estimated += slow.answer.estimated
     if not ratios:
         return None
+    everything = list(chain.from_iterable(ratios.values()))
+    beyond, _ = share(ratio > 100 for ratio in everything)
     ours = ", ".join(
         f"{min(of):,.0f} to {max(of):,.0f} times with {n} atoms" for n, of in sorted(ratios.items())
     )
-    everything = list(chain.from_iterable(ratios.values()))
     remark = (
-        f"{estimated} of {len(everything)} times of CVaRVILI are estimated from whole sweeps of"
-        " linear programs. CVaRVIQ is compiled here, while every linear program is a call to a"
-        " solver, which makes the ratio larger than the paper's."
+        "The verdict is on 'at least one order of magnitude'. CVaRVIQ is compiled here, while every"
+        " linear program is a call to a solver, which makes the ratio larger than the paper's."
     )
+    ours = f"{ours}; more than 100 times in {beyond}"
     return Finding(ours, share(ratio >= 10 for ratio in everything)[1], remark)
 
 
@@ -265,29 +249,33 @@ def evaluation_time(results: Results) -> Finding | None:
     ours, parts = [], []
     for what, grids in (("falling alpha0", falling), ("rising |Y|", rising)):
         runs = [[run for key in keys if (run := results.get(*key)) is not None] for keys in grids]
-        series = [[run.points[0] for run in of] for of in runs if len(of) > 1]
+        timed = [[run.points[0] for run in of if run.points[0].queue_seconds] for of in runs]
+        series = [points for points in timed if len(points) > 1]
         if not series:
             return None
-        (times, time_part), (nodes, node_part) = (
+        (times, part), (nodes, _), (quick, _) = (
             share(rises([getattr(point, field) for point in points]) for points in series)
-            for field in ("seconds", "expanded")
+            for field in ("queue_seconds", "queue_expanded", "seconds")
         )
-        ours.append(f"with {what} the time rises in {times} series, the expanded nodes in {nodes}")
-        parts += [time_part, node_part]
-    remark = "Times of milliseconds are noisy; the nodes are not."
-    return Finding("; ".join(ours), min(parts), remark)
+        ours.append(
+            f"with {what} the time rises in {times} series, the expanded nodes in {nodes}"
+            f" (the compiled engine's time in {quick})"
+        )
+        parts.append(part)
+    return Finding("; ".join(ours), min(parts), "The verdict is on the times of the queue engine.")
 
 
 def greatest(results: Results, field: str) -> dict[tuple[str, Key], tuple[float, Setting]]:
-    """The greatest time (`seconds`) or number of nodes (`expanded`) of an evaluation at
+    """The greatest time (`queue_seconds`) or number of nodes (`queue_expanded`) of an evaluation at
     alpha_target = alpha0 by planner and problem, and the setting where that was; of equal ones, the
     setting with the most atoms and the smallest alpha0.
     """
     found = {}
     for method, problem in product(("interpolation", "quantile"), results.problems):
         values = [
-            (getattr(results.of(method, setting).points[0], field), setting)
+            (value, setting)
             for setting in results.settings(method, problem=problem)
+            if (value := getattr(results.of(method, setting).points[0], field)) is not None
         ]
         if values:
             found[method, problem] = max(
@@ -303,12 +291,12 @@ def longest_where(results: Results) -> Finding | None:
         return None
     if grid[0] not in results.atoms or grid[1] not in results.alpha0:
         return None
-    (times, time_part), (nodes, node_part) = (
+    (times, part), (nodes, _) = (
         share(setting[1:] == grid for _, setting in greatest(results, field).values())
-        for field in ("seconds", "expanded")
+        for field in ("queue_seconds", "queue_expanded")
     )
     ours = f"the longest time in {times} cases, the most expanded nodes in {nodes}"
-    return Finding(ours, max(time_part, node_part))
+    return Finding(ours, part, "The verdict is on the times, as the paper's table is.")
 
 
 def grid_takes_longer(results: Results) -> Finding | None:
@@ -316,7 +304,7 @@ def grid_takes_longer(results: Results) -> Finding | None:
         [problem.key for problem in paper().problems if problem.key[0] == domain]
         for domain in ("gridworld", "river")
     )
-    found = {of: seconds for of, (seconds, _) in greatest(results, "seconds").items()}
+    found = {of: seconds for of, (seconds, _) in greatest(results, "queue_seconds").items()}
     if any(key not in found for key in product(PLANNERS, [*grids, *rivers])):
         return None
     text, part = share(
@@ -325,7 +313,7 @@ def grid_takes_longer(results: Results) -> Finding | None:
         for grid, river in zip(grids, rivers)
     )
     pairs = "; ".join(
-        ", ".join(f"{title(of)} {1000 * found['quantile', of]:.2g} ms" for of in pair)
+        ", ".join(f"{title(of)} {found['quantile', of]:.2g} s" for of in pair)
         for pair in zip(grids, rivers)
     )
     return Finding(f"{text} (CVaRVIQ: {pairs})", part)
@@ -339,26 +327,26 @@ PAPER_ERRORS = {"gridworld": (0.67, 0.27, 11.82), "river": (0.45, 0.23, 5.29)}
 INACCURATE = 1e-3
 
 
-def simulations(results: Results, domain: str, every_atom: bool) -> list[Simulation]:
-    """The simulations of a domain: at alpha_target = alpha0 alone, or with every atom of the
-    setting, all seen by the same simulated runs.
+def simulations(results: Results, domain: str, every_atom: bool, engine: str) -> list[Simulation]:
+    """The simulations of a domain in the time of an engine: at alpha_target = alpha0 alone, or with
+    every atom of the setting, all seen by the same simulated runs.
     """
     return [
         row
         for setting in results.settings("simulation", domain=domain)
         for row in results.of("simulation", setting).simulations
-        if every_atom or row.alpha == setting.alpha0
+        if row.engine == engine and (every_atom or row.alpha == setting.alpha0)
     ]
 
 
 def simulation_errors(
-    results: Results, domain: str, every_atom: bool
+    results: Results, domain: str, every_atom: bool, engine: str = ENGINES[0]
 ) -> tuple[float, float, float] | None:
     """Mean, median and largest |simulated - deployed| over the settings of a domain, each averaged
     over the repetitions.
     """
     errors: dict[int, list[float]] = {}
-    for row in simulations(results, domain, every_atom):
+    for row in simulations(results, domain, every_atom, engine):
         errors.setdefault(row.repetition, []).append(abs(row.simulated - row.deployed))
     if not errors:
         return None
@@ -368,26 +356,29 @@ def simulation_errors(
 
 
 def simulation_error(domain: str, results: Results) -> Finding | None:
-    target, every = (simulation_errors(results, domain, of_all) for of_all in (False, True))
-    if target is None or every is None:
-        return None
-    rows = simulations(results, domain, False)
-    off, part = share(abs(row.simulated / row.deployed - 1) > INACCURATE for row in rows)
-    samples = [row.samples for row in rows]
-    ours = (
-        f"{three(target)} at alpha_target = alpha0, {three(every)} over all atoms; {off} runs are"
-        f" off by more than {INACCURATE:.1%} at alpha0, with {min(samples):,} to {max(samples):,}"
-        " samples"
-    )
+    ours, parts = [], []
+    for engine in ENGINES:
+        target, every = (simulation_errors(results, domain, of, engine) for of in (False, True))
+        if target is None or every is None:
+            return None
+        rows = simulations(results, domain, False, engine)
+        off, part = share(abs(row.simulated / row.deployed - 1) > INACCURATE for row in rows)
+        samples = [row.samples for row in rows]
+        ours.append(
+            f"in the time of the {engine} engine {three(target)} at alpha_target = alpha0,"
+            f" {three(every)} over all atoms; {off} runs are off by more than {INACCURATE:.1%} at"
+            f" alpha0, with {min(samples):,} to {max(samples):,} samples"
+        )
+        parts.append(part)
     mean, _, most = PAPER_ERRORS[domain]
     remark = (
         f"A mean of {mean} with a maximum of {most} cannot come from nine settings, whose mean"
         f" would be {most / 9:.2f} at least, so the paper must have counted more points than"
-        " alpha_target = alpha0; we give both readings. Here both methods are compiled and take"
-        " milliseconds where the paper's took up to an hour, so the number of samples is not the"
-        " paper's."
+        " alpha_target = alpha0; we give both readings. Monte Carlo is compiled here, so beside the"
+        " queue engine it has more samples than the paper's; the verdict is on that, and an error"
+        " of more than 0.1 % is what we call inaccurate: the paper names no limit."
     )
-    return Finding(ours, part, remark)
+    return Finding("; ".join(ours), parts[0], remark)
 
 
 def three(values: tuple[float, float, float]) -> str:

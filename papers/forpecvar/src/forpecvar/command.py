@@ -66,11 +66,10 @@ def several(flag: str, name: str, help: str, **settings: Any) -> Callable[..., A
 )
 @click.option(
     "--lp",
-    type=click.Choice(["default", "full", "none"]),
-    default="default",
+    type=click.Choice(["full", "none"]),
+    default="full",
     show_default=True,
-    help="Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps"
-    " elsewhere; to convergence everywhere; not at all.",
+    help="Linear programs of CVaRVILI: to convergence everywhere, or not at all.",
 )
 @click.option("--no-simulation", is_flag=True, help="Leave the Monte Carlo comparisons out.")
 @click.option(

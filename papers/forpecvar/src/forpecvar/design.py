@@ -2,13 +2,8 @@
 problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha.
 Methods that take no atoms are run at the same points, for comparison.
 
-A method with an option `inner` solves many millions of linear programs. How its values and times
-are found is the `inner` of its tasks:
-
-    lp        by linear programs, to convergence
-    sampled   values by the closed form of the same inner problem; the time of the linear programs
-              is measured on whole sweeps and scaled by the number of sweeps: an estimate
-    greedy    values by the closed form, no linear programs
+A method with an option `inner` solves many millions of linear programs, to convergence (`lp`); or
+the closed form of the same inner problem gives its values (`greedy`), and no times.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from tailpath import SSP, log_atoms, read
 from tailpath.errors import OptionError
 from tailpath.methods import Method, find_method
 
-LP_MODES = ("default", "full", "none")
+LP_MODES = ("full", "none")
 #: The name of a planner's default among its variants, and the domain of models that belong to none.
 IMPROVED, OWN = "improved", "own"
 #: What tasks call the least CVaR over all policies, and Monte Carlo in place of a planner.
@@ -44,7 +39,6 @@ class StudyProblem:
     name: str
     model: str
     options: Mapping[str, Any] = field(default_factory=dict)
-    programs: tuple[int, ...] = ()
     finer: tuple[int, ...] = ()
     simulate: bool = False
 
@@ -244,7 +238,7 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 # ---------------------------------------------------------------------- tasks
 
 
-def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> list[StudyTask]:
+def tasks(design: Design, *, lp: str = "full", simulation: bool = True) -> list[StudyTask]:
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
     simulated = simulation and simulated_method(design) in design.methods
@@ -277,8 +271,7 @@ def _kinds(
     if takes(method, "inner"):
         if n not in design.atoms:
             return []
-        to_the_end = lp == "full" or n in problem.programs
-        inner = "greedy" if lp == "none" else "lp" if to_the_end else "sampled"
+        inner = "greedy" if lp == "none" else "lp"
     known = [each for each in design.variants if each == IMPROVED or each in method.variants]
     return [(name, variant, inner) for variant in (known if method.variants else [""])]
 
@@ -300,5 +293,5 @@ def effort(task: StudyTask) -> float:
     cells = 1.0
     for number in task.problem.split("x"):
         cells *= int(number) if number.isdigit() else 10
-    weight = {"lp": 50.0, "sampled": 5.0, "greedy": 1.7}.get(task.inner, 1.0)
+    weight = {"lp": 50.0, "greedy": 1.7}.get(task.inner, 1.0)
     return cells * task.atoms * weight * (1.0 if task.variant in ("", IMPROVED) else 2.0)

@@ -58,16 +58,22 @@ def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
         for name, (draw, caption) in FIGURES.items():
             figure = draw(these) if first or name in OF_VARIANTS else None
             if figure is not None:
-                label = name if first else f"{name}_{variant}"
-                save(figure, folder / label)
+                label = numbered(name) if first else f"{numbered(name)}_{variant}"
                 if name in IN_PAPER:
                     caption += f" As the paper's Figure {IN_PAPER.index(name) + 1}."
+                save(figure, folder / label)
                 many = len(results.variants) > 1 and name not in ACROSS
                 drawn[label] = f"{caption} Variant: {variant}." if many else caption
     return drawn
 
 
 # ---------------------------------------------------------------------- values against alpha
+
+
+def numbered(name: str) -> str:
+    """The name of a figure's files, with its number in the paper."""
+    return f"figure{IN_PAPER.index(name) + 1}_{name}" if name in IN_PAPER else name
+
 
 HOLLOW = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none"}
 
@@ -85,8 +91,13 @@ def draw_predicted_and_deployed(
     open.
     """
     look = {**style(k), "markersize": size}
-    curve(axes, run, "prediction", **{**look, "linestyle": "-", "label": f"{name}, predicted"})
-    curve(axes, run, "deployed", **{**HOLLOW, **look, "label": f"{name}, deployed"})
+    curve(
+        axes,
+        run,
+        "prediction",
+        **{**look, "linestyle": "-", "label": f"{name}, predicted (approximate)"},
+    )
+    curve(axes, run, "deployed", **{**HOLLOW, **look, "label": f"{name}, deployed (exact)"})
 
 
 def finest(results: Results) -> tuple[int, float]:
@@ -304,10 +315,7 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     "methods": (draw_methods, "Deployed values of all methods, and the optimum."),
     "planning_time": (
         planning_time,
-        (
-            "Planning time: medians, with bars from the least to the largest. Hollow markers:"
-            " linear programs timed on whole sweeps (estimated)."
-        ),
+        ("Planning time: medians, with bars from the least to the largest."),
     ),
     "varying_atoms": (
         partial(varying, by_atoms),
@@ -341,15 +349,15 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     "evaluation_time": (
         draw_evaluation_time,
         (
-            "Time of ForPECVaR at alpha_target = alpha0, medians with their spread, and the nodes"
-            " it expands."
+            "Time of ForPECVaR (the queue engine, which is Algorithm 1) at alpha_target = alpha0,"
+            " medians with their spread, and the nodes it expands."
         ),
     ),
     "monte_carlo": (
         draw_monte_carlo,
         (
-            "Error of Monte Carlo in the time that ForPECVaR takes, at alpha_target = alpha0; five"
-            " runs each."
+            "Error of Monte Carlo in the time that ForPECVaR takes by the queue engine, at"
+            " alpha_target = alpha0; five runs each."
         ),
     ),
 }

@@ -29,7 +29,7 @@ from tailpath.formats import write_bytes
 
 FILE_NAME = "runs.sqlite"
 #: Stored in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
-SCHEMA = 3
+SCHEMA = 4
 SQL_TYPE = {
     "str": "TEXT NOT NULL",
     "int": "INTEGER NOT NULL",
@@ -39,9 +39,10 @@ SQL_TYPE = {
 }
 
 
-#: How CVaRVILI was solved: of several ways to compute the same task, the later leaves less to
-#: estimates.
-INNER = ("", "greedy", "sampled", "lp")
+#: Of ForPECVaR: Algorithm 1, and the compiled one.
+ENGINES = ("queue", "lattice")
+#: How CVaRVILI was solved: of both, linear programs count.
+INNER = ("", "greedy", "lp")
 PYTHON_TYPE: dict[str, Any] = {"TEXT": str, "INTEGER": int, "REAL": float}
 
 
@@ -81,7 +82,8 @@ class AtomPoint:
     """One atom as the initial alpha: what the planner predicted, if it predicts anything, and what
     its policy delivers, exactly.
 
-    `seconds` is the median time of several evaluations, `least` and `most` how far they spread.
+    `seconds` is the median time of several evaluations by the compiled engine, `least` and `most`
+    how far they spread; the same of the queue, which is Algorithm 1, at alpha0 alone.
     """
 
     alpha: float
@@ -93,6 +95,10 @@ class AtomPoint:
     least: float
     most: float
     expanded: int
+    queue_seconds: float | None = None
+    queue_least: float | None = None
+    queue_most: float | None = None
+    queue_expanded: int | None = None
 
     @property
     def prediction(self) -> float:
@@ -103,9 +109,10 @@ class AtomPoint:
 @dataclass(frozen=True)
 class Simulation:
     """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the deployed one of
-    the same policy.
+    the same policy. It had the time of an `engine` of ForPECVaR.
     """
 
+    engine: str
     repetition: int
     seed: int
     alpha: float
@@ -120,9 +127,8 @@ class Answer:
     """The columns of a run beside its task.
 
     `plan_seconds` is the planning time, the median of `plan_calls` calls that took `plan_least` to
-    `plan_most`, or an estimate if `estimated`; `seconds` is what the whole run took. `factor_sum`
-    is the largest sum P xi of the policy. `lps` linear programs were solved in `lp_seconds`, in
-    `lp_sweeps` sweeps.
+    `plan_most`; `seconds` is what the whole run took. `factor_sum` is the largest sum P xi of the
+    policy. `lps` linear programs were solved in `lp_seconds`.
     """
 
     program: str
@@ -133,12 +139,10 @@ class Answer:
     plan_least: float | None = None
     plan_most: float | None = None
     plan_calls: int | None = None
-    estimated: int = 0
     sweeps: int | None = None
     residual: float | None = None
     factor_sum: float | None = None
     lps: int | None = None
-    lp_sweeps: int | None = None
     lp_seconds: float | None = None
 
 
@@ -176,7 +180,7 @@ _BEGIN = {"runs": "id INTEGER PRIMARY KEY", "points": _NUMBER, "simulations": _N
 _UNIQUE = {
     "runs": f"UNIQUE ({', '.join(KEY)})",
     "points": "PRIMARY KEY (run, alpha)",
-    "simulations": "PRIMARY KEY (run, repetition, alpha)",
+    "simulations": "PRIMARY KEY (run, engine, repetition, alpha)",
 }
 TABLES = [
     f"CREATE TABLE IF NOT EXISTS {table} ({_BEGIN[table]}, {', '.join(map(_definition, kinds))},"

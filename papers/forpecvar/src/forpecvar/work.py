@@ -19,17 +19,19 @@ import pathlib
 import platform
 import statistics
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
+import numpy as np
+
 import tailpath
-from forpecvar.design import IMPROVED, SIMULATION, import_all
-from forpecvar.store import Answer, AtomPoint, Run, Simulation, StudyTask
-from tailpath import SSP, TailpathWarning, estimate, evaluate, log_atoms, simulate
+from forpecvar.design import IMPROVED, SIMULATION, import_all, takes
+from forpecvar.store import ENGINES, Answer, AtomPoint, Run, Simulation, StudyTask
+from tailpath import SSP, TailpathWarning, evaluate, log_atoms, simulate
 from tailpath.domains import gridworld
 from tailpath.methods import Plan, find_method
 
@@ -37,8 +39,6 @@ Result = TypeVar("Result")
 
 #: A call is repeated until it was called this often or took this many seconds in all.
 CALLS, ENOUGH = 15, 0.25
-#: Whole sweeps of linear programs that are timed where they do not run to convergence.
-LP_SWEEPS = 2
 #: The columns of an answer that hold `Times`.
 PLAN_TIMES = ("plan_seconds", "plan_least", "plan_most", "plan_calls")
 
@@ -83,7 +83,11 @@ def warm_up_worker(method: str, inner: str, simulated: str) -> None:
 def _perform(job: WorkItem) -> Run:
     began = perf_counter()
     compute = _simulation if job.task.method == SIMULATION else _planner
-    columns, points, simulations = compute(job)
+    with warnings.catch_warnings():
+        # That alpha0 is not below alpha, that factors exceed 1, or that an atom is near 1, is what
+        # is studied.
+        warnings.simplefilter("ignore", TailpathWarning)
+        columns, points, simulations = compute(job)
     answer = Answer(program(), job.model.fingerprint, machine(), perf_counter() - began, **columns)
     return Run(job.task, answer, tuple(points), tuple(simulations))
 
@@ -111,13 +115,11 @@ def _planner(job: WorkItem) -> Computed:
     columns: dict[str, Any] = dict(zip(PLAN_TIMES, times))
     columns |= {name: facts.get(name) for name in ("sweeps", "residual", "factor_sum")}
     if facts.get("linear_programs"):
-        columns |= _programs(facts)
-    elif task.inner == "sampled":
-        columns |= _estimated(task, ssp, facts["sweeps"])
+        columns |= {"lps": facts["linear_programs"], "lp_seconds": facts["lp_seconds"]}
     return columns, _points(task, ssp, plan), []
 
 
-def _plan(task: StudyTask, ssp: SSP, progress: Any = lambda *_: None, **more: Any) -> Plan:
+def _plan(task: StudyTask, ssp: SSP) -> Plan:
     settings: dict[str, Any] = {
         "atoms": task.atoms,
         "alpha0": task.alpha0,
@@ -126,34 +128,9 @@ def _plan(task: StudyTask, ssp: SSP, progress: Any = lambda *_: None, **more: An
         "threads": 1,
     }
     if task.inner:
-        settings["inner"] = "lp" if task.inner == "lp" else "greedy"
+        settings["inner"] = task.inner
     variant = "" if task.variant == IMPROVED else task.variant
-    with warnings.catch_warnings():
-        # That alpha0 is not below alpha, or factors exceed 1, is what is studied.
-        warnings.simplefilter("ignore", TailpathWarning)
-        return find_method(task.method).make(
-            ssp, task.alpha0, {**settings, **more}, progress, variant
-        )
-
-
-def _estimated(task: StudyTask, ssp: SSP, sweeps: int) -> dict[str, Any]:
-    """The time that linear programs would take: so many times that of the first whole sweeps, since
-    all cost the same, and once what the policy takes.
-    """
-    ends = [thread_time()]
-    # Two sweeps do not converge, and need not.
-    part = _plan(
-        task, ssp, lambda *_: ends.append(thread_time()), inner="lp", max_sweeps=LP_SWEEPS
-    ).facts
-    rest = thread_time() - ends[-1]
-    seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
-    unknown = dict.fromkeys(PLAN_TIMES)
-    return {**unknown, "plan_seconds": seconds * sweeps + rest, "estimated": 1, **_programs(part)}
-
-
-def _programs(facts: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"lps": "linear_programs", "lp_sweeps": "sweeps", "lp_seconds": "lp_seconds"}
-    return {column: facts[name] for column, name in names.items()}
+    return find_method(task.method).make(ssp, task.alpha0, settings, variant=variant)
 
 
 def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
@@ -168,7 +145,13 @@ def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
         )
         deployed = (costs.cvar(alpha), costs.var(alpha), costs.mean)
         predicted = plan.predict(alpha)
-        found.append(AtomPoint(alpha, predicted, *deployed, *times[:3], costs.expanded))
+        queue: tuple[Any, ...] = ()
+        if not found and takes(find_method(task.method), "atoms"):
+            slow, spent = timed(
+                partial(evaluate, ssp, policy, alpha, gamma=task.gamma, engine=ENGINES[0])
+            )
+            queue = (*spent[:3], slow.expanded)
+        found.append(AtomPoint(alpha, predicted, *deployed, *times[:3], costs.expanded, *queue))
     return found
 
 
@@ -177,27 +160,37 @@ def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
 
 def _simulation(job: WorkItem) -> Computed:
     """Simulate a planner's policy from alpha0, as many runs as fit into the time that ForPECVaR
-    takes for it, several times.
+    takes for it, several times: in that of the queue, and in that of the compiled engine.
 
     Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which
-    favours Monte Carlo.
+    favours Monte Carlo. It is compiled, which favours it beside the queue.
     """
     task, ssp = job.task, job.model
-    atoms = log_atoms(task.alpha0, task.atoms)
+    atoms = log_atoms(task.alpha0, task.atoms).tolist()
     policy = _plan(replace(task, method=job.simulated), ssp).policy(task.alpha0)
-    deployed, times = timed(partial(evaluate, ssp, policy, task.alpha0))
-    samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
     rows = []
-    for repetition in range(job.repetitions):
-        # The same on every machine, another for every task.
-        seed = crc32(str(task).encode()) + repetition
-        began = thread_time()
-        costs = simulate(ssp, policy, samples, seed, threads=1)
-        seconds = thread_time() - began - set_up
-        for alpha in atoms.tolist():
-            values = estimate(costs, alpha).cvar, deployed.cvar(alpha)
-            rows.append(Simulation(repetition, seed, alpha, *values, samples, seconds))
+    for engine in ENGINES:
+        deployed, times = timed(partial(evaluate, ssp, policy, task.alpha0, engine=engine))
+        samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
+        for repetition in range(job.repetitions):
+            # The same on every machine, another for every task.
+            seed = crc32(str(task).encode()) + repetition
+            began = thread_time()
+            costs = simulate(ssp, policy, samples, seed, threads=1)
+            seconds = thread_time() - began - set_up
+            for alpha, value in zip(atoms, worst_means(costs, atoms)):
+                values = value, deployed.cvar(alpha)
+                rows.append(Simulation(engine, repetition, seed, alpha, *values, samples, seconds))
     return {}, [], rows
+
+
+def worst_means(costs: Any, alphas: Sequence[float]) -> list[float]:
+    """The mean of the worst alpha of some costs, for several alphas; they are sorted once."""
+    falling = np.sort(costs)[::-1]
+    sums = np.append(0.0, np.cumsum(falling))
+    ends = np.array(alphas) * len(falling)
+    found: list[float] = (np.interp(ends, np.arange(len(sums)), sums) / ends).tolist()
+    return found
 
 
 def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
