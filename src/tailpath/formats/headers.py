@@ -23,7 +23,7 @@ _NESTED = frozenset((list, dict))
 _FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 
 
-class Kind(NamedTuple):
+class MemberKind(NamedTuple):
     """What a member must be, in words and as a test; `default` stands for one that is missing."""
 
     what: str
@@ -31,7 +31,7 @@ class Kind(NamedTuple):
     default: Any = None
     needed: bool = True
 
-    def otherwise(self, default: Any = None) -> Kind:
+    def otherwise(self, default: Any = None) -> MemberKind:
         return self._replace(default=default, needed=False)
 
 
@@ -46,18 +46,20 @@ def positive_fraction(value: Any) -> Fraction | None:
     return Fraction(top, bottom) if top and bottom else None
 
 
-ANYTHING = Kind("given", lambda value: True)
-TEXT = Kind("a text", lambda value: type(value) is str)
-TRUTH = Kind("true or false", lambda value: type(value) is bool)
-WHOLE = Kind("a whole number", lambda value: type(value) is int and 0 <= value < 2**62)
-SIZE = Kind("a whole number below 2^31", lambda value: type(value) is int and 0 <= value < 2**31)
-POSITIVE = Kind("a positive whole number", lambda value: type(value) is int and value > 0)
-SHARE = Kind("a number in (0, 1)", lambda value: type(value) is float and 0 < value < 1)
-OBJECT = Kind("an object", lambda value: isinstance(value, dict))
-LIST = Kind("a list", lambda value: isinstance(value, list))
-NUMBERS = Kind("a list of numbers", _list_of(int, float))
-TEXTS = Kind("a list of strings", _list_of(str))
-UNIT = Kind("a positive fraction 'p/q'", lambda value: positive_fraction(value) is not None)
+ANYTHING = MemberKind("given", lambda value: True)
+TEXT = MemberKind("a text", lambda value: type(value) is str)
+TRUTH = MemberKind("true or false", lambda value: type(value) is bool)
+WHOLE = MemberKind("a whole number", lambda value: type(value) is int and 0 <= value < 2**62)
+SIZE = MemberKind(
+    "a whole number below 2^31", lambda value: type(value) is int and 0 <= value < 2**31
+)
+POSITIVE = MemberKind("a positive whole number", lambda value: type(value) is int and value > 0)
+SHARE = MemberKind("a number in (0, 1)", lambda value: type(value) is float and 0 < value < 1)
+OBJECT = MemberKind("an object", lambda value: isinstance(value, dict))
+LIST = MemberKind("a list", lambda value: isinstance(value, list))
+NUMBERS = MemberKind("a list of numbers", _list_of(int, float))
+TEXTS = MemberKind("a list of strings", _list_of(str))
+UNIT = MemberKind("a positive fraction 'p/q'", lambda value: positive_fraction(value) is not None)
 #: What a model has besides names and numbers, and where its states lie.
 EXTRAS = {
     "cost_unit": UNIT.otherwise(),
@@ -67,7 +69,7 @@ EXTRAS = {
 GEOMETRY = {"rows": POSITIVE, "columns": POSITIVE, "row": LIST, "column": LIST, "kind": TEXTS}
 
 
-def checked(document: Any, schema: Mapping[str, Kind], location: str) -> dict[str, Any]:
+def checked(document: Any, schema: Mapping[str, MemberKind], location: str) -> dict[str, Any]:
     """The members of an object by name; `location` is what messages begin with."""
     if not isinstance(document, dict):
         raise FormatError(f"{location.rstrip(': ')} must be an object with {', '.join(schema)}")
@@ -82,7 +84,7 @@ def refuse_unknown(members: Iterable[str], known: Iterable[str], location: str) 
         )
 
 
-def member_of(document: Mapping[str, Any], name: str, kind: Kind, location: str) -> Any:
+def member_of(document: Mapping[str, Any], name: str, kind: MemberKind, location: str) -> Any:
     """One member of an object that may have others."""
     if name not in document and kind is ANYTHING:
         raise FormatError(f"{location}the member {name!r} is missing")

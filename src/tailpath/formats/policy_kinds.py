@@ -22,7 +22,7 @@ from tailpath.formats.headers import (
     TRUTH,
     UNIT,
     WHOLE,
-    Kind,
+    MemberKind,
     checked,
     decode_name,
     decode_names,
@@ -71,18 +71,18 @@ ARRAYS = {
 #: What a header has, by kind, besides what all of them have.
 _NAMED = {"states": ANYTHING, "actions": ANYTHING}
 _DECISIONS = {"decisions": LIST.otherwise([]), "mixed": LIST.otherwise([])}
-_BUDGET_UNIT = Kind(
+_BUDGET_UNIT = MemberKind(
     "a fraction 'p/q' or a positive number",
     lambda value: UNIT.fits(value) or (type(value) is float and value > 0),
 )
-_PLAIN_POLICIES = Kind(
+_PLAIN_POLICIES = MemberKind(
     "a list of policies that are not mixtures",
     lambda value: (
         isinstance(value, list)
         and all(isinstance(each, dict) and each.get("kind") != "mixed" for each in value)
     ),
 )
-MEMBERS: dict[str, dict[str, Kind]] = {
+MEMBERS: dict[str, dict[str, MemberKind]] = {
     "markov": _DECISIONS,
     "atom": {"start_atom": WHOLE, **_NAMED},
     "atom grids": {"start_atom": WHOLE, **_NAMED},
