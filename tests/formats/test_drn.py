@@ -229,7 +229,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         (
             "// Exported",
             '//tailpath {"stats": 7}\n// Exported',
-            ":1: the tailpath line must be an object with members among",
+            ":1: the tailpath line: unknown member 'stats'; known are states, actions",
         ),
         ("// Exported", "//tailpath {\n// Exported", ":1:1: Expecting"),
         (

@@ -144,7 +144,7 @@ def test_an_npz_with_something_else_in_it(tmp_path):
     write_archive(
         str(tmp_path / "m.npz"), {"header": json.dumps({**header, "cost_units": "1/2"}), **members}
     )
-    with pytest.raises(FormatError, match="member header has the unknown member 'cost_units'"):
+    with pytest.raises(FormatError, match="member header: unknown member 'cost_units'"):
         tp.read(tmp_path / "m.npz")
 
 

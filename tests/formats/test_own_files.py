@@ -101,7 +101,7 @@ def test_an_exact_unit_must_fit_the_costs(tmp_path):
     for unit, message in (
         ("1/3", "not a whole multiple of 1/3"),
         ("1/100000000", "too fine"),
-        ("0/1", "not a positive fraction"),
+        ("0/1", "must be a positive fraction"),
     ):
         (tmp_path / "n.json").write_text(
             text.replace('"cost_unit": "1/2"', f'"cost_unit": "{unit}"')
@@ -131,7 +131,7 @@ GOOD = {
         ),
         ({"format": 3}, "not a file of tailpath"),
         ({"version": 2}, "version 2 is newer than this program, which reads version 1"),
-        ({"version": "1"}, "'version' must be a whole number"),
+        ({"version": "1"}, "version must be a positive whole number"),
         ({"extra": 1}, "unknown member 'extra'"),
         ({"start": 7}, "state 7 has no choices and is not a goal"),
         ({"goals": []}, "no goals"),
@@ -158,8 +158,8 @@ GOOD = {
         ({"states": ["x"]}, "0 is not among the states"),
         ({"states": 10**9}, "states says 1000000000, more than there are outcomes and goals"),
         ({"states": -1}, "states must be a list of names or their number"),
-        ({"cost_unit": "1e5"}, "not a positive fraction"),
-        ({"geometry": {"rows": 1}}, "geometry must have rows, columns, row, column and kind"),
+        ({"cost_unit": "1e5"}, "must be a positive fraction"),
+        ({"geometry": {"rows": 1}}, "geometry.columns must be a positive whole number, not None"),
         (
             {
                 "geometry": {

@@ -382,25 +382,6 @@ def test_an_action_that_is_gone_is_named(tmp_path):
         tp.read_policy(tmp_path / "p.json", closed, strict=False)
 
 
-def test_a_file_without_names_fits_its_own_model_only(tmp_path):
-    tp.write_policy(kinds()["budget"], tmp_path / "p.json")
-    record = json.loads((tmp_path / "p.json").read_text())
-    for member in ("states", "actions"):
-        del record[member]
-    for array in ("state_choices", "choice_action"):
-        del record["arrays"][array]
-    (tmp_path / "old.json").write_text(json.dumps(record))
-    assert tp.read_policy(tmp_path / "old.json", ROADS) == kinds()["budget"]
-    with pytest.raises(
-        PolicyError,
-        match=(
-            r"old\.json: this file is older than the names in it, and fits no model but its own;"
-            r" write it again"
-        ),
-    ):
-        tp.read_policy(tmp_path / "old.json", TURNED, strict=False)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -25,17 +25,17 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import (
-    check_header,
-    converted_array,
-    decode_confidence,
+from tailpath.formats.files import converted_array, read_bytes, shorten, write_bytes
+from tailpath.formats.headers import (
+    ANYTHING,
+    EXTRAS,
+    LIST,
+    SHARE,
+    checked,
     decode_members,
     decode_names,
-    load_json,
-    read_bytes,
+    read_header,
     refuse_unknown,
-    shorten,
-    write_bytes,
 )
 from tailpath.formats.json_files import FORMAT, VERSION
 from tailpath.formats.writing import encode_members
@@ -245,70 +245,57 @@ def write_tar(members: Mapping[str, bytes]) -> bytes:
 # ---------------------------------------------------------------------- our own npz
 
 
-_MEMBERS = (
-    "format",
-    "version",
-    "start",
-    "states",
-    "actions",
-    "cost_unit",
-    "notes",
-    "geometry",
-    "confidence",
-)
+_MEMBERS = {
+    **dict.fromkeys(("format", "version", "start", "states", "actions"), ANYTHING),
+    **EXTRAS,
+    "confidence": SHARE.otherwise(),
+}
+_GEOMETRY = {"rows": ANYTHING, "columns": ANYTHING, "kinds": LIST}
 _INTERVALS = ("outcome_low", "outcome_high", "outcome_estimate")
 _CELLS = ("geometry_row", "geometry_column", "geometry_kind")
 
 
 def read(path: str) -> Any:
     archive = Archive(path)
-    header = load_json(archive.text("header"), f"{path}: member header")
-    check_header(header, path, FORMAT, VERSION)
-    refuse_unknown(header, _MEMBERS, f"{path}: member header has the ")
+    location = f"{path}: member header: "
+    header = read_header(archive.text("header"), location[:-2], path, FORMAT, VERSION)
+    header = checked(header, _MEMBERS, location)
     members = ("header", *ARRAYS, *_INTERVALS, *_CELLS)
-    refuse_unknown(sorted(archive.names()), members, f"{path}: the archive has the ")
+    refuse_unknown(archive.names(), members, f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
-    n_states, location = len(arrays["is_goal"]), f"{path}: member header: "
+    n_states = len(arrays["is_goal"])
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
-    header["geometry"] = _cells(archive, header.get("geometry"))
+    header["geometry"] = _cells(archive, header["geometry"], location)
     ssp = SSP(
         **arrays,
-        start_index=header.get("start"),
-        states=decode_names(header.get("states"), f"{location}states", n_states),
-        actions=decode_names(header.get("actions"), f"{location}actions"),
+        start_index=header["start"],
+        states=decode_names(header["states"], f"{location}states", n_states),
+        actions=decode_names(header["actions"], f"{location}actions"),
         **decode_members(header, n_states, location),
     )
     if not archive.has("outcome_low"):
         return ssp
     low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
     seen = archive.array(_INTERVALS[2], np.float64) if archive.has(_INTERVALS[2]) else None
-    confidence = decode_confidence(header.get("confidence"), f"{location}confidence")
-    return IntervalSSP(ssp, low, high, estimate=seen, confidence=confidence)
+    return IntervalSSP(ssp, low, high, estimate=seen, confidence=header["confidence"])
 
 
-def _cells(archive: Archive, value: Any) -> Any:
+def _cells(archive: Archive, value: Any, location: str) -> Any:
     """The geometry as the JSON format has it, whose rules it is checked by; here the cells are
     arrays of the archive."""
     if value is None:
         return None
-    if (
-        not isinstance(value, dict)
-        or set(value) != {"rows", "columns", "kinds"}
-        or not isinstance(value["kinds"], list)
-    ):
-        raise FormatError(
-            f"{archive.path}: member header: geometry must have rows, columns and kinds"
-        )
+    found = checked(value, _GEOMETRY, f"{location}geometry.")
     row, column, kind = (archive.array(name, np.int32).tolist() for name in _CELLS)
-    kinds = value["kinds"]
+    kinds = found["kinds"]
     if any(not 0 <= index < len(kinds) for index in kind):
         raise FormatError(
             f"{archive.path}: member geometry_kind points outside the {len(kinds)} kinds"
         )
     return {
-        "rows": value["rows"],
-        "columns": value["columns"],
+        "rows": found["rows"],
+        "columns": found["columns"],
         "row": row,
         "column": column,
         "kind": [kinds[index] for index in kind],

@@ -4,11 +4,6 @@ file behind.
 Everything a reader learns of the outside world passes through here, so that every refusal is a
 `FormatError` that names the file and, where there is one, the line. Declared sizes are never
 trusted: memory follows the bytes that are really there.
-
-The files of ours, of models and of policies, begin alike and hold names as JSON. A name is a
-string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is written as a
-list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names. Names that
-are simply 0, 1, .., n - 1 are written as the number n.
 """
 
 from __future__ import annotations
@@ -20,9 +15,8 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,14 +25,11 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
-from tailpath.model.ssp import Geometry, Name
 
 #: The bytes that are decoded at a time.
 _PIECE = 16 * 2**20
 #: The characters that a number may have.
 LONGEST = 700
-_NESTED = frozenset((list, dict))
-_FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -358,137 +349,3 @@ def _refuse(path: str, error: Exception) -> NoReturn:
         raise FormatError(f"{path}: this is a folder, not a file") from None
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     raise FormatError(f"{path}: {reason}") from None
-
-
-# ---------------------------------------------------------------------- what files of ours hold
-
-
-def decode_name(value: Any, location: str) -> Name:
-    if isinstance(value, list):
-        return tuple(decode_name(part, location) for part in value)
-    if isinstance(value, dict):
-        raise FormatError(f"{location}: {shorten(repr(value))} is not a name")
-    name: Name = value
-    return name
-
-
-def decode_names(value: Any, location: str, count: int | None = None) -> Sequence[Name]:
-    """The names of `count` things; without it, of as many as the file says. A declared number must
-    equal the real one: a range is free, but a wrong one is a wrong file.
-    """
-    if type(value) is int and 0 <= value < 2**31:
-        if count not in (None, value):
-            raise FormatError(f"{location} says {value}, the arrays say {count}")
-        return range(value)
-    if not isinstance(value, list):
-        raise FormatError(f"{location} must be a list of names or their number")
-    if count not in (None, len(value)):
-        raise FormatError(f"{location} has {len(value)} names, the arrays say {count}")
-    return decode_column(value, lambda position: f"{location}[{position}]")
-
-
-def decode_column(values: Sequence[Any], location: Callable[[int], str]) -> tuple[Name, ...]:
-    """The names that pieces of JSON stand for; `location` says where the one at a position is."""
-    # Most names are simple, or lists of simple ones; a million of them should not wait for the
-    # message about one that is not.
-    if _NESTED.isdisjoint(map(type, values)):
-        return tuple(values)
-    if set(map(type, values)) == {list} and _NESTED.isdisjoint(
-        map(type, chain.from_iterable(values))
-    ):
-        return tuple(map(tuple, values))
-    return tuple(decode_name(value, location(position)) for position, value in enumerate(values))
-
-
-def decode_members(members: Mapping[str, Any], n_states: int, location: str) -> dict[str, Any]:
-    """What a model has besides names and numbers, as its fields."""
-    return {
-        "exact_unit": decode_unit(members.get("cost_unit"), f"{location}cost_unit"),
-        "geometry": decode_geometry(members.get("geometry"), n_states, f"{location}geometry"),
-        "notes": decode_notes(members.get("notes", []), f"{location}notes"),
-    }
-
-
-def check_header(document: Any, path: str, name: str, version: int) -> None:
-    """Every file of ours says what it is and in which version."""
-    if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
-    if document["format"] != name:
-        hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
-        raise FormatError(
-            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
-        )
-    if type(document.get("version")) is not int or document["version"] < 1:
-        raise FormatError(f"{path}: the member 'version' must be a whole number")
-    if document["version"] > version:
-        raise FormatError(
-            f"{path}: version {document['version']} is newer than this program, which reads version"
-            f" {version}"
-        )
-
-
-def refuse_unknown(members: Iterable[str], known: Sequence[str], location: str) -> None:
-    for member in members:
-        if member not in known:
-            raise FormatError(
-                f"{location}unknown member {shorten(repr(member))}; known are {', '.join(known)}"
-            )
-
-
-def decode_confidence(value: Any, location: str) -> float | None:
-    if value is not None and not (isinstance(value, float) and 0 < value < 1):
-        raise FormatError(f"{location} must be a number in (0, 1)")
-    return value
-
-
-def decode_unit(value: Any, location: str) -> Fraction | None:
-    """The exact cost unit; the model compares it with the costs."""
-    if value is None:
-        return None
-    if (unit := positive_fraction(value)) is None:
-        raise FormatError(f"{location}: {shorten(repr(value))} is not a positive fraction 'p/q'")
-    return unit
-
-
-def positive_fraction(value: Any) -> Fraction | None:
-    """What is written as `p/q`, if it is."""
-    match = _FRACTION.fullmatch(value) if isinstance(value, str) else None
-    top, bottom = map(int, match.groups()) if match else (0, 0)
-    return Fraction(top, bottom) if top and bottom else None
-
-
-def decode_geometry(value: Any, n_states: int, location: str) -> Geometry | None:
-    """The geometry, one entry per state, every cell on the grid or at -1."""
-    if value is None:
-        return None
-    if not isinstance(value, dict) or set(value) != {"rows", "columns", "row", "column", "kind"}:
-        raise FormatError(f"{location} must have rows, columns, row, column and kind")
-    if not all(type(value[key]) is int and value[key] > 0 for key in ("rows", "columns")):
-        raise FormatError(f"{location}: rows and columns must be positive whole numbers")
-    for key, kind, end in (
-        ("row", int, value["rows"]),
-        ("column", int, value["columns"]),
-        ("kind", str, 0),
-    ):
-        entries = value[key]
-        if (
-            not isinstance(entries, list)
-            or len(entries) != n_states
-            or set(map(type, entries)) != {kind}
-        ):
-            raise FormatError(
-                f"{location}.{key} must be a list of {n_states} entries, one per state"
-            )
-        for entry in (min(entries), max(entries)) if end else ():
-            if not -1 <= entry < end:
-                raise FormatError(
-                    f"{location}.{key}[{entries.index(entry)}] is {entry}, outside -1..{end - 1}"
-                )
-        value = {**value, key: tuple(entries)}
-    return Geometry(**value)
-
-
-def decode_notes(value: Any, location: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or any(type(note) is not str for note in value):
-        raise FormatError(f"{location} must be a list of strings")
-    return tuple(value)

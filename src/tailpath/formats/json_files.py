@@ -14,19 +14,17 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.files import (
-    check_header,
+from tailpath.formats.files import parse_number, read_bytes, shorten, text_bytes, write_bytes
+from tailpath.formats.headers import (
+    ANYTHING,
+    EXTRAS,
+    LIST,
+    SHARE,
+    checked,
     decode_column,
-    decode_confidence,
     decode_members,
     decode_names,
-    load_json,
-    parse_number,
-    read_bytes,
-    refuse_unknown,
-    shorten,
-    text_bytes,
-    write_bytes,
+    read_header,
 )
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
@@ -51,19 +49,14 @@ VERSION = 1
 LARGE_JSON = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
-_MEMBERS = (
-    "format",
-    "version",
-    "start",
-    "goals",
-    "states",
-    "actions",
-    "cost_unit",
-    "geometry",
-    "notes",
-    "confidence",
-    "outcomes",
-)
+_MEMBERS = {
+    **dict.fromkeys(("format", "version", "start"), ANYTHING),
+    "goals": LIST,
+    **dict.fromkeys(("states", "actions"), ANYTHING.otherwise()),
+    **EXTRAS,
+    "confidence": SHARE.otherwise(),
+    "outcomes": LIST,
+}
 
 
 #: What the five entries of a row are in a model: state, action, target, probability and cost.
@@ -78,16 +71,8 @@ def read(path: str, reading: Reading) -> Any:
         warnings.warn(message, TailpathWarning, stacklevel=2)
     size, text = len(data), data.decode()
     del data
-    document = load_json(text, path)
+    document = checked(read_header(text, path, path, FORMAT, VERSION), _MEMBERS, f"{path}: ")
     del text
-    check_header(document, path, FORMAT, VERSION)
-    refuse_unknown(document, _MEMBERS, f"{path}: ")
-    for key in ("start", "goals", "outcomes"):
-        if key not in document:
-            raise FormatError(f"{path}: the member {key!r} is missing")
-    for key in ("goals", "outcomes"):
-        if not isinstance(document[key], list):
-            raise FormatError(f"{path}: {key} must be a list")
     return _Document(document, path).model(size, reading.progress)
 
 
@@ -140,7 +125,7 @@ class _Document:
         }
         if document.get("cost_unit") is None and str in set(map(type, self.costs)):
             fields["exact_unit"] = common_unit(self.costs)
-        confidence = decode_confidence(document.get("confidence"), f"{path}: confidence")
+        confidence = document["confidence"]
         if self.intervals:
             low, high, frequency = fields["outcome_probability"].T
             estimate = None if np.isnan(frequency).any() else frequency

@@ -26,14 +26,13 @@ from tailpath.domains.register import Domain, find_domain
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
-    check_header,
     converted_array,
-    load_json,
     located,
     read_text,
     shorten,
     write_bytes,
 )
+from tailpath.formats.headers import OBJECT, member_of, read_header
 from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
 from tailpath.graph import Array
 from tailpath.model.checks import PARTS, fingerprint
@@ -140,7 +139,7 @@ def read_policy(
         return _of_domain(domain, name, ssp)
     try:
         reader, found = _parts(path_name)
-        differs = _differences(reader.header.get("model"), ssp, path_name)
+        differs = _differences(reader.header["model"], ssp)
         if differs and strict:
             raise PolicyError(
                 f"{path_name}: {differs[0]}; strict=False (--loose) finds the same states and"
@@ -172,15 +171,12 @@ def _parts(path: str) -> tuple[PolicyReader, set[str]]:
     """The header of a file with the function that gives its arrays, and their names."""
     if _suffix(path) == ".npz":
         archive = Archive(path)
-        header = load_json(archive.text("header"), f"{path}: member header")
-        check_header(header, path, FORMAT, VERSION)
-        return PolicyReader(header, archive.array, path), archive.names() - {"header"}
-    header = load_json(read_text(path), path)
-    check_header(header, path, FORMAT, VERSION)
-    arrays = header.get("arrays", {})
-    if not isinstance(arrays, dict):
-        raise FormatError(f"{path}: arrays must be an object")
-    return PolicyReader(header, partial(_listed, arrays, path), path), set(arrays)
+        text = archive.text("header")
+        header = read_header(text, f"{path}: member header", path, FORMAT, VERSION)
+        return PolicyReader.of(header, archive.array, path), archive.names() - {"header"}
+    header = read_header(read_text(path), path, path, FORMAT, VERSION)
+    arrays = member_of(header, "arrays", OBJECT.otherwise({}), f"{path}: ")
+    return PolicyReader.of(header, partial(_listed, arrays, path), path), set(arrays)
 
 
 def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
@@ -192,14 +188,12 @@ def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
     return made
 
 
-def _differences(found: Any, ssp: SSP, path_name: str) -> list[str]:
+def _differences(found: Any, ssp: SSP) -> list[str]:
     """In what the model differs from the one that the policy was made for; a policy of names was
     made for none.
     """
     if found is None:
         return []
-    if not isinstance(found, dict):
-        raise FormatError(f"{path_name}: model must be an object with sizes and a hash")
     here = fingerprint(ssp)
     sizes = [
         f"this policy was made for a model with {found.get(key)!r} {what}; this model has"
@@ -246,11 +240,11 @@ def _suffix(path: str) -> str:
 def _lines(header: Mapping[str, Any]) -> str:
     """JSON with one row of a table per line."""
 
-    def member(value: Any) -> str:
+    def member_of(value: Any) -> str:
         if isinstance(value, list) and value and isinstance(value[0], list):
             return "[\n    " + ",\n    ".join(map(plain, value)) + "\n  ]"
         return plain(value)
 
     plain = partial(json.dumps, ensure_ascii=False)
-    members = [f"{plain(key)}: {member(value)}" for key, value in header.items()]
+    members = [f"{plain(key)}: {member_of(value)}" for key, value in header.items()]
     return "{\n  " + ",\n  ".join(members) + "\n}"

@@ -13,12 +13,20 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError, kind_of
-from tailpath.formats.files import (
+from tailpath.formats.files import shorten
+from tailpath.formats.headers import (
+    ANYTHING,
+    LIST,
+    NUMBERS,
+    OBJECT,
+    TRUTH,
+    UNIT,
+    WHOLE,
+    MemberKind,
+    checked,
     decode_name,
     decode_names,
     positive_fraction,
-    refuse_unknown,
-    shorten,
 )
 from tailpath.formats.policy_transfer import (
     atoms_on,
@@ -61,15 +69,36 @@ ARRAYS = {
     "budget steps": (*_STEPS, "level", *_CHOICES),
 }
 #: What a header has, by kind, besides what all of them have.
-MEMBERS = {
-    "markov": ("decisions", "mixed"),
-    "atom": ("start_atom", "states", "actions"),
-    "atom grids": ("start_atom", "states", "actions"),
-    "budget steps": ("budget", "unit", "deadline", "states", "actions"),
-    "memory": ("start", "decisions", "mixed", "remember"),
-    "mixed": ("weights", "members"),
+_NAMED = {"states": ANYTHING, "actions": ANYTHING}
+_DECISIONS = {"decisions": LIST.otherwise([]), "mixed": LIST.otherwise([])}
+_BUDGET_UNIT = MemberKind(
+    "a fraction 'p/q' or a positive number",
+    lambda value: UNIT.fits(value) or (type(value) is float and value > 0),
+)
+_PLAIN_POLICIES = MemberKind(
+    "a list of policies that are not mixtures",
+    lambda value: (
+        isinstance(value, list)
+        and all(isinstance(each, dict) and each.get("kind") != "mixed" for each in value)
+    ),
+)
+MEMBERS: dict[str, dict[str, MemberKind]] = {
+    "markov": _DECISIONS,
+    "atom": {"start_atom": WHOLE, **_NAMED},
+    "atom grids": {"start_atom": WHOLE, **_NAMED},
+    "budget steps": {
+        "budget": WHOLE,
+        "unit": _BUDGET_UNIT.otherwise(),
+        "deadline": TRUTH.otherwise(False),
+        **_NAMED,
+    },
+    "memory": {"start": ANYTHING, **_DECISIONS, "remember": LIST.otherwise([])},
+    "mixed": {"weights": NUMBERS, "members": _PLAIN_POLICIES},
 }
-_COMMON = ("format", "version", "kind", "model", "arrays")
+_COMMON = {
+    **dict.fromkeys(("format", "version", "kind"), ANYTHING.otherwise()),
+    **dict.fromkeys(("model", "arrays"), OBJECT.otherwise()),
+}
 
 
 @dataclass(frozen=True)
@@ -180,6 +209,9 @@ def _names(ssp: SSP) -> dict[str, Any]:
 # ---------------------------------------------------------------------- reading
 
 
+ArrayOf = Callable[[str, Any, int], Array]
+
+
 @dataclass(frozen=True)
 class PolicyReader:
     """The policy that a header and its arrays describe: `array(name, dtype, axes)` gives one of
@@ -187,29 +219,32 @@ class PolicyReader:
     """
 
     header: Mapping[str, Any]
-    array: Callable[[str, Any, int], Array]
+    array: ArrayOf
     path: str
+
+    @classmethod
+    def of(cls, header: dict[str, Any], array: ArrayOf, path: str) -> PolicyReader:
+        kind = header.get("kind")
+        if not isinstance(kind, str) or kind not in MEMBERS:
+            what = f"unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
+            raise FormatError(f"{path}: {what}")
+        return cls(checked(header, {**_COMMON, **MEMBERS[kind]}, f"{path}: "), array, path)
 
     def policy(self, ssp: SSP, *, elsewhere: bool = False) -> Policy:
         """The policy; with `elsewhere`, found again by name on a model it was not made for."""
-        kind = self.header.get("kind")
-        if not isinstance(kind, str) or kind not in MEMBERS:
-            known = ", ".join(MEMBERS)
-            raise self._error(f"unknown kind of policy {shorten(repr(kind))}; known are {known}")
-        refuse_unknown(self.header, (*_COMMON, *MEMBERS[kind]), f"{self.path}: ")
+        kind = self.header["kind"]
         if kind == "markov":
             decisions = self._decisions(1)
             return MarkovPolicy({state: decision for (state,), decision in decisions.items()})
         if kind == "memory":
             return MemoryPolicy(
-                decode_name(self.header.get("start"), f"{self.path}: start"),
+                decode_name(self.header["start"], f"{self.path}: start"),
                 self._decisions(2),
                 self._table("remember", 5, "memory"),
             )
         if kind == "mixed":
-            weights, members = tuple(self._weights()), self._members()
-            policies = tuple(member.policy(ssp, elsewhere=elsewhere) for member in members)
-            return MixedPolicy(policies, weights)
+            policies = tuple(each.policy(ssp, elsewhere=elsewhere) for each in self._members())
+            return MixedPolicy(policies, tuple(self.header["weights"]))
         try:
             return self._of_numbers(ssp, elsewhere)
         except PolicyError as error:
@@ -226,27 +261,13 @@ class PolicyReader:
     def _error(self, message: str) -> FormatError:
         return FormatError(f"{self.path}: {message}")
 
-    # ------------------------------------------------------------------ mixtures
-
-    def _weights(self) -> list[float]:
-        weights = self.header.get("weights")
-        if not isinstance(weights, list) or not {*map(type, weights)} <= {int, float}:
-            raise self._error("weights must be a list of numbers")
-        return weights
-
     def _members(self) -> list[PolicyReader]:
-        members = self.header.get("members")
-        if not isinstance(members, list) or not all(
-            isinstance(member, dict) and member.get("kind") != "mixed" for member in members
-        ):
-            raise self._error("members must be a list of policies that are not mixtures")
-
         def of_member(i: int, name: str, dtype: Any, axes: int) -> Array:
             return self.array(f"{i}_{name}", dtype, axes)
 
         return [
-            PolicyReader(member, partial(of_member, i), f"{self.path}: members[{i}]")
-            for i, member in enumerate(members)
+            PolicyReader.of(member, partial(of_member, i), f"{self.path}: members[{i}]")
+            for i, member in enumerate(self.header["members"])
         ]
 
     # ------------------------------------------------------------------ tables of numbers
@@ -258,24 +279,21 @@ class PolicyReader:
             atoms = self._atoms(model)
             return atoms_on(ssp, atoms, self.path) if elsewhere else atoms
         level = self.array("level", np.int64, 1)
-        deadline = self.header.get("deadline", False)
-        if type(deadline) is not bool:
-            raise self._error("deadline must be true or false")
         if elsewhere:  # where costs are those of the other model
             level = np.zeros(model.n_outcomes, dtype=np.int64)
+        unit = self.header["unit"]
         policy = BudgetPolicy(
-            model, self._integer("budget"), level=level, unit=self._unit(), **self._arrays(_STEPS)
+            model,
+            self.header["budget"],
+            level=level,
+            unit=positive_fraction(unit) or unit,
+            **self._arrays(_STEPS),
         )
         policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
-        return policy.by_deadline() if deadline else policy
+        return policy.by_deadline() if self.header["deadline"] else policy
 
     def _made_for(self) -> SSP:
         header = self.header
-        if "states" not in header or "actions" not in header:
-            raise PolicyError(
-                f"{self.path}: this file is older than the names in it, and fits no model but its"
-                " own; write it again"
-            )
         names = {
             what: decode_names(header[what], f"{self.path}: {what}")
             for what in ("states", "actions")
@@ -287,29 +305,13 @@ class PolicyReader:
         return {name: self.array(name, *kind) for name, kind in kinds.items()}
 
     def _atoms(self, ssp: SSP) -> AtomPolicy:
-        start, arrays = self._integer("start_atom"), self._arrays(_ATOMS)
+        start, arrays = self.header["start_atom"], self._arrays(_ATOMS)
         if self.header["kind"] == "atom grids":
             own, of_state = self._arrays(_GRIDS).values()
             if not np.isin(own, (0, 1)).all():
                 raise self._error("own must hold 0 and 1")
             arrays["grids"] = Grids(own.astype(np.bool_), of_state)
         return AtomPolicy(ssp, start_atom=start, **arrays)
-
-    def _integer(self, member: str) -> int:
-        value = self.header.get(member)
-        if type(value) is not int or not 0 <= value < 2**62:
-            raise self._error(f"{member} must be a whole number, not {shorten(repr(value))}")
-        return value
-
-    def _unit(self) -> Any:
-        value = self.header.get("unit")
-        if value is None or (type(value) is float and value > 0):
-            return value
-        found = positive_fraction(value)
-        if found is None:
-            expected = "a fraction 'p/q' or a positive number"
-            raise self._error(f"unit must be {expected}, not {shorten(repr(value))}")
-        return found
 
     # ------------------------------------------------------------------ tables of names
 
@@ -343,10 +345,7 @@ class PolicyReader:
         self, member: str, width: int, more: int
     ) -> Iterator[tuple[str, tuple[Name, ...], list[Any]]]:
         """Where each row of a table stands, the `width` names it begins with, and what follows."""
-        rows = self.header.get(member, [])
-        if not isinstance(rows, list):
-            raise self._error(f"{member} must be a list")
-        for number, row in enumerate(rows):
+        for number, row in enumerate(self.header[member]):
             location = f"{self.path}: {member}[{number}]"
             if not isinstance(row, list) or len(row) != width + more:
                 raise FormatError(

@@ -18,13 +18,13 @@ from tailpath.errors import FormatError, ModelError
 from tailpath.formats import text_files
 from tailpath.formats.files import (
     brief,
-    decode_name,
     load_json,
     parse_number,
     read_bytes,
     shorten,
     text_bytes,
 )
+from tailpath.formats.headers import decode_name
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
 from tailpath.formats.text_files import BLOCK_ROWS, SEPARATORS, TextFile, after, arrow

@@ -24,6 +24,7 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.archives import packed_tar, tar_members, unpacked
 from tailpath.formats.files import load_json, read_bytes, shorten, write_bytes
+from tailpath.formats.headers import OBJECT, SIZE, member_of
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
@@ -64,8 +65,10 @@ class UmbReader:
             text = bytes(self.members["index.json"]).decode("utf-8")
         except UnicodeDecodeError:
             raise self._error("index.json", "this is not UTF-8 text") from None
-        self.index = self._object(load_json(text, f"{path}: member index.json"), "the index")
-        self.system = self._object(self.index.get("transition-system"), "transition-system")
+        self.location = f"{path}: member index.json: "
+        found = {"the index": load_json(text, self.location[:-2])}
+        self.index = member_of(found, "the index", OBJECT, self.location)
+        self.system = member_of(self.index, "transition-system", OBJECT, self.location)
         self._check_kind()
         self.sizes = {entity: self._size(f"#{entity}") for entity in _ENTITIES}
 
@@ -103,18 +106,8 @@ class UmbReader:
     def _error(self, member: str, message: str) -> FormatError:
         return FormatError(f"{self.path}: member {shorten(member)}: {message}")
 
-    def _object(self, value: Any, what: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            raise self._error("index.json", f"{what} must be an object")
-        return value
-
     def _size(self, key: str) -> int:
-        value = self.system.get(key)
-        if type(value) is not int or not 0 <= value < 2**31:
-            raise self._error(
-                "index.json", f"{key} must be a whole number below 2^31, not {shorten(repr(value))}"
-            )
-        return value
+        return int(member_of(self.system, key, SIZE, self.location))
 
     def _check_kind(self) -> None:
         version = self.index.get("format-version")
@@ -144,14 +137,12 @@ class UmbReader:
 
     def _annotations(self, group: str) -> dict[str, tuple[str, dict[str, Any]]]:
         """Annotations of a group by the name that users know, with their identifier."""
-        groups = self._object(self.index.get("annotations", {}), "annotations")
+        groups = member_of(self.index, "annotations", OBJECT.otherwise({}), self.location)
         found: dict[str, tuple[str, dict[str, Any]]] = {}
-        for identifier, annotation in self._object(
-            groups.get(group, {}), f"annotations.{group}"
-        ).items():
-            alias = self._object(annotation, f"annotations.{group}.{shorten(identifier)}").get(
-                "alias", identifier
-            )
+        every = member_of(groups, group, OBJECT.otherwise({}), f"{self.location}annotations.")
+        for identifier in every:
+            annotation = member_of(every, identifier, OBJECT, f"{self.location}{group}.")
+            alias = annotation.get("alias", identifier)
             if not isinstance(alias, str) or alias in found:
                 raise self._error(
                     "index.json",
@@ -199,7 +190,7 @@ class UmbReader:
         """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size
         each.
         """
-        kind = self._object(kind, "a type")
+        kind = member_of({"a type": kind}, "a type", OBJECT, self.location)
         if kind.get("type") == "double" and kind.get("size", 64) == 64:
             return self._array(member, "<f8", count).astype(np.float64)
         size = kind.get("size", 128)
@@ -228,7 +219,7 @@ class UmbReader:
 
     def _low_and_high(self, member: str, kind: Any, count: int) -> LowAndHigh:
         """Low and high ends of intervals; the low ones are None where there are plain numbers."""
-        kind = self._object(kind, "a type")
+        kind = member_of({"a type": kind}, "a type", OBJECT, self.location)
         base, interval, _ = str(kind.get("type")).partition("-interval")
         if not interval:
             return None, self._numbers(member, kind, count)

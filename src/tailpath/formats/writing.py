@@ -23,7 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import decode_members, decode_names, decode_notes, load_json
+from tailpath.formats.files import load_json
+from tailpath.formats.headers import (
+    ANYTHING,
+    EXTRAS,
+    WHOLE,
+    checked,
+    decode_members,
+    decode_names,
+)
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Geometry, Name
@@ -225,7 +233,11 @@ def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
 
 #: The line begins with this word, after whatever marks a comment.
 MARK = "tailpath"
-_MEMBERS = ("states", "actions", "auxiliary", "cost_unit", "geometry", "notes")
+_MEMBERS = {
+    **dict.fromkeys(("states", "actions"), ANYTHING.otherwise()),
+    "auxiliary": WHOLE.otherwise(0),
+    **EXTRAS,
+}
 
 
 @dataclass(frozen=True)
@@ -238,17 +250,8 @@ class Extras:
 
     @classmethod
     def parse(cls, text: str, location: str) -> Extras:
-        members = load_json(text, location)
-        if not isinstance(members, dict) or not set(members) <= set(_MEMBERS):
-            raise FormatError(
-                f"{location}: the {MARK} line must be an object with members among"
-                f" {', '.join(_MEMBERS)}"
-            )
-        auxiliary = members.get("auxiliary", 0)
-        if type(auxiliary) is not int or auxiliary < 0:
-            raise FormatError(f"{location}: auxiliary must be a whole number")
-        decode_notes(members.get("notes", []), f"{location}: notes")
-        return cls(location, members, auxiliary)
+        members = checked(load_json(text, location), _MEMBERS, f"{location}: the {MARK} line: ")
+        return cls(location, members, members["auxiliary"])
 
     @property
     def is_ours(self) -> bool:
