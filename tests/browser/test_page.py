@@ -47,6 +47,10 @@ def by_id(browser, name):
     return browser.find_element("id", name)
 
 
+def open_folds(browser):
+    browser.execute_script("document.querySelectorAll('details').forEach(each => each.open = true)")
+
+
 def key(browser, name, word, times=1):
     from selenium.webdriver.common.keys import Keys
 
@@ -126,7 +130,8 @@ def test_runs_are_played_step_by_step(browser, tmp_path, river):
     opened(browser, tmp_path, river, "river")
     key(browser, "alpha", "HOME")
     best = tp.solve_cvar_exact(river, 0.01).policy(0.5)
-    [run, *_] = tp.worst_runs(river, best, 0.5, 3)
+    worst = tp.worst_runs(river, best, 0.5, 3)
+    run = worst[0] if worst.typical is None else worst.typical
     assert "Before the first" in by_id(browser, "step-words").text
     for place, step in enumerate(run):
         words = by_id(browser, "step-words").text
@@ -217,6 +222,7 @@ def test_a_long_road_shows_its_goal_at_every_width(browser, tmp_path, width):
         "return [...document.querySelectorAll('#scene text')].map(each =>"
         " each.textContent).join(' ')"
     )
+    open_folds(browser)
     assert "lanes" in by_id(browser, "numbers").text and "minutes" in by_id(browser, "numbers").text
 
 
@@ -234,3 +240,65 @@ def test_plans_for_intervals_are_drawn_as_bands(browser, tmp_path):
     best = tp.solve_cvar_exact(model, 0.1)
     assert f"{best.cvar(0.1):g}" in by_id(browser, "numbers").text
     assert browser.get_log("browser") == []
+
+
+# ---------------------------------------------------------------------- answers first, in any light
+
+
+def emulate(browser, **settings):
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", settings)
+
+
+def test_the_page_answers_first_and_starts_at_five_percent(browser, tmp_path, river):
+    path = tmp_path / "page.html"
+    tp.page(river, path, unit="steps")
+    browser.set_window_size(1280, 1400)
+    browser.get(path.as_uri())
+    assert by_id(browser, "alpha-value").text == "0.05, the worst 5 %"
+    stops = browser.find_elements("css selector", "#stops span")
+    assert [stop.text for stop in stops] == ["50 %", "20 %", "10 %", "5 %", "1 %", "0.1 %"]
+    costs = tp.evaluate(river, tp.solve_cvar_exact(river, 0.05).policy(0.05), 0.05)
+    large = [each.text for each in browser.find_elements("css selector", "#large strong")]
+    wanted = (costs.var(0.05), costs.cvar(0.05), costs.mean)
+    assert large == [f"{value:.4g} steps" for value in wanted]
+    assert "The price:" in by_id(browser, "headline").text
+    top = [by_id(browser, name).location["y"] for name in ("headline", "large", "scene", "words")]
+    assert top[:3] == sorted(top[:3])
+
+
+def test_swatches_differ_without_colours(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    dashes = [
+        each.get_attribute("stroke-dasharray")
+        for each in browser.find_elements("css selector", "#policies .swatch line")
+    ]
+    assert len(dashes) == len(set(dashes)) == 3
+    names = [each.text for each in browser.find_elements("css selector", "#tail .name")]
+    assert sorted(names) == ["average-best", "optimal", "quantile"], "at the ends of the curves"
+
+
+def test_dwelling_is_drawn(browser, tmp_path):
+    rows = [("a", "go", "a", 0.9, 1), ("a", "go", "g", 0.1, 1)]
+    path = tmp_path / "page.html"
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    tp.page(ssp, path, alphas=[0.05])
+    browser.get(path.as_uri())
+    key(browser, "step", "END")
+    worst = tp.worst_runs(ssp, {"a": "go"}, 0.05, 3)
+    run = worst[0] if worst.typical is None else worst.typical
+    assert len(run) > 20
+    assert browser.find_element("css selector", "#scene .dwell").text == f"×{len(run)}"
+
+
+def test_dark_and_printed(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    background = "return getComputedStyle(document.body).backgroundColor"
+    light = browser.execute_script(background)
+    emulate(browser, features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert browser.execute_script(background) != light
+    emulate(browser, media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    assert browser.execute_script(background) == "rgb(255, 255, 255)"
+    assert not browser.find_element("css selector", ".controls").is_displayed()
+    assert "the optimal policy" in by_id(browser, "printed").text, "the controls as text"
+    emulate(browser, media="", features=[])
+    assert browser.execute_script(background) == light

@@ -38,9 +38,11 @@ def test_numbers_are_the_librarys(river, told):
                 (costs.mean, costs.var(alpha), costs.cvar(alpha)), rel=1e-8
             )
             worst = tp.worst_runs(river, policy, alpha, 3)
+            runs = [*([] if worst.typical is None else [worst.typical]), *worst]
             assert [r["probability"] for r in case["runs"]] == pytest.approx(
-                [r.probability for r in worst], rel=1e-8
+                [r.probability for r in runs], rel=1e-8
             )
+            assert [r["typical"] for r in case["runs"]] == [r is worst.typical for r in runs]
             assert sum(share for _, _, share in case["blame"]) == pytest.approx(
                 1 if worst.blame else 0, abs=1e-6
             )
@@ -76,6 +78,31 @@ def test_words_say_what_the_numbers_say(river, told):
     assert f"{costs.cvar(0.05):.4g}" in words
     assert "on waterfall every move leads to the start" in words
     assert "moves are sure" in words
+
+
+def test_the_page_answers_first(river, told):
+    best, average = tp.solve_cvar_exact(river, 0.05), tp.solve_expected(river).policy
+    for alpha, head in zip(told["alphas"], told["headlines"]):
+        costs = tp.evaluate(river, best.policy(alpha), alpha)
+        numbers = [value for value, _ in head["numbers"]]
+        assert numbers == pytest.approx([costs.var(alpha), costs.cvar(alpha), costs.mean], rel=1e-8)
+        taken = best.policy(alpha).action(river.start)
+        others = tp.evaluate(river, average, alpha)
+        gains = others.cvar(alpha) > costs.cvar(alpha) * (1 + 1e-9)
+        assert gains == (alpha == 0.05), "both sentences are looked at"
+        told_first = "In the worst 5 %" if gains else "What is best on average is also best"
+        assert head["sentence"].startswith(f"Begin with {taken}. {told_first}")
+        if gains:
+            assert f"costs {others.cvar(alpha):.4g} there" in head["sentence"]
+            assert f"{costs.mean - others.mean:.3g} more on average" in head["sentence"]
+    assert told["headlines"][1]["numbers"][0][1].startswith("promise for 95 %")
+
+
+def test_the_headline_says_where_nothing_is_gained():
+    ssp = tp.SSP.from_outcomes([("a", "go", "g", 1, 3)], "a", ["g"])
+    [head] = data_of(tp.page(ssp, alphas=[0.1], unit="minutes").html)["headlines"]
+    wanted = "What is best on average is also best in the worst 10 % of runs, which cost 3 minutes"
+    assert head["sentence"] == f"{wanted} on average."
 
 
 def test_names_stay_text():

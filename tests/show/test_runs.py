@@ -386,6 +386,7 @@ def test_likely_runs_that_are_few_of_all_come_with_a_typical_one():
     assert found.typical.cost > found.var and found.typical.steps not in [r.steps for r in found]
     text = str(found)
     assert "which all runs beyond VaR have" in text and "one of them, drawn at random" in text
+    assert text.index("drawn at random") < text.index("worst run 1"), "the typical one comes first"
     assert max(len(part.splitlines()) for part in text.split("\n\n")) < 30  # no run fills a screen
 
 

@@ -228,16 +228,17 @@ class WorstRuns(Shown, Series[Trace]):
             ("expected excess over VaR", self.excess),
         ]
         content: list[Table | str] = [Table((), facts)]
+        if len(self) and self.typical is not None:
+            part = number(sum(run.probability for run in self), 2)
+            every = number(self.chance, 3)
+            why = f"those below have {part} of {every}, which all runs beyond VaR have"
+            content += self._shape(why)
         for rank, run in enumerate(self, 1):
             table, *more = run._content(most)
             assert isinstance(table, Table)
             content += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
         if not len(self):
             content += self._without_runs()
-        elif self.typical is not None:
-            part = number(sum(run.probability for run in self), 2)
-            every = number(self.chance, 3)
-            content += self._shape(f"together {part} of {every}, which all runs beyond VaR have")
         if self.blame:
             content += [
                 *self._blamed("where runs turn bad", "setback", most),

@@ -7,7 +7,7 @@ for (const element of document.querySelectorAll(".least")) element.textContent =
 fill($("numbers"), ...rows(["planned for", "alpha", "predicted", "least CVaR", "most CVaR", "least mean", "most mean"], D.plans));
 fill($("words"), ...D.words.map(text => node("p", {}, text)));
 if (D.harms === null) fill($("harms"), node("tr", {}, node("td", {}, "Some nature keeps this policy from arriving.")));
-else fill($("harms"), ...rows(["at", "doing", "ends in", "low", "high", "worst", "adds to the mean"], D.harms));
+else fill($("harms"), ...rows(["at", "doing", "ends in", "low", "high", "worst", "adds to the mean"], D.harms, 3));
 $("data-card").hidden = D.data === null;
 if (D.data !== null) fill($("more-data"), ...rows(["at", "doing", "CVaR if half as wide", "less by"], D.data));
 const bands = (of, steps) => Object.entries(of).map(([name, points], k) => ({ name, points, colour: LOOKS[k % 3][0], dash: LOOKS[k % 3][1], steps }));

@@ -31,7 +31,7 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.show.page.sentences import above, sentences
+from tailpath.show.page.sentences import above, headline, sentences
 from tailpath.show.runs import worst_runs
 from tailpath.show.traces import Trace, WorstRuns
 from tailpath.solvers.exact.solver import solve_cvar_exact
@@ -105,6 +105,9 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         "predicted": predictions,
         "curves": [_curve(plan, alphas, own) for plan, own in zip(plans, zip(*cases))],
         "frontier": [_frontier(ssp, alpha, progress) for alpha in alphas],
+        "headlines": [
+            headline(ssp, alpha, row[0], row[-1], asked.unit) for row, alpha in zip(cases, alphas)
+        ],
         "words": [
             sentences(ssp, alpha, dict(zip(names, row)), dict(zip(names, known)), asked.unit)
             for row, known, alpha in zip(cases, predictions, alphas)
@@ -278,12 +281,14 @@ def _worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
         entry = by_state.setdefault(ssp.state_index(row.state), [0.0, 0.0])
         entry[0] += max(row.setback, 0.0) / setbacks
         entry[1] += row.share / worst.excess
+    typical = [] if worst.typical is None else [worst.typical]
     blamed = sorted(worst.blame, key=lambda row: -row.setback)[:BLAMED]
     return {
         "chance": worst.chance,
         "excess": worst.excess,
         "runs": [
             {
+                "typical": run is worst.typical,
                 "probability": run.probability,
                 "cost": run.cost,
                 "states": [ssp.state_index(state) for state in _visited(run)],
@@ -292,7 +297,7 @@ def _worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
                 "costs": [step.cost for step in run],
                 "memories": [step.memory for step in run],
             }
-            for run in worst
+            for run in [*typical, *worst]
             if len(run)
         ],
         "blame": [[state, *entry] for state, entry in by_state.items()],

@@ -24,7 +24,7 @@ function number(value, digits = 5) {
 }
 const percent = value => number(100 * value, 3) + " %";
 const fill = (element, ...children) => { element.replaceChildren(...children); };
-const rows = (head, lines) => [node("tr", {}, ...head.map(text => node("th", {}, text))), ...lines.map(line => node("tr", {}, ...line.map(cell => node("td", {}, typeof cell === "string" ? cell : number(cell, 6)))))];
+const rows = (head, lines, digits = 6) => [node("tr", {}, ...head.map(text => node("th", {}, text))), ...lines.map(line => node("tr", {}, ...line.map(cell => node("td", {}, typeof cell === "string" ? cell : number(cell, digits)))))];
 // ---------------------------------------------------------------- charts
 // Lines, and bands of points [x, low, high], have names at their ends: a legend is not needed, nor colours.
 function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylabel, xlog, ylog, level, xticks, from = "end" }) {
@@ -62,7 +62,7 @@ function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylab
   }
   for (const { at, colour, name, hollow } of dots) if (at.every(Number.isFinite)) picture.append(svg("circle", { cx: x(at[0]), cy: y(at[1]), r: 4.5, fill: hollow ? "var(--card)" : colour, stroke: hollow ? colour : "var(--card)", "stroke-width": hollow ? 1.6 : 1 }, svg("title", {}, name)));
   for (const { at, colour, name } of marks) if (Number.isFinite(at)) picture.append(svg("path", { d: `M${x(at)} ${H - bottom} l-4 9 h8 z`, fill: colour }, svg("title", {}, name)));
-  const placed = [], ends = lines.filter(line => line.name && line.usable.length).map(line => [line, line.usable]).concat(bands.map(band => [band, band.points.map(p => [p[0], p[2] ?? Infinity])]));
+  const placed = [], ends = lines.filter(line => line.name && line.usable.length).map(line => [line, line.usable]).concat(bands.map(band => [band, band.points.map(p => [p[0], p[2] ?? Infinity])]), dots.filter(dot => dot.label && dot.at.every(Number.isFinite)).map(dot => [{ ...dot, name: dot.label }, [dot.at]]));
   for (const [{ name, colour }, points] of ends) {
     const [at, value] = points.reduce((best, p) => (from === "end" ? p[0] > best[0] : p[0] < best[0]) ? p : best), wide = 6.2 * name.length;
     const centre = Math.min(W - right - wide / 2, Math.max(left + 4 + wide / 2, X.to(at) + (from === "end" ? -wide / 2 : wide / 2)));
@@ -71,7 +71,6 @@ function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylab
     placed.push([centre, height, wide]);
     picture.append(svg("text", { x: centre, y: height, "font-size": 11, "text-anchor": "middle", class: "name", style: `fill:${colour}` }, name));
   }
-  for (const { at, colour, name, label } of dots) if (label && at.every(Number.isFinite)) picture.append(svg("text", { x: Math.min(W - right - 3.1 * label.length, Math.max(left + 3.1 * label.length, X.to(at[0]))), y: Y.to(at[1]) - 8, "font-size": 11, "text-anchor": "middle", class: "name", style: `fill:${colour}` }, label));
   picture.append(svg("text", { x: (left + W - right) / 2, y: H - 6, "font-size": 12, "text-anchor": "middle" }, xlabel), svg("text", { x: 13, y: (top + H - bottom) / 2, "font-size": 12, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + H - bottom) / 2})` }, ylabel));
   fill($(id), picture);
 }

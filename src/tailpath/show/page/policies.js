@@ -2,13 +2,14 @@
 // Where some cost is negative, a budget counts beyond the least cost to go.
 const BEYOND = D.ahead ? " beyond the cheapest way" : "";
 const LAST = D.names.length - 1;  // the optimum; the first is best on average, those between were asked for
-const BETWEEN = [["#7a5fb5", "2 3"], ["#009e73", "8 3 2 3"], ["#c2618f", "4 2"], ["#8a6d0b", "1 2"], ["#555b66", "10 4"]];
-const look = k => k === LAST ? ["#0072b2", ""] : k === 0 ? ["#d55e00", "6 4"] : BETWEEN[(k - 1) % BETWEEN.length];
+const BETWEEN = [["var(--c1)", "2 3"], ["var(--c3)", "8 3 2 3"], ["var(--c4)", "4 2"], ["var(--c5)", "1 2"], ["var(--c6)", "10 4"]];
+const look = k => k === LAST ? ["var(--c2)", ""] : k === 0 ? ["var(--c0)", "6 4"] : BETWEEN[(k - 1) % BETWEEN.length];
 const COLOURS = D.names.map((_, k) => look(k)[0]);
 const DASHES = D.names.map((_, k) => look(k)[1]);
 const KINDS = { river: "#cfe6f7", bridge: "#d9b77e", bank: "#efe6cf", waterfall: "#6d93c4", floor: "#f4f4f1", obstacle: "#8b8f9a", goal: "#8fce9b", start: "#fbe3a6", hole: "#5b7fb0", "dead end": "#b9b3c6", lava: "#e8825a", cliff: "#a58a6f" };
+const nearest = alpha => D.alphas.reduce((best, each, k) => Math.abs(Math.log(each / alpha)) < Math.abs(Math.log(D.alphas[best] / alpha)) ? k : best, 0);
 const OTHERS = ["#e7e3f3", "#dfeee2", "#f6e2dc", "#e3edf3", "#f2ecd5"];
-const state = { alpha: Math.max(0, D.alphas.length - 2), policy: LAST, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
+const state = { alpha: nearest(0.05), policy: LAST, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
 const of = new Map(D.scene.places.map((place, k) => [place.state, k]));
 
 // ---------------------------------------------------------------- small helpers
@@ -40,7 +41,7 @@ function likely(k) {  // how plainly to draw a decision: by how often a run is t
 const idle = D.scene.choices.map(choices => choices.every(choice => JSON.stringify(choice.outcomes) === JSON.stringify(choices[0].outcomes)));  // nothing to decide
 
 // ---------------------------------------------------------------- map and graph
-const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, token: null };
+const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, dwell: null, token: null };
 function drawScene() {
   const { kind, places } = D.scene;
   let { width, height } = D.scene;
@@ -50,42 +51,51 @@ function drawScene() {
     for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
     [width, height] = [1.25 * height + 0.4, width + 0.6];
   }
-  const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", "aria-label": "the states and what the policy does there" });
+  const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
   if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
   else { picture.style.maxWidth = `${Math.max(360, width * 64)}px`; picture.style.maxHeight = height > 1.5 * width ? "none" : ""; }
-  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "#1d2433" }))));
+  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "var(--ink)" }))));
   const edges = svg("g", {}), cells = svg("g", {}), arrows = svg("g", {});
   scene.edges = edges;
   places.forEach((place, k) => {
     const isStart = place.state === D.start;
-    const border = { stroke: isStart ? "#1d2433" : "#b9bfca", "stroke-width": isStart ? 0.09 : 0.025, fill: kindColour(place.kind) };
+    const border = { stroke: isStart ? (kind === "map" ? "var(--map-ink)" : "var(--ink)") : "#b9bfca", "stroke-width": isStart ? 0.09 : 0.025, fill: kindColour(place.kind) };
     const shape = kind === "map" ? svg("rect", { x: place.x - 0.5, y: place.y - 0.5, width: 1, height: 1, ...border }) : svg("circle", { cx: place.x, cy: place.y, r: 0.3, ...border });
     shape.append(svg("title", {}, place.name));
     scene.cells.push(shape);
     cells.append(shape);
     if (kind === "map") {
-      const arrow = svg("path", { fill: "#1d2433", d: "" });
+      const arrow = svg("path", { fill: "var(--map-ink)", d: "" });
       scene.arrows.push(arrow);
       const label = svg("text", { x: place.x, y: place.y + 0.13, "font-size": 0.36, "text-anchor": "middle" }, place.goal ? "goal" : "");
       scene.labels.push(label);
       arrows.append(arrow, label);
     } else {
       const label = svg("text", { x: place.x, y: place.y - 0.4, "font-size": 0.28, "text-anchor": "middle", class: "over" }, short(place.name));
-      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", class: "over", style: "fill:#0072b2" });
+      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", class: "over", style: "fill:var(--c2)" });
       scene.labels.push(action);
       arrows.append(label, action);
     }
   });
-  scene.path = svg("polyline", { fill: "none", stroke: "#c2185b", "stroke-width": 0.09, "stroke-linejoin": "round", opacity: 0.75 });
-  scene.token = svg("circle", { r: 0.24, fill: "#c2185b", stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
-  picture.append(cells, edges, arrows, scene.path, scene.token);
+  const colour = kind === "map" ? "#b3124e" : "var(--run)";
+  scene.path = svg("polyline", { fill: "none", stroke: colour, "stroke-width": 0.09, "stroke-linejoin": "round", opacity: 0.75 });
+  scene.dwell = svg("g", { fill: colour });
+  scene.token = svg("circle", { r: 0.24, fill: colour, stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
+  picture.append(edges, cells, arrows, scene.path, scene.dwell, scene.token);
   if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y - 0.26, "font-size": 0.24, "text-anchor": "middle" }, "start")); }
   fill($("scene"), picture);
-  const seen = [...new Set(places.map(place => place.kind).filter(Boolean))];
-  const legend = seen.map(each => { const box = node("span", { class: "swatch" }); box.style.background = kindColour(each); return node("span", {}, box, " " + each); });
+}
+function drawLegend(most) {  // follows the colouring
+  const { kind, places } = D.scene, legend = [];
+  if (state.colour) for (const part of [0, 0.25, 1]) legend.push(node("span", {}, square(heat(part)), ` ${percent(part * most)}`));
+  else for (const each of new Set(places.map(place => place.kind).filter(Boolean))) legend.push(node("span", {}, square(kindColour(each)), " " + each));
+  if (state.colour) legend.push(node("span", {}, state.colour === 1 ? "of all setbacks" : "of the excess"));
   if (kind === "part") legend.push(node("span", {}, `${places.length} of ${D.states} states: those that are met most, or at which runs turn bad`));
   fill($("legend"), ...legend);
 }
+const heat = share => `rgb(${Math.round(255 - 40 * share)}, ${Math.round(255 - 205 * Math.sqrt(share))}, ${Math.round(255 - 215 * Math.sqrt(share))})`;
+const square = colour => svg("svg", { class: "swatch square", viewBox: "0 0 10 10" }, svg("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8b94a5", "stroke-width": 0.8 }));
+const line = k => svg("svg", { class: "swatch", viewBox: "0 0 24 10", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke: COLOURS[k], "stroke-width": 3, "stroke-dasharray": DASHES[k] }));
 const short = name => name.length > 18 ? name.slice(0, 16) + "…" : name;
 function arrowPath(place, k, at) {
   const moves = new Map();
@@ -102,6 +112,7 @@ function drawDecisions() {
   const { places, choices, kind } = D.scene;
   const blame = new Map(here().blame.map(([at, ...values]) => [at, values[state.colour - 1]]));
   const most = Math.max(1e-12, ...[...blame.values()].map(value => value || 0));
+  drawLegend(most);
   if (kind !== "map") scene.edges.replaceChildren();
   places.forEach((place, k) => {
     const at = place.goal ? -1 : position(k);
@@ -109,7 +120,7 @@ function drawDecisions() {
     let colour = kindColour(place.kind), says = place.name + (place.kind ? `, ${place.kind}` : "");
     if (state.colour) {
       const value = Math.max(0, blame.get(place.state) || 0);
-      if (value > 0 || !idle[k] || place.goal) colour = `rgb(${Math.round(255 - 40 * value / most)}, ${Math.round(255 - 205 * Math.sqrt(value / most))}, ${Math.round(255 - 215 * Math.sqrt(value / most))})`;
+      if (value > 0 || !idle[k] || place.goal) colour = heat(value / most);
       says += `: ${percent(value)} of ${state.colour === 1 ? "all setbacks" : "the excess"}`;
     }
     cell.setAttribute("fill", colour);
@@ -139,7 +150,7 @@ function drawEdges(place, k, at) {
       const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy), bend = 0.16 + 0.08 * which;
       const middle = [(place.x + to.x) / 2 - bend * dy / far * 2, (place.y + to.y) / 2 + bend * dx / far * 2];
       const from = [place.x + 0.3 * dx / far, place.y + 0.3 * dy / far], end = [to.x - 0.36 * dx / far, to.y - 0.36 * dy / far];
-      scene.edges.append(svg("path", { d: `M${from} Q${middle} ${end}`, fill: "none", stroke: chosen ? "#1d2433" : "#cdd2dc", "stroke-width": chosen ? 0.03 + 0.07 * chance : 0.025, opacity: chosen ? likely(k) : 1, ...(chosen ? { "marker-end": "url(#tip)" } : {}) },
+      scene.edges.append(svg("path", { d: `M${from} Q${middle} ${end}`, fill: "none", stroke: chosen ? "var(--ink)" : "var(--line)", "stroke-width": chosen ? 0.03 + 0.07 * chance : 0.025, opacity: chosen ? likely(k) : 1, ...(chosen ? { "marker-end": "url(#tip)" } : {}) },
         svg("title", {}, `${choice.name}: ${number(chance, 3)}`)));
     }
   });
@@ -149,18 +160,22 @@ function drawEdges(place, k, at) {
 function drawCharts() {
   const row = D.cases[state.alpha], alpha = D.alphas[state.alpha], floor = D.alphas[D.alphas.length - 1] / 3;  // a sure end falls to the axis
   chart("tail", {
-    lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, Math.max(each.tails[i], floor)])], colour: COLOURS[k], dash: DASHES[k], steps: true })),
+    lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, Math.max(each.tails[i], floor)])], colour: COLOURS[k], dash: DASHES[k], steps: true, name: D.names[k] })),
     dots: row.map((each, k) => ({ at: [each.var, Math.max(each.tails[each.costs.indexOf(each.var)] ?? alpha, floor)], colour: COLOURS[k], name: `VaR of ${D.names[k]}: ${number(each.var)}` })),
     marks: row.map((each, k) => ({ at: each.cvar, colour: COLOURS[k], name: `CVaR of ${D.names[k]}: ${number(each.cvar)}` })),
     xlabel: "total cost z" + counted, ylabel: "probability of more than z", ylog: true, level: alpha });
   const hollow = D.alphas.flatMap((a, i) => D.predicted[i].map((value, k) => ({ at: [a, value], colour: COLOURS[k], hollow: true, name: `predicted by ${D.names[k]}: ${number(value)}` }))).filter(dot => dot.at[1] !== null);
   chart("curve", {
-    lines: D.curves.map((points, k) => ({ points, colour: COLOURS[k], dash: DASHES[k] })),
+    from: "start", lines: D.curves.map((points, k) => ({ points, colour: COLOURS[k], dash: DASHES[k], name: D.names[k] })),
     dots: [...row.map((each, k) => ({ at: [alpha, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: ${number(each.cvar)}` })), ...hollow],
     xlabel: hollow.length ? "alpha (hollow: what the planner predicts)" : "alpha", ylabel: "CVaR" + counted, xlog: true });
-  chart("frontier", {
-    lines: [{ points: D.frontier[state.alpha], colour: "#9aa3b2", width: 2.5 }],
-    dots: row.map((each, k) => ({ at: [each.mean, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: mean ${number(each.mean)}, CVaR ${number(each.cvar)}` })),
+  const points = [...D.frontier[state.alpha], ...row.map(each => [each.mean, each.cvar])];
+  const one = points.every(point => point.every((value, k) => Math.abs(value - points[0][k]) <= 1e-9 * Math.abs(value)));
+  $("frontier-legend").hidden = one;
+  if (one) fill($("frontier"), `All of them have a mean of ${amount(points[0][0])} and a CVaR of ${amount(points[0][1])}: there is nothing to trade.`);
+  else chart("frontier", {
+    lines: [{ points: D.frontier[state.alpha], colour: "var(--quiet)", width: 2.5 }],
+    dots: row.map((each, k) => ({ at: [each.mean, each.cvar], colour: COLOURS[k], label: D.names[k], name: `${D.names[k]}: mean ${number(each.mean)}, CVaR ${number(each.cvar)}` })),
     xlabel: "mean cost" + counted, ylabel: `CVaR at ${tick(alpha)}${counted}` });
 }
 
@@ -169,14 +184,16 @@ function drawNumbers() {
   const alpha = D.alphas[state.alpha];
   const head = node("tr", {}, ...["policy" + (D.costs ? `, costs in ${D.costs}` : ""), "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
   const rows = D.cases[state.alpha].map((each, k) => {
-    const box = node("span", { class: "swatch" });
-    box.style.background = COLOURS[k];
-    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, number(each.above, 3)));
-    if (k === state.policy) line.className = "chosen";
-    return line;
+    const entry = node("tr", { "data-policy": k }, node("td", {}, line(k), " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, number(each.above, 3)));
+    if (k === state.policy) entry.className = "chosen";
+    return entry;
   });
   fill($("numbers"), head, ...rows);
-  fill($("words"), ...D.words[state.alpha].map(text => node("p", {}, text)));
+  const words = D.words[state.alpha].map(text => node("p", {}, text));
+  fill($("words"), ...words.slice(0, 5), ...(words.length > 5 ? [node("details", {}, node("summary", {}, "more"), ...words.slice(5))] : []));
+  const { sentence, numbers } = D.headlines[state.alpha];
+  $("headline").textContent = sentence;
+  fill($("large"), ...numbers.map(([value, text]) => node("div", {}, node("strong", {}, number(value, 4) + (D.costs ? " " + D.costs : "")), node("span", {}, text))));
   const blamed = here().blamed;
   $("blame-card").hidden = !blamed.length;
   fill($("blamed"), node("tr", {}, ...["at", "doing", "ends in", "part in it"].map(text => node("th", {}, text))),
@@ -187,11 +204,11 @@ function drawNumbers() {
 function drawRun() {
   const runs = here().runs, run = runs[state.run];
   $("player-card").hidden = false;
-  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${k + 1}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, probability ${number(each.probability, 3)}`)));
+  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "a typical one" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, ${each.actions.length} steps, probability ${number(each.probability, 3)}`)));
   for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
   if (!run) {
     $("step-words").textContent = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
-    scene.path.setAttribute("points", ""); scene.token.setAttribute("visibility", "hidden");
+    scene.path.setAttribute("points", ""); scene.dwell.replaceChildren(); scene.token.setAttribute("visibility", "hidden");
     return;
   }
   $("run").value = state.run;
@@ -199,6 +216,11 @@ function drawRun() {
   $("step").value = state.step;
   const places = run.states.map(at => D.scene.places[of.get(at)]);
   scene.path.setAttribute("points", places.slice(0, state.step + 1).filter(Boolean).map(place => `${place.x},${place.y}`).join(" "));
+  const met = new Map();
+  for (const place of places.slice(0, state.step + 1)) if (place) met.set(place, (met.get(place) || 0) + 1);
+  scene.dwell.replaceChildren(...[...met].filter(([, times]) => times > 1).flatMap(([place, times]) => [  // its area is how often it was there
+    svg("circle", { cx: place.x, cy: place.y, r: Math.min(0.48, 0.1 * Math.sqrt(times)), opacity: 0.45 }),
+    svg("text", { x: place.x + 0.46, y: place.y - 0.24, "font-size": 0.3, "text-anchor": "end", class: "over dwell" }, `×${times}`)]));
   const now = places[state.step];
   scene.token.setAttribute("visibility", now ? "visible" : "hidden");
   if (now) { scene.token.setAttribute("cx", now.x); scene.token.setAttribute("cy", now.y); }
@@ -246,6 +268,7 @@ function refresh() {
   const alpha = D.alphas[state.alpha];
   $("alpha").value = state.alpha;
   $("alpha-value").textContent = `${tick(alpha)}, the worst ${percent(alpha)}`;
+  $("printed").textContent = `Shown: the worst ${percent(alpha)} of runs (alpha ${tick(alpha)}), the ${D.names[state.policy]} policy.`;
   $("alpha").setAttribute("aria-valuetext", String(alpha));
   state.memory = here().memory; state.usual = true; state.run = 0; state.step = 0;
   for (const input of document.querySelectorAll("#policies input")) input.checked = +input.value === state.policy;
@@ -256,10 +279,12 @@ document.title = D.name;
 const between = D.names.slice(1, -1).join(", ");
 $("lead").textContent = `${D.states} states, ${D.choices} choices. Compared: the policy that is best on average, ${between ? between + ", " : ""}and the one with the least CVaR at the chosen alpha. Move alpha to care about fewer, worse runs.`;
 $("alpha").max = D.alphas.length - 1;
+fill($("alpha-stops"), ...D.alphas.map((alpha, k) => node("option", { value: k, label: percent(alpha) })));
+fill($("stops"), ...D.alphas.map((alpha, k) => { const stop = node("span", {}, percent(alpha)); stop.style.left = `${100 * k / Math.max(1, D.alphas.length - 1)}%`; return stop; }));
+if (window.innerWidth < 620) for (const fold of document.querySelectorAll("main > details")) fold.open = false;
+window.addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("details")) fold.open = true; });
 fill($("policies"), ...D.names.map((name, k) => {
-  const box = node("span", { class: "swatch" });
-  box.style.background = COLOURS[k];
-  return node("label", {}, node("input", { type: "radio", name: "policy", value: k }), box, name);
+  return node("label", {}, node("input", { type: "radio", name: "policy", value: k }), line(k), name);
 }));
 drawScene();
 refresh();

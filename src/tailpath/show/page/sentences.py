@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Context
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tailpath.errors import LimitExceededError
+from tailpath.graph import members
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.display import decision_in_words
@@ -54,6 +55,38 @@ def sentences(
             "At this alpha the average-best policy is optimal: the two never decide differently."
         )
     return found + more
+
+
+def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> dict[str, Any]:
+    """What to do and what it buys, in a few words, and the three numbers to remember: what can be
+    promised, the worst runs, and the mean.
+    """
+    costs, worst = best.costs, _percent(alpha)
+    tail, others = costs.cvar(alpha), average.costs.cvar(alpha)
+    first = ""
+    if not ssp.is_goal[ssp.start_index] and len(members(ssp.state_choices, ssp.start_index)) > 1:
+        taken = best.policy.action(ssp.start, best.policy.start(ssp.start))
+        first = f"Begin with {decision_in_words(taken)}. "
+    if above(others, tail):
+        text = (
+            f"In the worst {worst} of runs that costs {_amount(tail, unit)} on average; what is"
+            f" best on average costs {_amount(others, unit)} there. The price:"
+            f" {_amount(costs.mean - average.costs.mean, unit, 3)} more on average."
+        )
+    else:
+        text = (
+            f"What is best on average is also best in the worst {worst} of runs, which cost"
+            f" {_amount(tail, unit)} on average."
+        )
+    kept = f"promise for {_percent(1 - alpha)}: at most this"
+    return {
+        "sentence": first + text,
+        "numbers": [
+            (costs.var(alpha), kept if alpha < 1 else "the least that a run costs"),
+            (tail, f"on average in the worst {worst}"),
+            (costs.mean, "on average over all runs"),
+        ],
+    }
 
 
 def _terrain(ssp: SSP) -> list[str]:
