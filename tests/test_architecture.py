@@ -158,6 +158,28 @@ def libraries(path: pathlib.Path) -> set[str]:
     return {module.partition(".")[0] for module, _ in found}
 
 
+#: What only a register finds, by name, and who lists its public names.
+LEAVES = {
+    "tailpath.distributed": set(),
+    "tailpath.formats.rddl": set(),
+    "tailpath.domains.sepsis": {"domains/__init__.py"},
+    "tailpath.domains.flights": {"domains/__init__.py"},
+}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+def test_leaves_are_imported_by_nobody(leaf):
+    folder = leaf.replace(".", "/")
+    users = {
+        path.relative_to(PACKAGE).as_posix()
+        for path in FILES
+        if not path.relative_to(PACKAGE.parent).as_posix().startswith(folder)
+        for module, name in imports(path.read_text(encoding="utf-8"), package_of(path))
+        if f"{module}.{name}".startswith(leaf)
+    }
+    assert users == LEAVES[leaf]
+
+
 def names_of_methods(source: str) -> set[str]:
     """The names of planning methods that a source has as texts."""
     return {

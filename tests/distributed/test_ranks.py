@@ -106,14 +106,10 @@ def wanted_of_parts():
 
 
 def check_parts(found, wanted):
-    """Table, values, bounds and policies are those of one process that has the whole model, and
-    runs those of one part, to the last bit. The masses of a forward search are sums over ranks."""
+    """Table, values, bounds and policies are those of one process that has the whole model."""
     for name, alone in wanted.items():
         for ranks, some in found.items():
             many = some["parts"][name]
-            for mine, his in zip(many.pop("policies"), alone["policies"], strict=True):
-                assert mine["costs"] == pytest.approx(his["costs"], rel=1e-12), (ranks, name)
-                assert mine["every run"] == his["every run"], (ranks, name)
             assert many == {kind: alone[kind] for kind in many}, (ranks, name)
 
 

@@ -9,7 +9,6 @@ folder made by `tailpath split`, or `parts:` and one of `gridworld:300x400`, `ri
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,6 @@ import tailpath
 from tailpath.cli.application import print_message
 from tailpath.cli.common import AtLeast, ModelCommand, flag, limit, measure
 from tailpath.cli.output import Output, print_result, reported
-from tailpath.distributed.files import read_part, write_parts
-from tailpath.distributed.generate import part_called
-from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import SECONDS, Job, together, world
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
@@ -36,6 +31,7 @@ from tailpath.methods import Found, Method, find_method
 from tailpath.methods.method import all_methods, bounds_row, method_names, shared_options
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.registers import module_of
 from tailpath.risk.measure import Measure
 from tailpath.texts import number, pairs
 
@@ -267,8 +263,6 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
 
 # ---------------------------------------------------------------------- ranks of MPI
 
-#: The scheme of models that are made in parts.
-PARTS = "parts:"
 #: The options of a command that runs on all ranks of MPI.
 ON_RANKS = (
     click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
@@ -277,38 +271,25 @@ ON_RANKS = (
 )
 
 
-def job_of(options: dict[str, Any]) -> Job | None:
+def job_of(options: dict[str, Any]) -> Any:
     """What the flags ask for; ranks but the first fall silent."""
     mpi, folder, every = (options.pop(name) for name in ("mpi", "checkpoint", "every"))
     if not mpi:
         if folder is not None or every is not None:
             raise click.UsageError("--checkpoint and --every go with --mpi")
         return None
-    comm = world()
-    if comm.rank > 0:
+    job = ranks("ranks").job_of_all(folder, every)
+    if job.comm.rank > 0:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    return (
-        Job(comm)
-        if folder is None
-        else Job(comm).saving(folder, SECONDS if every is None else every)
-    )
+    return job
 
 
-def part_of(model: str, job: Job) -> Part | None:
-    """The part of this rank of a model that comes in parts; None of others."""
-    comm = job.comm
-    if pathlib.Path(model).is_dir():
-        return together(comm, lambda: read_part(model, comm.rank, comm.size))
-    if not model.startswith(PARTS):
-        return None
-    found = together(comm, lambda: part_called(model.removeprefix(PARTS), comm.rank, comm.size))
-    if found is None:
-        forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
-        raise OptionError(f"{model}: after {PARTS} write {forms}")
-    return found
+def ranks(module: str) -> Any:
+    """A module of what works on ranks, which nobody imports."""
+    return module_of(f"tailpath.distributed.{module}", "mpi")
 
 
-def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
+def solve_part(part: Any, job: Any, asked: dict[str, Any]) -> None:
     """Solve a model in parts, and show what was found at the start."""
     begin, alpha = perf_counter(), asked["alpha"]
     comm = job.comm
@@ -336,7 +317,7 @@ def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
             tailpath.write_policy(gathered, asked["output"])
 
 
-def on_ranks(method: Method, job: Job | None) -> Method:
+def on_ranks(method: Method, job: Any) -> Method:
     """The method on all ranks of a job, if there is one and the method knows how."""
     if job is None or method.in_parts is None:
         return method
@@ -358,6 +339,6 @@ def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     tailpath split river:30x10 --parts 4 --output parts
     mpiexec -n 4 tailpath solve parts --alpha 0.05 --mpi
     """
-    files = write_parts(ssp, parts, output)
+    files = ranks("files").write_parts(ssp, parts, output)
     record = {"model": source, "parts": list(map(str, files)), "states": ssp.n_states}
     return record, f"{output}: {ssp.n_states} states in {parts} parts"

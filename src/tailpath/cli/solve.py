@@ -45,7 +45,7 @@ from tailpath.cli.planning import (
     method_option,
     objective_of,
     on_ranks,
-    part_of,
+    ranks,
     require_alpha,
     solve_for,
     solve_intervals,
@@ -93,7 +93,7 @@ class SolveCommand(ModelCommand):
 
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = job_of(ctx.params)
-        part = None if ctx.obj is None else part_of(ctx.params["model"], ctx.obj)
+        part = None if ctx.obj is None else ranks("files").part_of(ctx.params["model"], ctx.obj)
         return super().invoke(ctx) if part is None else solve_part(part, ctx.obj, ctx.params)
 
 

@@ -16,8 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tailpath.distributed.generate import part_called
 from tailpath.distributed.part import ARRAYS, Part
-from tailpath.errors import FormatError, ModelError
+from tailpath.distributed.ranks import Job, together
+from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
     check_header,
@@ -31,6 +33,8 @@ from tailpath.graph import Array
 from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 
+#: The scheme of models that are made in parts.
+PARTS = "parts:"
 FORMAT, VERSION = "tailpath part", 1
 HEADER = "format", "version", "model", "index", "start", "actions", "unit", "probability_error"
 _NAME = re.compile(r"part-[0-9]+-of-[0-9]+\.npz")
@@ -124,3 +128,18 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
         )
     except ModelError as error:
         raise FormatError(f"{path}: {error}") from None
+
+
+def part_of(model: str, job: Job) -> Part | None:
+    """The part of this rank of a model that comes in parts, a folder of them or what `parts:`
+    makes; None of others."""
+    comm, place = job.comm, (job.comm.rank, job.comm.size)
+    if Path(model).is_dir():
+        return together(comm, lambda: read_part(model, *place))
+    if not model.startswith(PARTS):
+        return None
+    found = together(comm, lambda: part_called(model.removeprefix(PARTS), *place))
+    if found is None:
+        forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
+        raise OptionError(f"{model}: after {PARTS} write {forms}")
+    return found

@@ -16,7 +16,7 @@ import numpy as np
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import Checkpoints, Job, PassCheckpoints, joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
-from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, fill, move_window, sweep
+from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, move_window, sweep
 from tailpath.dp.layout import WINDOW, Layout
 from tailpath.graph import Array, FloatArray
 
@@ -173,5 +173,5 @@ def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
 
 
 def way_of(comm: Any) -> Fill:
-    """How a table is filled: by one process if no ranks are given."""
-    return fill if comm is None else partial(shared_fill, Job.of(comm))
+    """How ranks fill a table together."""
+    return partial(shared_fill, Job.of(comm))

@@ -7,15 +7,17 @@ from a model (`Part.of`), from a file (`files.py`), or from whoever makes its ar
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.ranks import joined
+from tailpath.distributed.ranks import Job, joined, together
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths
 from tailpath.model.checks import LARGEST_COST, checked_probabilities, model_mark
@@ -131,6 +133,16 @@ class Part:
         cost = self.outcome_level * float(self.unit.numerator) / float(self.unit.denominator)
         return np.asarray(cost, dtype=np.float64)
 
+    def on_ranks(self, solver: str, comm: Any, *asked: Any, **options: bool) -> Any:
+        """What a solver finds for a model in parts; options that it does not have are refused."""
+        for name, given in options.items():
+            if given:
+                why = f"a model in parts is solved without {name}; give the whole model"
+                raise OptionError(why)
+        job = Job.of(comm)
+        solve = getattr(importlib.import_module("tailpath.distributed.solving"), solver)
+        return together(job.comm, partial(solve, self, job, *asked), str(self))
+
     def _check_place(self) -> None:
         """Numbers that say where the part belongs, and what its costs are."""
         steps = np.diff(self.bounds)
@@ -229,13 +241,6 @@ def whole_of(comm: Any, part: Part) -> SSP:
         exact_unit=part.unit,
         probability_error=part.probability_error,
     )
-
-
-def plainly(**asked: bool) -> None:
-    """Refuse options that a model in parts does not have."""
-    for name, given in asked.items():
-        if given:
-            raise OptionError(f"a model in parts is solved without {name}; give the whole model")
 
 
 def even_bounds(n_states: int, parts: int) -> IntArray:

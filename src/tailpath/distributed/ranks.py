@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import pathlib
 import sys
 import time
@@ -25,8 +24,10 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from tailpath.dp.budget_model import Changes
+from tailpath.dp.budget_model import Changes, new_changes
 from tailpath.errors import FormatError, LimitExceededError, OptionError
+from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.files import load_json, read_text, write_text
 from tailpath.graph import Array
 
 Result = TypeVar("Result")
@@ -262,12 +263,11 @@ class PassCheckpoints:
         state = [filling.w, *(getattr(filling, name) for name in SUMMARY)]
         arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
         arrays |= {"values": np.stack(filling.values), "state": np.array(state, dtype=np.float64)}
-        mine = self._file(self.turn, self.comm.rank)
-        _move_into_place(mine, lambda stream: np.savez(stream, **arrays))
+        write_archive(str(self._file(self.turn, self.comm.rank)), arrays)
         self.comm.Barrier()
         if self.comm.rank == 0:
             text = json.dumps({"turn": self.turn, "level": filling.w, "ranks": self.comm.size})
-            _move_into_place(self._complete, lambda stream: stream.write(text.encode()))
+            write_text(self._complete, text)
         self.comm.Barrier()
         self._file(self.turn - 1, self.comm.rank).unlink(missing_ok=True)
         self.last = time.monotonic()
@@ -276,32 +276,28 @@ class PassCheckpoints:
         known = self._complete.exists() if self.comm.rank == 0 else None
         if not self.comm.bcast(known):
             return
-        text = self._complete.read_text(encoding="utf-8") if self.comm.rank == 0 else None
-        self.turn = int(json.loads(self.comm.bcast(text))["turn"])
-        mine, filling = self._file(self.turn, self.comm.rank), self.filling
+        found = load_json(read_text(str(self._complete)), str(self._complete))
+        self.turn = int(found.get("turn", 0))
+        mine = self._file(self.turn, self.comm.rank)
         try:
-            with np.load(mine) as found:
-                for name in CHANGING:
-                    getattr(filling.work, name)[...] = found[name]
-                if "changes_0" in found:
-                    filling.changes[:] = [Changes(*(found[f"changes_{i}"] for i in range(3)))]
-                filling.values[:] = list(found["values"])
-                w, *summary = found["state"].tolist()
-                for name, value in zip(SUMMARY, summary, strict=True):
-                    setattr(filling, name, value)
-        except (OSError, KeyError, ValueError) as error:
+            self._take_over(Archive(str(mine)))
+        except (FormatError, ValueError) as error:
             raise FormatError(f"{mine}: {error}; remove the folder to begin anew") from None
+
+    def _take_over(self, found: Archive) -> None:
+        filling = self.filling
+        for name in CHANGING:
+            array = getattr(filling.work, name)
+            array[...] = found.array(name, array.dtype, array.ndim)
+        if found.has("changes_0"):
+            kinds = [column.dtype for column in new_changes(0)]
+            columns = (found.array(f"changes_{i}", kind) for i, kind in enumerate(kinds))
+            filling.changes[:] = [Changes(*columns)]
+        filling.values[:] = list(found.array("values", np.float64, 2))
+        w, *summary = found.array("state", np.float64).tolist()
+        for name, value in zip(SUMMARY, summary, strict=True):
+            setattr(filling, name, value)
         filling.w = int(w)
-
-
-def _move_into_place(path: pathlib.Path, write: Any) -> None:
-    """Write a file so that it is complete or not there at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(unfinished, "wb") as stream:
-        write(stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(unfinished, path)
 
 
 @dataclass(frozen=True)
@@ -335,3 +331,9 @@ class Job:
 
     def saving(self, folder: str | pathlib.Path, seconds: float = SECONDS) -> Job:
         return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds), self.rank_of)
+
+
+def job_of_all(folder: str | None, seconds: float | None) -> Job:
+    """All ranks of this program; with a folder, what they do is saved there now and then."""
+    job = Job(world())
+    return job if folder is None else job.saving(folder, SECONDS if seconds is None else seconds)

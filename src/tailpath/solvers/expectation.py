@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import NATURES, nature_called, surely_zero_cost_states
 from tailpath.analysis.robust import robust
-from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import Job
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharper
@@ -35,7 +33,6 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.solvers.part_policies import PartExpectedSolution, solve_expected_part
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_expected
@@ -218,14 +215,10 @@ def solve_expected(
 ) -> RobustExpected | ExpectedSolution: ...
 
 
-@overload
-def solve_expected(ssp: Part, *, comm: Any = None) -> PartExpectedSolution: ...
-
-
 @takes_model
 def solve_expected(
     ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
-) -> ExpectedSolution | RobustExpected | PartExpectedSolution:
+) -> ExpectedSolution | RobustExpected:
     """Find the policy of least expected cost, its value from every state, and verified bounds.
 
     The result is stored with the model, and found once.
@@ -265,9 +258,9 @@ def solve_expected(
     >>> best.cost(), best.policy.action("home")
     (24.0, 'road')
     """
-    if isinstance(ssp, Part):
-        plainly(gamma=gamma != 1)
-        return solve_expected_part(ssp, Job.of(comm).comm)
+    if hasattr(ssp, "on_ranks"):
+        found: ExpectedSolution = ssp.on_ranks("solve_mean", comm, gamma=gamma != 1)
+        return found
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if gamma != 1:

@@ -24,9 +24,6 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called, reachable_states
-from tailpath.distributed.fill import way_of
-from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
@@ -43,6 +40,7 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
+from tailpath.registers import module_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import (
     ErrorBound,
@@ -52,7 +50,6 @@ from tailpath.solvers.exact.layout import (
     require_unit,
 )
 from tailpath.solvers.exact.pairs import fill_smaller
-from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
@@ -62,6 +59,10 @@ from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 #: from 0.
 TINY_ALPHA, LIFT = 1e-200, 2.0**600
 VANISHED = 1e-322
+
+#: From so many states times levels on it is worth to find out which budgets are sure to be
+#: exceeded.
+WORTH_SKIPPING = 2**18
 
 
 class Task(NamedTuple):
@@ -136,17 +137,6 @@ def solve_cvar_exact(
 def solve_cvar_exact(
     ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
 ) -> RobustSolution | ExactSolution | WeightedSolution: ...
-
-
-@overload
-def solve_cvar_exact(
-    ssp: Part,
-    alpha: float,
-    *,
-    comm: Any = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-) -> PartSolution: ...
 
 
 @takes_model
@@ -243,12 +233,11 @@ def solve_cvar_exact(
         "delta": delta is not None,
         "gamma": gamma != 1,
     }
-    if isinstance(ssp, Part):
-        plainly(**options)
-        job = Job.of(comm)
-        return together(
-            job.comm, partial(solve_part_cvar, ssp, alpha, job, max_bytes, progress), str(ssp)
+    if hasattr(ssp, "on_ranks"):
+        found: ExactSolution = ssp.on_ranks(
+            "solve_cvar", comm, alpha, max_bytes, progress, **options
         )
+        return found
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
@@ -266,6 +255,12 @@ def solve_cvar_exact(
     if comm is not None:
         task = task._replace(way=way_of(comm))
     return solve_task(ssp, task, delta)
+
+
+def way_of(comm: Any) -> Fill:
+    """How the ranks of a communicator fill a table together."""
+    found: Fill = module_of("tailpath.distributed.fill", "mpi").way_of(comm)
+    return found
 
 
 def most_steps(ssp: SSP) -> int:

@@ -18,9 +18,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
-from tailpath.distributed.fill import way_of
-from tailpath.distributed.part import Part, plainly
-from tailpath.distributed.ranks import Job, together
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THREE_ROUNDINGS
@@ -33,8 +30,8 @@ from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
-from tailpath.solvers.exact.parts import PartTable
 from tailpath.solvers.exact.robust import robust_lateness
+from tailpath.solvers.exact.solver import way_of
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
@@ -45,7 +42,7 @@ from tailpath.solvers.exact.table import (
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
-from tailpath.solvers.objectives.on_time_solution import OnTimeSolution, PartOnTimeSolution
+from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
@@ -61,7 +58,7 @@ LEVEL_BYTES = 48
 
 @takes_model
 def solve_on_time(
-    ssp: SSP | IntervalSSP | Part,
+    ssp: Any,
     deadline: float,
     *,
     delta: Any = None,
@@ -127,12 +124,12 @@ def solve_on_time(
     >>> on_time.var(0.05)
     30.0
     """
-    if isinstance(ssp, Part):
-        plainly(delta=delta is not None, an_infinite_deadline=math.isinf(deadline))
-        job = Job.of(comm)
-        return together(
-            job.comm, partial(_in_parts, ssp, deadline, job, max_bytes, progress), str(ssp)
+    if hasattr(ssp, "on_ranks"):
+        refused = {"delta": delta is not None, "an_infinite_deadline": math.isinf(deadline)}
+        late: OnTimeSolution = ssp.on_ranks(
+            "solve_late", comm, deadline, max_bytes, progress, **refused
         )
+        return late
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
@@ -152,7 +149,8 @@ def solve_on_time(
         return replace(upper, latest=upper.latest.on(ssp), floor=lower)
     require_unit(ssp)
     assert ssp.cost_unit is not None
-    how["way"] = way_of(comm)
+    if comm is not None:
+        how["way"] = way_of(comm)
     if math.isinf(deadline):
         return _solve_until(ssp, math.inf, deadline, NEGLIGIBLE + _missed(ssp)[1], **how)
     return _solve_until(
@@ -180,20 +178,6 @@ def _with_intervals(
     _check_levels(units, max_bytes)
     lateness, error, policy = robust_lateness(model, units, nature, max_bytes)
     return OnTimeSolution(deadline, lateness, (0.0, 1.0), error, policy)
-
-
-def _in_parts(
-    part: Part, deadline: float, job: Job, max_bytes: int, progress: Progress | None
-) -> OnTimeSolution:
-    """`solve_on_time` of a model in parts, which has no dead ends."""
-    units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
-    table = PartTable.of(part, job, max_bytes, progress)
-    certain_cost = table.expected.nearest.astype(np.int64)
-    filled = partial(table.filled, certain_cost, limit=float(units + 1))
-    tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
-    policy: Any = table.policy(tied, units + 1)
-    found = PartOnTimeSolution(deadline, tied.values[1:, 0].copy(), (0.0, 0.0), tied.error, policy)
-    return _with_floor(found, tied, partial(filled, LATE))
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
@@ -242,10 +226,10 @@ def _solve_until(
     policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
     found = OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
-    return _with_floor(found, table, lambda: filled(layout.objective(LATE, limit=limit)))
+    return with_floor(found, table, lambda: filled(layout.objective(LATE, limit=limit)))
 
 
-def _with_floor(
+def with_floor(
     found: OnTimeSolution, table: BudgetTable, fill_without_ties: Callable[[], BudgetTable]
 ) -> OnTimeSolution:
     """A lateness takes four operations less than the rounding of a step has room for; where a tie

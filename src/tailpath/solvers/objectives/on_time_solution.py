@@ -279,36 +279,6 @@ class OnTimeSolution(Record):
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PartOnTimeSolution(OnTimeSolution):
-    """`OnTimeSolution` of a model in parts, the same on all ranks; `policy(t)` is a `PartPolicy`.
-    Costs are 0 or more, so that nothing is shifted.
-    """
-
-    def var(self, alpha: float) -> float:
-        if check_alpha(alpha) > 1 - 3 * SAME_MASS:
-            raise _needs_the_whole("the VaR at 1")
-        return super().var(alpha)
-
-    def policy(self, t: float | None = None) -> BudgetPolicy:
-        if t is not None and math.isinf(t):
-            raise _needs_the_whole("the surest policy")
-        return super().policy(t)
-
-    def cheapest(self) -> BudgetPolicy:
-        raise _needs_the_whole("the cheapest run")
-
-    def _units(self, t: float) -> int:
-        return math.floor(in_units(t, self.latest.unit))
-
-    def _cost(self, level: int) -> float:
-        return float(level * self.latest.unit)
-
-
-def _needs_the_whole(what: str) -> OptionError:
-    return OptionError(f"{what} needs the model on one rank; it is not found in parts")
-
-
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     """The least cost at which any run arrives, in units, and the choices along it."""
     rows, level = ssp.by_state, ssp.outcome_level

@@ -1,11 +1,14 @@
-"""The least CVaR of a model in parts: the table of `table.py` on every rank's own states.
+"""What is best on a model in parts: the least mean, the least CVaR, and the least lateness, by the
+table of `solvers/exact/table.py` on every rank's own states.
 
 What is found at the start, values and bounds, is known on all ranks; the steps of the policy stay
-where their states are, until somebody gathers them.
+where their states are, until somebody gathers them. Solvers hand parts over by
+`Part.on_ranks("solve_cvar", ...)`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -17,20 +20,22 @@ from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
+from tailpath.distributed.policies import PartExpectedSolution, PartMarkovPolicy, PartPolicy
 from tailpath.distributed.ranks import Job
 from tailpath.distributed.search import graph_of
-from tailpath.dp.budget_model import EXCESS
+from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.errors import OptionError
 from tailpath.graph import FloatArray, IntArray, members_of
-from tailpath.options import Progress, check_invertible_alpha
-from tailpath.policies.budget import steps_of
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
+from tailpath.model.cost_units import in_units
+from tailpath.options import Progress, check_alpha, check_amount, check_invertible_alpha
+from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.solvers.exact import solver
 from tailpath.solvers.exact.layout import ErrorBound, allowed_error, certain_budgets, error_bound_by
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
-from tailpath.solvers.part_policies import PartPolicy
-
-#: From so many states times levels on it is worth to find out which budgets are sure to be
-#: exceeded.
-WORTH_SKIPPING = 2**18
+from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN, with_floor
+from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,18 +132,17 @@ class PartTable:
             part,
             budget,
             risk_neutral=risk_neutral,
-            expected=self.expected,
             **steps,
         )
 
 
-def solve_part_cvar(
-    part: Part, alpha: float, job: Job, max_bytes: int, progress: Progress | None
+def solve_cvar(
+    part: Part, job: Job, alpha: float, max_bytes: int, progress: Progress | None
 ) -> PartSolution:
     """`solve_cvar_exact` of a model in parts."""
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
-    large = part.n_states * table.expected.start[0] / float(part.unit) > WORTH_SKIPPING
+    large = part.n_states * table.expected.start[0] / float(part.unit) > solver.WORTH_SKIPPING
     certain_cost = table.no_budgets
     if large:
         table, certain_cost = table.sharpened()
@@ -149,3 +153,62 @@ def solve_part_cvar(
     solution = PartSolution(alpha, *columns, error_bound, nothing, method=filled.method)
     largest: Any = table.policy(filled, int(filled.budgets[solution.best_position(alpha)]))
     return replace(solution, largest=largest)
+
+
+def solve_mean(part: Part, job: Job) -> PartExpectedSolution:
+    """`solve_expected` of a model in parts."""
+    found = solve_part_expected(graph_of(job.comm, part))
+    here = found.graph.state[: found.graph.own] - part.first
+    columns = np.zeros((3, len(part.is_goal)))
+    sides = found.bounds.value, found.bounds.lower, found.bounds.upper
+    columns[:, here] = [side[: found.graph.own] for side in sides]
+    choices = np.full(len(part.is_goal), -1, dtype=np.int32)
+    choices[here] = found.chosen
+    policy = PartMarkovPolicy.from_choices(job.comm, part, choices)
+    how = found.start, found.bounds.method, found.rounds
+    value, lower, upper = columns
+    return PartExpectedSolution(value, lower, upper, choices, *how, policy)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartOnTimeSolution(OnTimeSolution):
+    """`OnTimeSolution` of a model in parts, the same on all ranks; `policy(t)` is a `PartPolicy`.
+    Costs are 0 or more, so that nothing is shifted.
+    """
+
+    def var(self, alpha: float) -> float:
+        if check_alpha(alpha) > 1 - 3 * SAME_MASS:
+            raise _needs_the_whole("the VaR at 1")
+        return super().var(alpha)
+
+    def policy(self, t: float | None = None) -> BudgetPolicy:
+        if t is not None and math.isinf(t):
+            raise _needs_the_whole("the surest policy")
+        return super().policy(t)
+
+    def cheapest(self) -> BudgetPolicy:
+        raise _needs_the_whole("the cheapest run")
+
+    def _units(self, t: float) -> int:
+        return math.floor(in_units(t, self.latest.unit))
+
+    def _cost(self, level: int) -> float:
+        return float(level * self.latest.unit)
+
+
+def _needs_the_whole(what: str) -> OptionError:
+    return OptionError(f"{what} needs the model on one rank; it is not found in parts")
+
+
+def solve_late(
+    part: Part, job: Job, deadline: float, max_bytes: int, progress: Progress | None
+) -> OnTimeSolution:
+    """`solve_on_time` of a model in parts, which has no dead ends."""
+    units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
+    table = PartTable.of(part, job, max_bytes, progress)
+    certain_cost = table.expected.nearest.astype(np.int64)
+    filled = partial(table.filled, certain_cost, limit=float(units + 1))
+    tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
+    policy: Any = table.policy(tied, units + 1)
+    found = PartOnTimeSolution(deadline, tied.values[1:, 0].copy(), (0.0, 0.0), tied.error, policy)
+    return with_floor(found, tied, partial(filled, LATE))

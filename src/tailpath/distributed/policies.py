@@ -1,30 +1,25 @@
-"""Models in parts: their policies, and the least expected cost, `solve_expected` of a `Part`.
+"""Policies of a model in parts: each rank has the decisions of its own states.
 
-Each rank has the decisions of its own states. Policies are evaluated and run where they are;
-`gather` makes a policy of the whole model of them.
+`gather` makes a policy of the whole model of them, which is evaluated and run as any other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.expected import PartExpected, solve_part_expected
-from tailpath.distributed.following import PartCosts, evaluate_part, part_chain, walk_runs
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
-from tailpath.distributed.search import PartGraph, graph_of
 from tailpath.errors import ModelError
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, IntArray, offsets_from_lengths
-from tailpath.kernels.jit import frozen
-from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import SSP
-from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
+from tailpath.options import takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 
@@ -43,8 +38,8 @@ class InParts(Generic[Gathered]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.part}>"
 
-    def evaluate(self, alpha: float) -> PartCosts:
-        """The exact costs of the policy, without gathering it; all ranks call this.
+    def evaluate(self, alpha: float) -> CostDistribution:
+        """The exact costs of the policy, gathered on every rank; all ranks call this.
 
         Parameters
         ----------
@@ -53,55 +48,15 @@ class InParts(Generic[Gathered]):
 
         Returns
         -------
-        PartCosts
-            `var(a)`, `cvar(a)`, `bounds(a)` and `mean`, the same on every rank.
-
-        Raises
-        ------
-        GoalUnreachableError
-            If the policy gets to a state from which it never arrives.
-        """
-        least = check_invertible_alpha(alpha)
-
-        def work() -> PartCosts:
-            return evaluate_part(self._expected, self._steps, least)
-
-        return together(self.comm, work, str(self.part))
-
-    def simulate(self, n: int, seed: int) -> FloatArray:
-        """The total costs of n runs, which walk from rank to rank; all ranks call this.
-
-        Parameters
-        ----------
-        n : int
-            How many runs.
-        seed : int
-            The same seed gives the same runs, on any number of ranks.
-
-        Returns
-        -------
-        array of float64, shape (n,)
-            Total costs, the same on every rank.
+        CostDistribution
+            As of `tailpath.evaluate`.
         """
 
-        def work() -> FloatArray:
-            return walk_runs(self._graph, self._steps, check_integer(n, "runs", 1), seed)
+        def work() -> CostDistribution:
+            model = whole_of(self.comm, self.part)
+            return evaluate(model, self._gathered(model), alpha)
 
         return together(self.comm, work, str(self.part))
-
-    @property
-    def _graph(self) -> PartGraph:
-        raise NotImplementedError
-
-    @property
-    def _expected(self) -> PartExpected:
-        """What it costs from each node on with no remaining budget."""
-        raise NotImplementedError
-
-    @property
-    def _steps(self) -> Steps:
-        """What it takes at each node of the graph."""
-        raise NotImplementedError
 
     def gather(self, ssp: SSP | None = None) -> Gathered:
         """The policy of all states on every rank, where it fits; all ranks call this.
@@ -134,7 +89,6 @@ class PartPolicy(InParts[BudgetPolicy]):
     from_budget: IntArray
     choice: NDArray[np.int32]
     risk_neutral: NDArray[np.int32]
-    expected: PartExpected
 
     @property
     def unit(self) -> Fraction:
@@ -142,22 +96,6 @@ class PartPolicy(InParts[BudgetPolicy]):
 
     def with_budget(self, budget: int) -> PartPolicy:
         return replace(self, budget=budget)
-
-    @property
-    def _graph(self) -> PartGraph:
-        return self.expected.graph
-
-    @property
-    def _expected(self) -> PartExpected:
-        return self.expected
-
-    @property
-    def _steps(self) -> Steps:
-        state = self._graph.state[: self._graph.own] - self.part.first
-        # Goals, which are no nodes, have no steps.
-        first = np.append(self.first[state], self.first[-1])
-        columns = first, self.from_budget, self.choice, self.risk_neutral[state]
-        return Steps(self.budget, *frozen(*columns))
 
     def _gathered(self, model: SSP) -> BudgetPolicy:
         before = sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
@@ -190,7 +128,7 @@ class PartMarkovPolicy(InParts[MarkovPolicy]):
     Examples
     --------
     `solve_expected(part, comm=comm).policy` is one; one's own is made of an array:
-    `PartMarkovPolicy(comm, part, probability).evaluate(0.01).cvar()`.
+    `PartMarkovPolicy(comm, part, probability).evaluate(0.01).cvar(0.01)`.
     """
 
     probability: FloatArray
@@ -216,20 +154,6 @@ class PartMarkovPolicy(InParts[MarkovPolicy]):
         probability = np.zeros(len(part.choice_action))
         probability[choices[~part.is_goal]] = 1.0
         return cls(comm, part, probability)
-
-    @cached_property
-    def _graph(self) -> PartGraph:
-        return part_chain(self.comm, self.part, self.probability)
-
-    @cached_property
-    def _expected(self) -> PartExpected:
-        return solve_part_expected(self._graph)
-
-    @property
-    def _steps(self) -> Steps:
-        row = np.arange(self._graph.own, dtype=np.int32)
-        first = np.zeros(len(row) + 1, dtype=np.int64)
-        return Steps(0, *frozen(first, NO_STEPS.from_budget, NO_STEPS.choice, row))
 
     def _gathered(self, model: SSP) -> MarkovPolicy:
         probability = joined(self.comm, self.probability)
@@ -265,8 +189,7 @@ class PartExpectedSolution:
     iterations : int
         How many rounds of value iteration that took.
     policy : PartMarkovPolicy
-        The policy of least expected cost, evaluated and run where it is; `policy.gather()` is the
-        whole.
+        The policy of least expected cost; `policy.gather()` is the whole.
 
     Examples
     --------
@@ -304,22 +227,3 @@ class PartExpectedSolution:
     def bounds(self) -> tuple[float, float]:
         """Verified lower and upper bound on the value of the start."""
         return self.start[1:]
-
-
-def solve_expected_part(part: Part, comm: Any) -> PartExpectedSolution:
-    """`solve_expected` of a model in parts."""
-
-    def work() -> PartExpectedSolution:
-        found = solve_part_expected(graph_of(comm, part))
-        here = found.graph.state[: found.graph.own] - part.first
-        columns = np.zeros((3, len(part.is_goal)))
-        sides = found.bounds.value, found.bounds.lower, found.bounds.upper
-        columns[:, here] = [side[: found.graph.own] for side in sides]
-        choices = np.full(len(part.is_goal), -1, dtype=np.int32)
-        choices[here] = found.chosen
-        policy = PartMarkovPolicy.from_choices(comm, part, choices)
-        how = found.start, found.bounds.method, found.rounds
-        value, lower, upper = columns
-        return PartExpectedSolution(value, lower, upper, choices, *how, policy)
-
-    return together(comm, work, str(part))
