@@ -120,7 +120,12 @@ def at_home(app: Any, name: str, source: list[str]) -> None:
     """Show pages that stand elsewhere in the repository here, and lead links to them here."""
     if name in ROOT_PAGES:
         text = (ROOT / ROOT_PAGES[name]).read_text(encoding="utf-8")
-        text = text.replace("](../../", "](").replace("](docs/", "](")
+        # Those of a paper stand one folder deeper than this one.
+        text = (
+            text.replace("](docs/", "](")
+            .replace("](../../docs/", "](")
+            .replace("](../../", "](../")
+        )
         for page, file in ROOT_PAGES.items():
             text = text.replace(f"]({file}", f"]({page}.md")
         source[0] = text
