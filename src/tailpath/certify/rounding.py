@@ -10,6 +10,7 @@ rounding can give back; and on p (1 + d) numbers that lie above. (Proof: docs/bo
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -33,10 +34,20 @@ def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArra
     go backwards, that its row fills; a number, or one per edge. `error` is how far probabilities
     may be off beside rounding.
     """
-    stored = PER_EDGE * np.diff(rows.row_start)[rows.source] + PER_ROW
-    return (stored + additions + PER_STEP) * ROUNDOFF + error
+    errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
+    return errors
+
+
+def row_error(edges: Any, additions: Any, error: Any = 0.0) -> Any:
+    """The same of a row with so many edges."""
+    return (PER_EDGE * edges + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
 
 
 def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:
-    """The rows with probabilities too small (`side` -1) or too large (+1) by the error of a step."""
+    """The rows with probabilities too small (`side` -1) or too large (+1) by what a step rounds."""
     return rows.replaced(probability=rows.probability * (1 + side * step_error))
+
+
+def compounded(step_error: float, steps: int, side: int) -> float:
+    """What so many steps make of a number: the least (`side` -1) or largest share of it."""
+    return math.exp(side * min(1.01 * step_error * steps, 700.0))
