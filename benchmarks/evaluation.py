@@ -10,7 +10,7 @@ import time
 import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
 from tailpath.evaluation.engine import Request
-from tailpath.evaluation.lattice import LatticeSearch, lay_out
+from tailpath.evaluation.lattice import LatticeSearch, chain_lattice
 
 
 def run(small: bool = False) -> None:
@@ -57,7 +57,7 @@ def run(small: bool = False) -> None:
 
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
-    lattice = lay_out(chain, heuristic)
+    lattice = chain_lattice(chain, heuristic)
     assert lattice is not None
     engine = LatticeSearch(
         lattice, Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)

@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
-from tailpath.errors import LimitExceededError
-from tailpath.evaluation.engine import Request, Tuning
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import evaluate_request
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.verify.distribution import check_distribution
@@ -137,7 +137,7 @@ def test_a_budget_that_decides_nothing_is_no_memory():
     best = tp.solve_cvar_exact(ssp, 0.05)
     policy = best.policy(1.0)
     assert isinstance(policy, BudgetPolicy) and policy.budget == 0
-    found = evaluate_request(Request(ssp, policy, "lattice", 0.05, tuning=Tuning(pairs=5)))
+    found = evaluate_request(Request(ssp, policy, "lattice", 0.05, pairs=5))
     assert (found.engine, found.reason) == ("lattice", "")
     assert found.mean == pytest.approx(best.cvar(1.0), rel=1e-12)
     assert set(tp.unroll(ssp, policy).memory.tolist()) == {0}
@@ -147,9 +147,7 @@ def test_a_budget_that_decides_nothing_is_no_memory():
 def test_a_memory_that_does_not_end_is_followed_lazily(engine):
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
-    found = evaluate_request(
-        Request(ssp, counting, engine, 0.2, limit=10**6, tuning=Tuning(pairs=50))
-    )
+    found = evaluate_request(Request(ssp, counting, engine, 0.2, limit=10**6, pairs=50))
     assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
     assert found.bounds(0.2)[0] <= 4.25
 
@@ -183,7 +181,7 @@ def test_a_budget_cut_short_claims_nothing_about_what_is_left():
 
 
 @pytest.mark.parametrize("engine", ["lattice", "queue"])
-@pytest.mark.parametrize("alpha", [1e-250, 1e-290, 1e-300, 1e-305])
+@pytest.mark.parametrize("alpha", [1e-250, 1e-285, 1e-290])
 def test_tails_near_the_smallest_floats(alpha: float, engine: str) -> None:
     """A coin is tossed until it falls: P(Z > k) = 2^-k and E[(Z - w)+] = 2^(1 - w)."""
     ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
@@ -194,6 +192,12 @@ def test_tails_near_the_smallest_floats(alpha: float, engine: str) -> None:
     assert found.var(alpha) == var
     assert found.cvar(alpha) == pytest.approx(float(cvar), rel=1e-12)
     assert low <= cvar <= high and high - low <= 1e-10 * cvar
+
+
+def test_tails_below_what_masses_are_followed_to_are_refused():
+    ssp, policy = chain_of([("s", "g", 1, 1)])
+    with pytest.raises(OptionError, match="the least is 1e-290"):
+        tp.evaluate(ssp, policy, 9e-291)
 
 
 @pytest.mark.parametrize("p", [1e-4, 1e-5])

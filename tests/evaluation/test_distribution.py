@@ -249,6 +249,8 @@ def test_a_distribution_lets_go_of_its_chain(gamma, monkeypatch):
     monkeypatch.setattr(evaluation, "unroll", remembered)
     ssp = tp.domains.gridworld("5x5")
     found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01, gamma=gamma)
+    assert [chain() is None for chain in chains] == [False], "bounds may be asked for"
+    assert found.bounds(0.01)[0] <= found.cvar(0.01)
     gc.collect()
     assert [chain() for chain in chains] == [None]
     assert found.std > 0

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.dp import ring
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
-from tailpath.evaluation import lattice
-from tailpath.evaluation.engine import Request, Tuning
+from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import evaluate_request
 from tests import reference, strategies
 
@@ -332,13 +332,11 @@ def test_where_long_jumps_wait_changes_nothing(
     ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ring and the lists are two places for the same entries, and epochs may share a list."""
-    monkeypatch.setattr(lattice, "MAX_LISTS", lists)
+    monkeypatch.setattr(ring, "MAX_LISTS", lists)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
-    found = evaluate_request(
-        Request(ssp, policy, "lattice", 1e-4, tuning=Tuning(ring_cells=ring_cells))
-    )
+    found = evaluate_request(Request(ssp, policy, "lattice", 1e-4, ring_cells=ring_cells))
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)

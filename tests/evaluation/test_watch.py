@@ -9,7 +9,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
-from tailpath.evaluation.engine import Request, SearchMonitor, Tuning
+from tailpath.evaluation.engine import Request, SearchMonitor
 from tailpath.evaluation.evaluate import evaluate_request
 
 GRID = tp.domains.gridworld("8x9")
@@ -29,11 +29,8 @@ SEARCHES = {
 def watched(name, alpha, progress=None):
     """A search that looks at its user after every expansion."""
     ssp, policy, engine, gamma = SEARCHES[name]
-    tuning = Tuning(lattice_pause=1, queue_pause=1)
     return evaluate_request(
-        Request(
-            ssp, policy, engine, alpha, gamma=gamma, monitor=SearchMonitor(progress), tuning=tuning
-        )
+        Request(ssp, policy, engine, alpha, gamma=gamma, monitor=SearchMonitor(progress), pause=1)
     )
 
 

@@ -66,6 +66,13 @@ def expected(solution: Any) -> list[Change]:
     return [(f"the expected cost, {field}", tampered.verify) for field, tampered in changed.items()]
 
 
+def with_mean(found: Any, bounds: tuple[float, float]) -> Any:
+    """What is proved of a distribution, with other bounds on its mean."""
+    known = found.enclosure
+    low, high = replace(known.low, mean=bounds[0]), replace(known.high, mean=bounds[1])
+    return replace(known, low=low, high=high)
+
+
 def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
     """A distribution: mean, bounds, tail and probabilities; `check(found)` holds it against the
     model and the policy.
@@ -75,31 +82,20 @@ def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
         bounds = (found.mean * (1 + BY), found.mean * (1 + 2 * BY))
         changes += [
             ("the mean", {"mean": bounds[0]}),
-            ("the mean and its bounds", {"mean": bounds[0], "mean_bounds": bounds}),
+            ("the mean and its bounds", {"mean": bounds[0], "proof": with_mean(found, bounds)}),
         ]
+    known = found.enclosure
     # Where costs are sums of floats, the last cost and the tail are checked together.
-    if (
-        found.cost_error == 0
-        and found.dropped <= BY / 1000 * found.tail_mass
-        and found.tail_mass > 1e-250
-        and found.relative_error < BY / 1000
-    ):
+    if known.cost_error == 0 and found.tail_mass > 1e-250 and narrow(*known.tail_mass):
         changes.append(("the mass of the tail", {"tail_mass": found.tail_mass * (1 + BY)}))
-    if (
-        len(found.probabilities)
-        and found.probabilities.max() > 1e-3
-        and found.relative_error < BY / 1000
-    ):
+    if len(found.probabilities) and found.probabilities.max() > 1e-3:
         at = int(found.probabilities.argmax())
-        # Beyond what is claimed, and no more than that: of sums of floats the last cost and the
-        # tail are claimed together.
-        together = found.cost_error > 0 and at == len(found.probabilities) - 1
-        share = 1 + found.tail_mass / found.probabilities[at] if together else 1.0
-        least = 1e-12 + 100 * found.relative_error * share
-        changes += [
-            ("a probability", {"probabilities": moved(found.probabilities, at, 1 - by)})
-            for by in (BY, least)
-        ]
+        low, high = (float(side.masses[at]) for side in (known.low, known.high))
+        if narrow(low, high):
+            changes += [
+                ("a probability", {"probabilities": moved(found.probabilities, at, 1 - by)})
+                for by in (BY, 2 * (high - low) / high)
+            ]
     return [
         (what, lambda fields=fields: check(replace(found, **fields))) for what, fields in changes
     ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,7 +172,9 @@ def test_values_agree_with_fractions(data: st.DataObject, model: Any) -> None:
         assert measure(costs) == pytest.approx(float(value), rel=1e-11, abs=1e-13)
         low, high = costs.bounds(measure)
         assert low * (1 - 1e-15) - 1e-15 <= float(value) <= high * (1 + 1e-15) + 1e-15
-        assert high - low <= 1e-8 * max(1.0, abs(high))
+        # Where a tail is alpha exactly, floats cannot tell on which side of it.
+        tied = isinstance(measure, tp.VaR) and np.any(np.abs(costs.tails - alpha) < 1e-12)
+        assert tied or high - low <= 1e-8 * max(1.0, abs(high))
 
 
 @settings(max_examples=80)

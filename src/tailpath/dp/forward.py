@@ -38,39 +38,33 @@ class RowSteps(NamedTuple):
     taken: Array  # int64 (n,) or (0,)
 
 
-class Arrived(NamedTuple):
-    """What arrived, by level; and by node the truncated mass, with the last bucket it was in."""
-
-    level: Array  # int64 (H,)
-    mass: Array  # float64 (H,)
-    truncated_mass: Array  # float64 (n,)
-    truncated_bucket: Array  # int64 (n,)
-
-
 class Limits(NamedTuple):
-    """The search ends once `budget` is spent and P(Z > f) <= `alpha`; or with more than `expanded`
-    pairs; or, to be looked at, after `pause` of them. Masses below `least_mass` are truncated.
+    """The search ends in bucket `until` or later, once P(Z > f) <= `alpha`, which any f does for an
+    alpha above 1; or with more than `expanded` pairs; or, to be looked at, after `pause` of them.
+    Nodes that choose had the `budget` at first.
     """
 
     alpha: float
-    least_mass: float
+    until: int
     budget: int
     expanded: int
     pause: int
 
 
-#: What survives between two calls of the search: the next bucket; how much was found and expanded;
-#: entries of the overflow, and the first unused one; blocks in use; a node without action, or -1;
-#: `open_mass`, a sum of all that had not arrived, and what arrived since; what is in dead ends; and
-#: what was truncated.
+#: What survives between two calls of the search: the next bucket; how many costs were found since
+#: somebody took them, and the last of them, or -1; pairs expanded; entries of the overflow, and the
+#: first unused one; blocks in use; a node without action, or -1; a sum of all that had not arrived,
+#: and what arrived since; what is in dead ends; and what was dropped.
 STATE = np.dtype(
     (
         np.record,
-        [(name, np.int64) for name in ("bucket", "n_found", "expanded", "n_overflow", "unused")]
-        + [(name, np.int64) for name in ("n_in_use", "no_action")]
-        + [(name, np.float64) for name in ("open_mass", "arrived", "dead_end_mass", "truncated")],
+        [(name, np.int64) for name in ("bucket", "n_found", "last", "expanded", "n_overflow")]
+        + [(name, np.int64) for name in ("unused", "n_in_use", "no_action")]
+        + [(name, np.float64) for name in ("open_mass", "arrived", "dead_end_mass", "dropped")],
     )
 )
+#: A smaller mass is dropped: products with it would lose digits, and slow every operation down.
+LEAST_MASS = 1e-300
 
 
 #: Why the search returned.
@@ -83,9 +77,10 @@ def search(
     steps: RowSteps,
     ring: Ring,
     overflow: Overflow,
-    found: Arrived,
     limits: Limits,
     state: Any,
+    out_level: Array,
+    out_mass: Array,
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
 
@@ -96,52 +91,53 @@ def search(
     begin, width = state.expanded, 1 << ring.shift
     stride = U(ring.stride)
     near = rows.near_start, rows.near_cell, rows.near_probability
+    enough = limits.alpha > 1
     while state.n_in_use > 0 or state.n_overflow > 0:
         if state.n_in_use == 0 or state.bucket % width == 0:
             _begin_epoch(ring, overflow, state)
+        if enough and state.bucket >= limits.until:
+            return FINISHED
         room = len(overflow.after) - state.n_overflow
-        if state.n_found >= len(found.level) or room < len(rows.far_jump):
+        if state.n_found >= len(out_level) or room < len(rows.far_jump):
             return ARRAYS_FULL
         if state.expanded > limits.expanded:
             return AT_LIMIT
         if state.expanded - begin > limits.pause:
             return PAUSED
         first = U(state.bucket % width) * stride
-        goal, least_mass = first + U(ring.n), limits.least_mass
-        remaining = limits.budget - state.bucket
+        goal = first + U(ring.n)
         cells = first, goal, first + stride
-        expanded, new_blocks, small, state.no_action = _send_on(
-            near, steps, ring.mass, ring.in_use, cells, least_mass, remaining
+        expanded, new_blocks, dropped, state.no_action = _send_on(
+            near, steps, ring.mass, ring.in_use, cells, limits.budget - state.bucket
         )
         state.expanded += expanded
         state.n_in_use += new_blocks
+        state.dropped += dropped
         # What few nodes need has a loop of its own: the first is an addition and little else.
-        if small > 0 or len(rows.far_jump) > 0:
-            _leave_ring(rows, steps.taken, ring, overflow, found, least_mass, first, state)
+        if len(rows.far_jump) > 0:
+            _leave_ring(rows, steps.taken, ring, overflow, first, state)
         if state.no_action >= 0:
             return NO_ACTION
-        _close_bucket(ring, found, first, goal, state)
+        _close_bucket(ring, first, goal, state, out_level, out_mass)
         state.bucket += 1
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
-            tail = _open_mass(ring, overflow) + state.dead_end_mass + state.truncated
+            tail = _open_mass(ring, overflow) + state.dead_end_mass + state.dropped
             state.open_mass, state.arrived = tail, 0.0
-        if (
-            tail <= limits.alpha * (1 + 5e-13)
-            and state.n_found > 0
-            and state.bucket >= limits.budget
-        ):
-            return FINISHED
+        enough = limits.alpha > 1 or (tail <= limits.alpha * (1 + 5e-13) and state.last >= 0)
     return FINISHED
 
 
 @kernel(inline=True)
-def _close_bucket(ring: Ring, found: Arrived, first: int, goal: int, state: Any) -> None:
+def _close_bucket(
+    ring: Ring, first: int, goal: int, state: Any, out_level: Array, out_mass: Array
+) -> None:
     """Put down what has arrived in a bucket that was sent on, and clear it."""
     arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
     if arrived > 0.0:
-        found.level[state.n_found], found.mass[state.n_found] = state.bucket, arrived
+        out_level[state.n_found], out_mass[state.n_found] = state.bucket, arrived
         state.n_found += 1
+        state.last = state.bucket
         state.arrived += arrived
     if ring.in_use[(goal + ONE) >> BITS]:
         state.dead_end_mass += ring.mass[goal + ONE]
@@ -199,20 +195,19 @@ def _send_on(
     cell_mass: Array,
     in_use: Array,
     bucket: tuple[int, int, int],
-    least_mass: float,
     remaining: int,
-) -> tuple[int, int, int, int]:
+) -> tuple[int, int, float, int]:
     """Send on, within the ring, what the nodes of a bucket hold; it stays there, too.
 
-    Returns how many were expanded, the blocks that came into use, how many hold too little to be
-    followed, and one without action, or -1.
+    Returns how many were expanded, the blocks that came into use, the mass that was dropped, and a
+    node without action, or -1.
     """
     row_start, row_cell, probability = rows
     first, goal, end = bucket
     taken, chooses = steps.taken, len(steps.taken) > 0
     n_cells, n_rows = U(len(cell_mass)), U(len(row_start) - 1)
     expanded, new_blocks = 0, 0
-    small, no_action = 0, -1
+    dropped, no_action = 0.0, -1
     for block in range(first >> BITS, end >> BITS):
         if in_use[block] == 0 or no_action >= 0:
             continue
@@ -222,9 +217,8 @@ def _send_on(
         for here in range(block << BITS, last):
             mass = cell_mass[here]
             row: Any = here - first
-            # Masses at the edge of underflow would lose digits, and slow every operation down.
-            if mass < least_mass:
-                small += 1 if mass > 0.0 else 0
+            if mass < LEAST_MASS:
+                dropped += mass
                 continue
             expanded += 1
             if chooses:
@@ -240,7 +234,7 @@ def _send_on(
                     use_block(cell_mass, in_use, cell >> BITS)
                     new_blocks += 1
                 cell_mass[cell] += mass * probability[t]
-    return expanded, new_blocks, small, no_action
+    return expanded, new_blocks, dropped, no_action
 
 
 @kernel
@@ -255,31 +249,14 @@ def _choose_rows(steps: RowSteps, first: int, last: int, remaining: int) -> None
 
 @kernel
 def _leave_ring(
-    rows: RingRows,
-    taken: Array,
-    ring: Ring,
-    overflow: Overflow,
-    found: Arrived,
-    least_mass: float,
-    first: int,
-    state: Any,
+    rows: RingRows, taken: Array, ring: Ring, overflow: Overflow, first: int, state: Any
 ) -> None:
-    """Send on what jumps over the ring from the nodes of a bucket, and note what is too small to be
-    followed.
-    """
+    """Send on what jumps over the ring from the nodes of a bucket."""
     bucket, chooses = state.bucket, len(taken) > 0
-    leaves = len(rows.far_jump) > 0
     for here in range(first, first + U(ring.n)):
         mass = ring.mass[here]
         row: Any = here - first
-        if ring.in_use[here >> BITS] == 0 or mass == 0.0:
-            continue
-        if mass < least_mass:
-            found.truncated_mass[row] += mass
-            found.truncated_bucket[row] = bucket
-            state.truncated += mass
-            continue
-        if not leaves:
+        if ring.in_use[here >> BITS] == 0 or mass < LEAST_MASS:
             continue
         row = U(taken[row]) if chooses else row
         for t in range(U(rows.far_start[row]), U(rows.far_start[row + ONE])):
@@ -321,42 +298,3 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
             part += overflow.mass[entry]
         total += part
     return total
-
-
-@kernel
-def open_sums(
-    node: Array, overshoot: Array, mass: Array, value: Array, lower: Array, upper: Array
-) -> tuple[float, ...]:
-    """Over what is open: the sums of mass, of mass * (overshoot + V)+ for the three V,
-    and of mass * (|overshoot| + upper) as far as it is finite.
-
-    A node beyond the last has V = 0: the goal. All terms are non-negative. Sixteen of them are
-    added up at a time, and these sums are compensated (Neumaier), so that every result is off by 20
-    roundings at most.
-    """
-    total, correction = np.empty(5), np.empty(5)
-    part = np.empty(5)
-    for k in range(5):
-        total[k] = correction[k] = 0.0
-    for begin in range(0, len(node), 16):
-        for k in range(5):
-            part[k] = 0.0
-        for i in range(begin, min(begin + 16, len(node))):
-            x, p = node[i], mass[i]
-            over = overshoot[i]
-            inside = x < len(value)
-            high = upper[x] if inside else 0.0
-            part[0] += p
-            part[1] += p * max(over + (value[x] if inside else 0.0), 0.0)
-            part[2] += p * max(over + (lower[x] if inside else 0.0), 0.0)
-            part[3] += p * max(over + high, 0.0)
-            part[4] += p * (abs(over) + (high if high < np.inf else 0.0))
-        for k in range(5):
-            after = total[k] + part[k]
-            # Exact, for the larger of the two less what it became.
-            small, large = min(total[k], part[k]), max(total[k], part[k])
-            correction[k] += (large - after) + small if after < np.inf else 0.0
-            total[k] = after
-    for k in range(5):
-        total[k] += correction[k]
-    return total[0], total[1], total[2], total[3], total[4]

@@ -11,38 +11,23 @@ end.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.graph import offsets_from_lengths
-from tailpath.kernels.jit import Array, kernel
-from tailpath.kernels.shortest_paths import LARGEST
+from tailpath.graph import Transitions, offsets_from_lengths
+from tailpath.kernels.jit import Array, frozen, kernel
 
 #: log2 of the cells that share a mark of being in use.
 BLOCK = 6
 U = np.uint64
 BITS, ONE = U(BLOCK), U(1)
+#: Lists of the overflow at most; epochs that are as far apart share one.
+MAX_LISTS = 1 << 14
 #: log2 of the recent entries of each target beyond the ring.
 RECENT = 3
 #: What transitions beyond the ring are if there are none.
 _NOTHING_FAR = tuple(np.empty(0, kind) for kind in (np.int32, np.int64, np.int64, np.float64))
-
-
-class SearchSpace(NamedTuple):
-    """Transitions in the caller's numbers, and which of their rows are searched, in which order.
-
-    A transition from x to y jumps its level and heuristic[y] - heuristic[x] more. Without a
-    heuristic it jumps its level, and rows need not be nodes.
-    """
-
-    row_start: Array  # int64
-    target: Array  # int32
-    level: Array  # int64
-    probability: Array  # float64
-    row: Array  # int64 (R,)
-    position: Array  # int64, the new number of every target; -1 at dead ends
-    heuristic: Array  # float64, integers, by row and by target; or (0,)
 
 
 class RingRows(NamedTuple):
@@ -60,20 +45,6 @@ class RingRows(NamedTuple):
     far_recent: Array  # int64 (F,), where `Overflow.recent` has entries of the same target
     far_jump: Array  # int64 (F,)
     far_probability: Array  # float64 (F,)
-
-
-class RowStatistics(NamedTuple):
-    """The shape of the ring, and the extremes of the transitions, which bound its errors."""
-
-    shift: int
-    stride: int
-    max_jump: int
-    min_level: int  # that is not 0
-    min_probability: float
-    max_out_degree: int  # of a row
-    max_in_degree: int  # of a node
-    max_absorbed: int  # the same of the goal and of dead ends
-    far_targets: int
 
 
 class Ring(NamedTuple):
@@ -103,27 +74,41 @@ class Overflow(NamedTuple):
     mass: Array  # float64 (W,)
 
 
-def lay_out_rows(
-    space: SearchSpace, n: int, dead_end_row: bool, most_cells: int
-) -> tuple[RowStatistics, RingRows]:
-    """Lay out the rows for a search among n nodes, in a ring of about so many cells at most.
+def lay_out(
+    rows: Transitions,
+    row: Array,
+    position: Array,
+    heuristic: Array,
+    n: int,
+    dead_end_row: bool,
+    most_cells: int,
+) -> tuple[RingRows, Ring, Overflow]:
+    """Some rows laid out for a search among n nodes, with an empty ring of about so many cells at
+    most, and an empty overflow.
 
-    With `dead_end_row` there is one row more, which leads to the dead ends.
+    `position` has the new number of every target, -1 at dead ends. An edge from x to y jumps its
+    level and heuristic[y] - heuristic[x] more; without a heuristic it jumps its level, and rows
+    need not be nodes. With `dead_end_row` there is one row more, which leads to the dead ends.
     """
     stride = ((n + 1 >> BLOCK) + 1) << BLOCK
-    start, cell, probability, extremes = _cells(space, n, stride, dead_end_row)
-    rows_needed = int(extremes[0]) + 1  # by the longest jump
-    shift = _ring_shift(cell, stride, rows_needed, most_cells)
-    if rows_needed <= 1 << shift:
+    start = np.zeros(len(row) + dead_end_row + 1, dtype=np.int64)
+    most = len(rows.target) + dead_end_row
+    cell, probability = np.empty(most, dtype=np.uint64), np.empty(most)
+    columns = frozen(rows.row_start, rows.target, rows.level, rows.probability)
+    numbers = frozen(row, position, heuristic)
+    longest = _cells(*columns, *numbers, n, stride, dead_end_row, start, cell, probability)
+    cell, probability = cell[: start[-1]], probability[: start[-1]]
+    shift = _ring_shift(cell, stride, longest + 1, most_cells)
+    if longest < 1 << shift:
         n_targets, far_start = 0, np.zeros_like(start)
-        rows = start, cell.astype(np.uint32), probability, far_start, *_NOTHING_FAR
+        parted = RingRows(start, cell.astype(np.uint32), probability, far_start, *_NOTHING_FAR)
     else:
         near = cell < stride << shift
         near_start, far_cell = offsets_from_lengths(near)[start], cell[~near]
         target = far_cell % stride
         targets, number = np.unique(target, return_inverse=True)
         n_targets = len(targets)
-        rows = (
+        parted = RingRows(
             near_start,
             cell[near].astype(np.uint32),
             probability[near],
@@ -133,70 +118,63 @@ def lay_out_rows(
             (far_cell // stride).astype(np.int64),
             probability[~near],
         )
-    statistics: tuple[Any, ...] = shift, stride, *extremes, n_targets
-    return RowStatistics(*statistics), RingRows(*rows)
+    cells = stride << shift
+    ring = Ring(n, shift, stride, np.empty(cells), np.zeros(cells >> BLOCK, np.uint8))
+    lists = np.full(min((longest >> shift) + 3, MAX_LISTS), -1)
+    recent = np.zeros((n_targets + 1) << RECENT, np.int64)
+    return parted, ring, Overflow(lists, recent, *entries(0))
+
+
+def entries(size: int) -> tuple[Array, Array, Array, Array]:
+    """Arrays for entries of the overflow: after, bucket, node, mass."""
+    integers = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    return *integers, np.empty(size, dtype=np.int32), np.zeros(size)
 
 
 @kernel
 def _cells(
-    space: SearchSpace, n: int, cells: int, dead_end_row: bool
-) -> tuple[Array, Array, Array, tuple[int, int, float, int, int, int]]:
-    """Where rows start, the cells that their transitions enter, their probabilities, and the
-    extremes of `RowStatistics`.
+    row_start: Array,
+    target: Array,
+    level: Array,
+    probability: Array,
+    row: Array,
+    position: Array,
+    heuristic: Array,
+    n: int,
+    cells: int,
+    dead_end_row: bool,
+    out_start: Array,
+    out_cell: Array,
+    out_probability: Array,
+) -> int:
+    """The longest jump. Filled are where rows start, the cells that their edges enter, and their
+    probabilities.
     """
-    row_start, target = space.row_start, space.target
-    level, position = space.level, space.position
-    heuristic = space.heuristic
-    more, stride = 1 if dead_end_row else 0, U(cells)
-    rows, count = U(len(space.row)), more
-    for i in range(rows):
-        count += row_start[U(space.row[i]) + ONE] - row_start[U(space.row[i])]
-    start, into = (
-        np.empty(len(space.row) + more + 1, dtype=np.int64),
-        np.empty(n + 2, dtype=np.int64),
-    )
-    cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
-    for node in range(n + 2):
-        into[node] = 0
+    stride, dead_end = U(cells), U(n + 1)
+    size = U(0)
     has_heuristic, here = len(heuristic) > 0, 0
-    dead_end = U(n + 1)
-    max_jump, min_level = 0, LARGEST
-    min_probability, size = 1.0, U(0)
-    max_out_degree: Any = 0
-    start[0] = 0
-    for i in range(rows):
-        row = U(space.row[i])
-        first, last = U(row_start[row]), U(row_start[row + ONE])
-        here = int(heuristic[row]) if has_heuristic else 0
-        for edge in range(first, last):
+    longest = 0
+    for i in range(U(len(row))):
+        r = U(row[i])
+        here = int(heuristic[r]) if has_heuristic else 0
+        for edge in range(U(row_start[r]), U(row_start[r + ONE])):
             jump, to_node = level[edge], dead_end
             to = U(target[edge])
-            if jump > 0:
-                min_level = min(min_level, jump)
             if position[to] < 0:
                 jump = 0
             else:
                 to_node = U(position[to])
                 if has_heuristic:
                     jump += int(heuristic[to]) - here
-            max_jump = max(max_jump, jump)
-            min_probability = min(min_probability, space.probability[edge])
-            into[to_node] += 1
-            cell[size], probability[size] = U(jump) * stride + to_node, space.probability[edge]
+            longest = max(longest, jump)
+            out_cell[size] = U(jump) * stride + to_node
+            out_probability[size] = probability[edge]
             size += ONE
-        max_out_degree = max(max_out_degree, row_start[row + ONE] - row_start[row])
-        start[i + ONE] = size
+        out_start[i + ONE] = size
     if dead_end_row:
-        cell[size], probability[size] = dead_end, 1.0
-        into[dead_end] += 1
-        start[rows + ONE] = size + ONE
-    max_in_degree = 0
-    for node in range(n):
-        max_in_degree = max(max_in_degree, into[node])
-    min_level = min_level if min_level < LARGEST else 1
-    max_absorbed = max(into[n], into[n + 1])
-    degrees = max_out_degree, max_in_degree, max_absorbed
-    return start, cell, probability, (max_jump, min_level, min_probability, *degrees)
+        out_cell[size], out_probability[size] = dead_end, 1.0
+        out_start[len(row) + 1] = size + ONE
+    return int(longest)
 
 
 def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
@@ -222,23 +200,36 @@ def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
     return largest
 
 
-@kernel
 def open_pairs(
-    ring: Ring, overflow: Overflow, bucket: int, paid: int, node: Array, heuristic: Array
+    ring: Ring, overflow: Overflow, bucket: int, node: Array, heuristic: Array
 ) -> tuple[Array, Array, Array]:
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
-    levels less `paid`, and masses.
+    levels, and masses.
     """
-    most, width = len(overflow.mass), 1 << ring.shift
-    for block in range(U(len(ring.in_use))):
-        most += ring.in_use[block] << BLOCK
-    out_node, out_level = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
-    out_mass, size = np.empty(most), U(0)
+    most = (int(np.count_nonzero(ring.in_use)) << BLOCK) + len(overflow.mass)
+    out = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
+    size = _fill_open(ring, overflow, bucket, *frozen(node, heuristic), *out)
+    return out[0][:size], out[1][:size], out[2][:size]
+
+
+@kernel
+def _fill_open(
+    ring: Ring,
+    overflow: Overflow,
+    bucket: int,
+    node: Array,
+    heuristic: Array,
+    out_node: Array,
+    out_level: Array,
+    out_mass: Array,
+) -> int:
+    """How many pairs are open. Filled are their nodes, levels and masses."""
+    width, size = 1 << ring.shift, U(0)
     has_heuristic = len(heuristic) > 0
     for block in range(U(len(ring.in_use))):
         if ring.in_use[block]:
             row = (block << BITS) // U(ring.stride)
-            there = bucket + ((np.int64(row) - bucket) & (width - 1)) - paid
+            there = bucket + ((np.int64(row) - bucket) & (width - 1))
             for cell in range(block << BITS, (block + ONE) << BITS):
                 if ring.mass[cell] > 0.0:
                     x = node[cell - row * U(ring.stride)]
@@ -249,8 +240,8 @@ def open_pairs(
         if overflow.mass[entry] > 0.0:
             x = node[U(overflow.node[entry])]
             out_node[size], out_mass[size] = x, overflow.mass[entry]
-            out_level[size] = (
-                overflow.bucket[entry] - paid - (np.int64(heuristic[U(x)]) if has_heuristic else 0)
+            out_level[size] = overflow.bucket[entry] - (
+                np.int64(heuristic[U(x)]) if has_heuristic else 0
             )
             size += ONE
-    return out_node[:size], out_level[:size], out_mass[:size]
+    return int(size)

@@ -11,17 +11,18 @@ or more, and so much more. Whatever is claimed is claimed by that one, and moved
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from tailpath.certify.rounding import ROUNDOFF
+from tailpath.certify.totals import Bracket, Enclosure, mixed_enclosure
+from tailpath.dp.totals import mixed
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request
-from tailpath.evaluation.expected_loss import Bracket
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, vectorised
@@ -54,46 +55,24 @@ def mixed_distribution(
             finer = finer_tail(finer)
             costs = evaluate(i, finer)
         members[i] = costs
-    share = np.array(weights)
-    # One product and one addition for each member.
-    error_bound = (len(members) + 4) * ROUNDOFF
-
-    def mixed(of_members: Iterable[float]) -> float:
-        return float(share @ list(of_members))
-
-    def mixed_bounds(of_members: Iterable[Bracket]) -> Bracket:
-        low, high = map(mixed, zip(*of_members))
-        return low * (1 - error_bound), high * (1 + error_bound)
-
-    inside = [costs.costs <= last for costs in members]
-    values, position = np.unique(
-        np.concatenate([costs.costs[head] for costs, head in zip(members, inside)]),
-        return_inverse=True,
-    )
-    parts = [w * costs.probabilities[head] for w, costs, head in zip(weights, members, inside)]
-    masses, open_masses, excesses, excess_bounds = zip(
-        *(_tail_beyond(costs, last) for costs in members)
-    )
-    mean = mixed(costs.mean for costs in members)
-    variance = mixed(
-        costs.std**2 + (costs.mean - mean) ** 2 if np.isfinite(costs.mean) else np.inf
-        for costs in members
+    found = mixed(weights, [costs.totals for costs in members], last)
+    variance = np.dot(
+        weights,
+        [
+            costs.std**2 + (costs.mean - found.mean) ** 2 if np.isfinite(costs.mean) else np.inf
+            for costs in members
+        ],
     )
     return CostDistribution(
-        costs=values,
-        probabilities=np.bincount(position, weights=np.concatenate(parts)).astype(np.float64),
-        tail_mass=mixed(masses),
-        open_mass=mixed(open_masses),
-        tail_excess=mixed(excesses),
-        tail_excess_bounds=mixed_bounds(excess_bounds),
+        costs=found.costs,
+        probabilities=found.masses,
+        tail_mass=found.tail_mass,
+        open_mass=found.open_mass,
+        tail_excess=found.excess,
         alpha=alpha,
-        mean=mean,
-        mean_bounds=mixed_bounds(costs.mean_bounds for costs in members),
+        mean=found.mean,
         deviation=float(np.sqrt(variance)),
-        unreached=mixed(costs.unreached for costs in members),
-        relative_error=max(costs.relative_error for costs in members) + len(members) * 2.0**-52,
-        cost_error=max(costs.cost_error for costs in members),
-        dropped=mixed(costs.dropped for costs in members),
+        unreached=found.missed,
         expanded=sum(costs.expanded for costs in members),
         engine=members[0].engine,
         reason="; ".join(sorted({costs.reason for costs in members if costs.reason})),
@@ -101,41 +80,9 @@ def mixed_distribution(
         gamma=request.gamma,
         ssp=request.ssp,
         policy=request.policy,
-        unreached_bounds=mixed_bounds(costs.unreached_bounds for costs in members),
-    )
-
-
-def _tail_beyond(costs: CostDistribution, last: float) -> tuple[float, float, float, Bracket]:
-    """P(Z > last), what of it may arrive, E[(Z - last)+] and its bounds, of a member whose head
-    reaches that far or has nothing beyond it.
-    """
-    after = int(np.searchsorted(costs.costs, last, side="right"))
-    beyond, masses = costs.costs[after:], costs.probabilities[after:]
-    mass = float(np.sum(masses))
-    if costs.unreached > 0:
-        return mass + costs.tail_mass, mass + costs.open_mass, np.inf, (np.inf, np.inf)
-    head_end = float(costs.costs[-1]) if costs.costs.size else last
-    head = float(np.sum(masses * (beyond - last))) + max(head_end - last, 0.0) * costs.tail_mass
-    # What the masses are off by, and the costs, whose differences cancel; what was dropped may
-    # never have got there.
-    error_bound = (costs.relative_error + (len(beyond) + 8) * ROUNDOFF) * head
-    error_bound += (costs.cost_error + ROUNDOFF) * (
-        float(np.sum(masses * (beyond + last))) + (head_end + last) * costs.tail_mass
-    )
-    low, high = costs.tail_excess_bounds
-    low = max(
-        head
-        - error_bound
-        - max(head_end - last, 0.0) * costs.dropped
-        + low
-        - max(last - head_end, 0.0) * costs.tail_mass * 2,
-        0.0,
-    )
-    return (
-        mass + costs.tail_mass,
-        mass + costs.open_mass,
-        head + costs.tail_excess,
-        (low, head + error_bound + high),
+        proof=lambda: mixed_enclosure(
+            weights, [costs.enclosure for costs in members], found.costs, last
+        ),
     )
 
 
@@ -163,17 +110,8 @@ class ShiftedDistribution(CostDistribution):
         """The distribution on a model, from that on its reduced model."""
         by, exact = ssp.shift, ssp.reduction.exact
         costs = shifted_costs(reduced.costs, ssp.reduced.cost_unit, by)
-        moved = {
-            "costs": costs,
-            "mean": shifted(reduced.mean, by),
-            "mean_bounds": shifted_bounds(reduced.mean_bounds, by, exact),
-        }
-        error = (
-            0.0
-            if exact and reduced.cost_error == 0 and np.array_equal(costs, np.rint(costs))
-            else max(reduced.cost_error, 4 * ROUNDOFF)
-        )
-        own = {"cost_error": error, "ssp": ssp, "reduced": reduced, "shift": by, "exact": exact}
+        moved = {"costs": costs, "mean": shifted(reduced.mean, by), "proof": None}
+        own = {"ssp": ssp, "reduced": reduced, "shift": by, "exact": exact}
         return cls(
             **{name: getattr(reduced, name) for name in CostDistribution.__dataclass_fields__}
             | moved
@@ -184,26 +122,46 @@ class ShiftedDistribution(CostDistribution):
     def cvar(self, alpha: float) -> float:
         return shifted(self.reduced.cvar(alpha), self.shift)
 
-    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
+    @property
+    def enclosure(self) -> Enclosure:
+        """What is proved of the reduced costs."""
+        return self.reduced.enclosure
+
+    @property
+    def mean_bounds(self) -> Bracket:
+        """Proved bounds on the mean: a tuple of float."""
+        return shifted_bounds(self.reduced.mean_bounds, self.shift, self.exact)
+
+    @vectorised
+    def bounds(self, alpha: Any) -> Bracket:
+        if hasattr(alpha, "bounds_of"):
+            return super().bounds(alpha)
         return shifted_bounds(self.reduced.bounds(alpha), self.shift, self.exact)
+
+    @vectorised
+    def var_bounds(self, alpha: float) -> Bracket:
+        return shifted_bounds(self.reduced.var_bounds(alpha), self.shift, self.exact)
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
         moved = loss.moved(self.shift, self._unit)
         value, low, high = self.reduced.expected_loss(moved)
-        error_bound = self._error_bound(moved)
-        return value, low - error_bound, high + error_bound
+        slack = self._slack(moved)
+        return value, low - slack, high + slack
 
-    def loss_bounds(self, loss: Any) -> tuple[float, float]:
+    def mean_loss(self, loss: Any) -> float:
+        return self.reduced.mean_loss(loss.moved(self.shift, self._unit))
+
+    def loss_bounds(self, loss: Any) -> Bracket:
         moved = loss.moved(self.shift, self._unit)
-        (low, high), error_bound = self.reduced.loss_bounds(moved), self._error_bound(moved)
-        return low - error_bound, high + error_bound
+        (low, high), slack = self.reduced.loss_bounds(moved), self._slack(moved)
+        return low - slack, high + slack
 
     @property
     def _unit(self) -> Fraction | None:
         """The unit of the reduced costs."""
         return self.reduced.ssp.cost_unit if self.reduced.ssp is not None else None
 
-    def _error_bound(self, loss: Any) -> float:
+    def _slack(self, loss: Any) -> float:
         """What a loss may be off by where reduced costs are the nearest floats."""
         if self.exact:
             return 0.0

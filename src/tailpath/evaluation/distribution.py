@@ -10,19 +10,17 @@ worst cost. Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digit
 
 A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with,
 and by two numbers of the rest: its mass P(Z > X) and its excess E[(Z - X)+]. From them every larger
-alpha follows with non-negative sums only,
+alpha follows with non-negative sums only (`dp/totals.py`), so the result keeps its relative
+accuracy down to alpha = 1e-12 and below; (mean - head) / alpha would not.
 
-    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}
-    E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k),
-
-so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha
-would not.
+Numbers are plain doubles. What is proved about them is an `Enclosure`, found when somebody first
+asks for bounds, or pickles the result.
 """
 
 from __future__ import annotations
 
 import math
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -30,14 +28,12 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailpath.certify.losses import loss_bounds
+from tailpath.certify.totals import Enclosure
+from tailpath.dp.totals import Totals
 from tailpath.errors import OptionError, TailpathError
-from tailpath.evaluation.expected_loss import (
-    is_linear_beyond,
-    loss_bounds_by_lines,
-    loss_of_head_and_tail,
-)
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
@@ -79,24 +75,14 @@ class CostDistribution(Record):
         What of `tail_mass` may still arrive.
     tail_excess : float
         E[(Z - costs[-1])+].
-    tail_excess_bounds : tuple of float
-        Proved bounds on it.
     alpha : float
         The least tail mass that is answered.
     mean : float
         The expected cost; infinite if the goal may be missed.
-    mean_bounds : tuple of float
-        Proved bounds on it.
     deviation : float or None
         The standard deviation; None where `std` finds it when it is first asked for.
     unreached : float
         The probability of never arriving.
-    relative_error : float
-        A bound on the relative error of every probability here, but for `dropped`.
-    cost_error : float
-        A bound on the relative error of every cost.
-    dropped : float
-        A mass, part of `tail_mass`, that was too small to be followed.
     expanded : int
         The (node, cost) pairs taken from the queue.
     engine : str
@@ -112,8 +98,8 @@ class CostDistribution(Record):
     policy : Policy or None
         The policy that was evaluated. It does not count in comparisons, and stays behind when the
         distribution is pickled if it is made of functions.
-    unreached_bounds : tuple of float
-        Proved bounds on `unreached`.
+    proof : Enclosure, or a function that finds it
+        What is proved; without it the numbers are taken for exact.
 
     Notes
     -----
@@ -136,15 +122,10 @@ class CostDistribution(Record):
     tail_mass: float
     open_mass: float
     tail_excess: float
-    tail_excess_bounds: tuple[float, float]
     alpha: float
     mean: float
-    mean_bounds: tuple[float, float]
     deviation: float | None
     unreached: float
-    relative_error: float
-    cost_error: float
-    dropped: float
     expanded: int
     engine: str
     reason: str = ""
@@ -152,7 +133,7 @@ class CostDistribution(Record):
     gamma: float = 1.0
     ssp: SSP | None = field(default=None, compare=False)
     policy: Any = field(default=None, compare=False)
-    unreached_bounds: tuple[float, float] = (0.0, 0.0)
+    proof: Enclosure | Callable[[], Enclosure] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -160,31 +141,54 @@ class CostDistribution(Record):
     # ------------------------------------------------------------------ VaR, CVaR
 
     @cached_property
+    def totals(self) -> Totals:
+        """The plain numbers of the head, and beyond it."""
+        dead_mass = max(self.tail_mass - self.open_mass, 0.0)
+        beyond = self.open_mass, dead_mass, self.tail_excess, self.mean, self.unreached
+        last = float(self.costs[-1]) if self.costs.size else 0.0
+        return Totals(self.costs, self.probabilities, last, *beyond)
+
+    @property
     def tails(self) -> FloatArray:
         """P(Z > z) for every cost z of the head: an array of float64, shape (n,)."""
-        if self.costs.size == 0:
-            return np.empty(0)
-        after = np.append(self.probabilities[1:], self.tail_mass)
-        return np.cumsum(after[::-1])[::-1]
+        return self.totals.tails
 
-    def _excesses(
-        self, tail_excess: float, error_bound: float = 0.0, dropped: float = 0.0
-    ) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, with masses larger by their error bound."""
-        steps = np.append(
-            np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + error_bound) - dropped, 0.0),
-            tail_excess,
-        )
-        return np.cumsum(steps[::-1])[::-1]
+    @property
+    def enclosure(self) -> Enclosure:
+        """What is proved of all numbers here, found when it is first asked for."""
+        if not isinstance(self.proof, Enclosure):
+            found = Enclosure(self.totals, self.totals) if self.proof is None else self.proof()
+            vars(self)["proof"] = found  # and the chain that it was found from is let go
+            return found
+        return self.proof
 
-    def _var_index(self, alpha: float) -> tuple[float, int]:
-        """The alpha that is meant, and where its VaR stands in the head; -1 if it is infinite."""
+    @property
+    def mean_bounds(self) -> tuple[float, float]:
+        """Proved bounds on the mean: a tuple of float."""
+        return self.enclosure.mean
+
+    @property
+    def tail_excess_bounds(self) -> tuple[float, float]:
+        """Proved bounds on `tail_excess`: a tuple of float."""
+        return self.enclosure.excess
+
+    @property
+    def unreached_bounds(self) -> tuple[float, float]:
+        """Proved bounds on `unreached`: a tuple of float."""
+        return self.enclosure.missed
+
+    def _answered(self, alpha: float) -> float:
+        """The alpha that is meant, or a refusal."""
         a = alpha_from(alpha, self.alpha)
         if a is None:
             asked = f"call evaluate with alpha={float(alpha):g} or less"
             raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; {asked}")
-        inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
-        return a, int(np.argmax(inside)) if inside.any() else -1
+        return a
+
+    def _var_index(self, alpha: float) -> int:
+        """Where the VaR stands in the head; -1 if it is infinite."""
+        inside = self.tails <= alpha * (1 + SAME_MASS)
+        return int(np.argmax(inside)) if inside.any() else -1
 
     @vectorised
     def var(self, alpha: float) -> float:
@@ -210,7 +214,7 @@ class CostDistribution(Record):
         >>> costs.var(0.1), costs.var(0.05)
         (20.0, 60.0)
         """
-        _, position = self._var_index(alpha)
+        position = self._var_index(self._answered(alpha))
         return float(self.costs[position]) if position >= 0 else math.inf
 
     @vectorised
@@ -237,13 +241,13 @@ class CostDistribution(Record):
         >>> costs.cvar([0.1, 0.5, 1])
         array([60., 28., 24.])
         """
-        alpha, position = self._var_index(alpha)
+        alpha = self._answered(alpha)
+        position = self._var_index(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
-        value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
-        low, high = self._cvar_bounds(alpha)
+        value = float(self.costs[position] + self.totals.excesses[position] / alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
-        return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
+        return self.mean if alpha == 1 else max(value, self.mean)
 
     @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
@@ -274,31 +278,37 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
-        return self._cvar_bounds(alpha)
+        low, high = self.enclosure.cvar(self._answered(alpha))
+        return low, max(high, self.mean)
 
-    def _cvar_bounds(self, alpha: float) -> tuple[float, float]:
-        """Upper: w + E[(Z - w)+] / alpha at the VaR found; any w gives an upper bound. Lower: the
-        minimum of the same over 0 and the head; beyond it cannot fall by more than the error bound
-        of the tail mass times its own size, which the last factor takes off. Rounding is charged
-        outwards.
+    @vectorised
+    def var_bounds(self, alpha: float) -> tuple[float, float]:
+        """Proved bounds on `var(alpha)` of the model's numbers.
+
+        A tail mass that floats cannot tell from `alpha` may lie on either side of it: then two
+        costs are named, of which one is the VaR.
+
+        Parameters
+        ----------
+        alpha : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        tuple (low, high), or array of float64, shape (m, 2)
+            The true VaR of the model as given lies between them.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is smaller than the distribution answers.
+
+        Examples
+        --------
+        >>> costs.var_bounds(0.05), costs.var_bounds(0.1)
+        ((60.0, 60.0), (20.0, 60.0))
         """
-        alpha, position = self._var_index(alpha)
-        if position < 0 or self.unreached > 0:
-            return math.inf, math.inf
-        # Of the masses, which the excess of the tail has charged itself, and of the sums.
-        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * ROUNDOFF
-        with np.errstate(over="ignore"):  # infinity is what sums beyond the floats are
-            low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
-            high = self._excesses(self.tail_excess_bounds[1], of_masses)
-            upper = self.costs[position] + (1 + of_sums) * high[position] / alpha
-            lower = np.min(self.costs + (1 - of_sums) * low / alpha)
-            all_of_it = self.costs[0] * (1 - of_masses) * (1 - self.dropped) + low[0]
-            at_zero = (1 - of_sums) * all_of_it / alpha
-        slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
-        least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
-        least = min(least, sys.float_info.max)  # every run arrives, so that the CVaR is finite
-        most = max(float(upper) * (1 + 8 * ROUNDOFF + self.cost_error), self.mean)
-        return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
+        return self.enclosure.var(self._answered(alpha))
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
         """E[h(Z)] of a loss h of the total cost, with proved bounds.
@@ -327,9 +337,48 @@ class CostDistribution(Record):
         >>> costs.expected_loss(tp.Shortfall(30).curve)[0]
         3.0
         """
-        if not is_linear_beyond(self, loss):
+        value, (low, high) = self.mean_loss(loss), self.loss_bounds(loss)
+        return min(max(value, low), high), low, high
+
+    def mean_loss(self, loss: Any) -> float:
+        """E[h(Z)] of a loss h of the total cost, without bounds.
+
+        Beyond the head, at x, E[h(Z); Z > x] = h(x+) P(Z > x) + slope E[(Z - x)+]. What never
+        arrives is worth the limit of h.
+
+        Parameters
+        ----------
+        loss : Curve
+            A piecewise linear loss: the `curve` of a measure, like `tp.Late(30).curve`.
+
+        Returns
+        -------
+        float
+            The expectation; infinite if the goal may be missed and h rises for ever.
+
+        Raises
+        ------
+        OptionError
+            If the head ends before the last point of h; evaluate with a smaller alpha.
+
+        Examples
+        --------
+        >>> costs.mean_loss(tp.Shortfall(30).curve)
+        3.0
+        """
+        never = self._tail_never_arrives
+        if self.tail_mass > 0 and not never and loss.last > self._last_cost:
             raise self._beyond_head()
-        return loss_of_head_and_tail(self, loss)
+        if self.unreached > 0 and loss.slope > 0:
+            return math.inf
+        head = float(np.sum(self.probabilities * loss.values(self.costs)))
+        if self.tail_mass == 0:
+            return head
+        if self._tail_never_arrives:
+            return head + self.tail_mass * float(loss.at_infinity)
+        here = loss.after[-1] + loss.slope * (self._last_cost - loss.last)
+        excess = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
+        return float(head + self.tail_mass * here + excess)
 
     def loss_bounds(self, loss: Any) -> tuple[float, float]:
         """Proved bounds on E[h(Z)], also where h bends beyond the head.
@@ -344,21 +393,13 @@ class CostDistribution(Record):
         tuple (low, high)
             E[h(Z)] lies between them.
 
-        Notes
-        -----
-        Beyond the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
-        excess, and one above h an upper bound. Flat lines, those of the last slope and those
-        through x and another point of h are tried: a deadline gives Markov's inequality.
-
         Examples
         --------
         >>> low, high = costs.loss_bounds(tp.Shortfall(30).curve)
         >>> low <= 3 <= high
         True
         """
-        if is_linear_beyond(self, loss):
-            return loss_of_head_and_tail(self, loss)[1:]
-        return loss_bounds_by_lines(self, loss)
+        return loss_bounds(self.enclosure, loss, jumps=self.gamma < 1)
 
     def envelope(self, alpha: float) -> FloatArray:
         """The worst-case density of the dual form of CVaR, by cost of the head.
@@ -510,6 +551,7 @@ class CostDistribution(Record):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
+        state["proof"] = self.enclosure
         if (
             any(callable(part) for part in vars(self.policy).values())
             if hasattr(self.policy, "__dict__")

@@ -1,29 +1,34 @@
-"""What an engine is asked for, what it hands over when it stops, and what becomes of that: a
-CostDistribution or, if it stopped too early, an error with bounds.
+"""What an evaluation is asked for, what its search finds, and what becomes of that: a
+CostDistribution or, if the search stopped too early, an error with bounds.
+
+An `Engine` searches, and says what the open nodes have still to pay. It does so on the numbers of
+the model (`side` 0) and, when somebody asks for bounds, on probabilities and expected costs that
+are too small (-1) or too large (+1), up to where the first search stopped (`certify/totals.py`).
 """
 
 from __future__ import annotations
 
+import math
 import signal
-import sys
 import threading
-from dataclasses import dataclass, field
-from enum import Enum
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.dp.bounds import Bounds
-from tailpath.dp.forward import open_sums
+from tailpath.certify.rounding import ROUNDOFF, compounded
+from tailpath.certify.totals import VANISHED, Bracket, Enclosure, outwards
+from tailpath.dp.totals import Totals
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.graph import Array, FloatArray
-from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.potential import shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
+from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
 
 #: The name of a built-in heuristic, or one value per state.
@@ -32,27 +37,6 @@ Heuristic = str | FloatArray
 MAX_BYTES = 4 * 2**30
 #: Expanded pairs before an evaluation gives up: some minutes of either engine.
 MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
-
-
-class StopReason(Enum):
-    FINISHED = "finished"
-    NODES = "the limit on nodes is reached"
-    MEMORY = "the memory limit is reached"
-    STOPPED = "the user stopped it"
-
-
-class Tuning(NamedTuple):
-    """What decides time and memory, and never a number.
-
-    A policy with more than `pairs` pairs of state and memory is followed lazily. An engine looks at
-    the user every so many expansions. The ring of the forward search has at most so many cells;
-    what jumps over it waits in lists.
-    """
-
-    pairs: int = 200_000
-    lattice_pause: int = 5_000_000
-    queue_pause: int = 20_000
-    ring_cells: int = 1 << 22
 
 
 class SearchMonitor:
@@ -101,6 +85,10 @@ class Request:
 
     `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
     `reason` why nothing faster is done, and `shift` what every cost is more than in the model.
+
+    The rest decides time and memory, and never a number: a policy with more than `pairs` pairs of
+    state and memory is followed lazily; a search looks at the user every `pause` expansions, by
+    default as its engine likes; the ring of the lattice has at most so many cells.
     """
 
     ssp: SSP
@@ -112,206 +100,221 @@ class Request:
     limit: int = MAX_NODES["lattice"]
     monitor: SearchMonitor = field(default_factory=SearchMonitor)
     max_bytes: int = MAX_BYTES
-    tuning: Tuning = field(default_factory=Tuning)
     deviation: bool = False
     reason: str = ""
     shift: Fraction = Fraction(0)
+    pairs: int = 200_000
+    pause: int = 0
+    ring_cells: int = 1 << 22
+
+    @property
+    def again(self) -> Request:
+        """The same search up to where this one got, with nobody looking on."""
+        return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
+
+    @property
+    def out_of_memory(self) -> str:
+        return f"memory limit of {self.max_bytes / 2**30:.3g} GiB"
+
+    @property
+    def out_of_nodes(self) -> str:
+        return f"limit of {self.limit} nodes"
 
 
-#: Engines count probabilities in units of 2^-SCALE, so that products of tiny ones do not vanish.
-SCALE = 1000
-#: In these units: what would not be a number with all its digits in others.
-SMALL = 2.0 ** (SCALE - 1020)
+class Search(NamedTuple):
+    """A search that stopped: the head, and what is open, by node, with what was paid beyond its
+    `last` cost (negative before it) and masses.
 
-
-def truncation_threshold(alpha: float, least_probability: float) -> float:
-    """A probability that no engine follows further, in units of 2^-SCALE: far below anything that
-    could move a result. The least probability of a transition times it still is a number.
-    """
-    return max(min(1e-280, alpha * 1e-60) * 2.0**SCALE, 1e-300 / least_probability)
-
-
-def cost_error(last: int, unit: Fraction) -> float:
-    """The relative error of numbers of units as floats: none where every one of them is a float."""
-    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * ROUNDOFF
-
-
-class OpenMass(NamedTuple):
-    """What has not arrived: nodes, what was paid beyond the head (negative before its end), and
-    masses.
-    """
-
-    node: Array
-    overshoot: FloatArray
-    mass: FloatArray
-
-    def selected(self, mask: Any) -> OpenMass:
-        return OpenMass(self.node[mask], self.overshoot[mask], self.mass[mask])
-
-    def joined(self, other: OpenMass) -> OpenMass:
-        return (
-            OpenMass(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
-        )
-
-
-NOTHING_OPEN = OpenMass(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
-
-
-@dataclass(frozen=True, eq=False)
-class SearchResult:
-    """A stopped search: the head, and what has not arrived.
-
-    All `open` nodes are certain to cost more than the last cost of the head. `truncated` was too
-    small to be followed; its masses count in units of 2^-SCALE, and `overshoot` is the most that
-    was paid on the way. `dead_end_mass` can no longer arrive. `overshoot_error` is what any
-    `overshoot` is off by at most, beyond two roundings of its own.
+    All that is open is certain to cost as much as `last`, which is beyond the head where the search
+    was `stopped` before its end, by what it says; it got to where `until` stands. `dead_mass` never
+    arrives, and `dropped` was too small to be followed. Costs are off by so many `roundings`, and
+    no run took more than `steps` steps. With a discount what is open has a `stage`; no more than so
+    many `ways` met in a pair. A policy that spent its budget was seen in some `dead_ends`.
     """
 
     costs: FloatArray
-    probabilities: FloatArray
-    open: OpenMass
-    truncated: OpenMass
-    dead_end_mass: float
-    relative_error: float
-    cost_error: float
-    overshoot_error: float
+    masses: FloatArray
+    last: float
+    node: Array
+    overshoot: FloatArray
+    mass: FloatArray
+    dead_mass: float
+    dropped: float
     expanded: int
+    roundings: int
+    steps: int
+    until: Any
+    stopped: str = ""
+    stage: Array = np.empty(0, np.int64)
+    ways: int = 0
+    dead_ends: Array = np.empty(0, np.int64)
 
     @property
-    def last(self) -> float:
-        return float(self.costs[-1]) if self.costs.size else 0.0
+    def farthest(self) -> float:
+        """The most that was paid beyond the head."""
+        return float(np.max(self.overshoot, initial=0.0))
 
-    def mean(self, cost_to_go: FloatArray) -> float:
-        """The mean cost, if what is open has so much to pay; by node."""
-        node, overshoot, mass = self.open
-        total = self.last + overshoot + cost_to_go[node]
-        return float(np.sum(self.probabilities * self.costs) + np.sum(mass * total))
+    @property
+    def paid(self) -> float:
+        """What was paid before or beyond the end of the head by what is open, in the mean."""
+        return float(np.sum(self.mass * np.abs(self.overshoot)))
 
-
-def unscaled(open_nodes: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
-    """What is open, not in units of 2^-SCALE; what would lose digits so is truncated, too."""
-    if open_nodes.mass.min(initial=np.inf) < SMALL:
-        small = open_nodes.mass < SMALL
-        truncated = truncated.joined(open_nodes.selected(small))
-        open_nodes = open_nodes.selected(~small)
-    return open_nodes._replace(mass=open_nodes.mass * 2.0**-SCALE), truncated
+    def times(self, factor: float) -> Search:
+        """The same with other masses."""
+        dead_mass = self.dead_mass * factor
+        return self._replace(
+            masses=self.masses * factor, mass=self.mass * factor, dead_mass=dead_mass
+        )
 
 
-def nothing_found() -> SearchResult:
-    """The start itself is out of reach of the goal."""
-    nothing = np.empty(0)
-    return SearchResult(nothing, nothing, NOTHING_OPEN, NOTHING_OPEN, 1.0, 0.0, 0.0, 0.0, 0)
+#: Of a search that begins where the goal is out of reach.
+_NONE = np.empty(0)
+NOTHING_FOUND = Search(
+    _NONE, _NONE, 0.0, np.empty(0, np.int64), _NONE, _NONE, 1.0, 0.0, 0, 0, 0, None
+)
 
 
-def truncation_bound(truncated: OpenMass, upper: FloatArray | float) -> float:
-    """The sum of mass times `upper` of what was truncated, rounded up; that is never negative."""
-    if truncated.mass.size == 0:
-        return 0.0
-    # It may be as large, and masses as small, as doubles are: bring both to the middle.
-    scaled = float(np.sum(truncated.mass * np.ldexp(upper, -80))) * (1 + 1e-12)
-    return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
+class Engine(ABC):
+    """A way to evaluate a policy. Most of them know the chain that it unrolls to."""
+
+    request: Request
+    chain: CostChain
+    #: Whether the mean is that of the chain, or a sum over what the search found.
+    proved_mean = True
+
+    @abstractmethod
+    def search(self, side: int, until: Any = None) -> Search:
+        """Search to the end or, if it is given, up to where another search got."""
+
+    @property
+    @abstractmethod
+    def step_error(self) -> float:
+        """What one step of the search may round, relatively."""
+
+    def cost_to_go(self, found: Search, side: int) -> FloatArray:
+        """What each of the open nodes has still to pay in the mean."""
+        return expected_cost(self.chain, side)[found.node]
+
+    def dearest(self, found: Search, side: int) -> float:
+        """The most that anything has still to pay, in the mean."""
+        to_go = expected_cost(self.chain, side)[:-1][self.chain.proper]
+        return float(np.max(to_go, initial=0.0))
+
+    def mean(self, found: Search, side: int) -> float | None:
+        """The expected cost; None where it is a sum over what was found."""
+        return float(expected_cost(self.chain, side)[self.chain.start])
+
+    def missed(self, found: Search, side: int) -> float:
+        """The probability of never arriving."""
+        return float(unreached(self.chain, side)[self.chain.start])
+
+    def deviation(self, found: Search, mean: float) -> float | None:
+        """The standard deviation, if it is asked for."""
+        raise NotImplementedError
+
+    def stuck(self, found: Search) -> str:
+        """A state from which the goal is out of reach."""
+        return self.chain.label(int(np.flatnonzero(~self.chain.arrives)[0]))
+
+    def totals(self, found: Search, side: int) -> Totals:
+        """What was found, with the open nodes completed by their cost to go."""
+        missed = self.missed(found, side)
+        excess = math.inf
+        if missed == 0:
+            with np.errstate(over="ignore"):  # infinite beyond the floats
+                beyond = np.maximum(found.overshoot + self.cost_to_go(found, side), 0.0)
+            excess = float(np.sum(found.mass * beyond))
+        rest = float(np.sum(found.mass)), found.dead_mass, excess
+        totals = Totals(found.costs, found.masses, found.last, *rest, 0.0, missed)
+        if missed > 0:
+            return replace(totals, mean=math.inf)
+        mean = self.mean(found, side)
+        return replace(totals, mean=totals.sum_of_means if mean is None else mean)
+
+    def evaluated(self) -> CostDistribution:
+        """The distribution of the total cost."""
+        request, found = self.request, self.search(0)
+        if found.stopped or request.monitor.stop:
+            raise self._stopped_early(found)
+        totals = self.totals(found, 0)
+        again = partial(self.enclosure, found.costs, found.last, found.until)
+        missed = totals.missed > 0
+        return CostDistribution(
+            costs=totals.costs,
+            probabilities=totals.masses,
+            tail_mass=totals.tail_mass,
+            open_mass=totals.open_mass,
+            tail_excess=totals.excess,
+            alpha=request.alpha,
+            mean=totals.mean,
+            deviation=math.inf if missed else self.deviation(found, totals.mean),
+            unreached=totals.missed,
+            expanded=found.expanded,
+            engine=request.engine,
+            reason=request.reason,
+            stuck=self.stuck(found) if missed else "",
+            gamma=request.gamma,
+            ssp=request.ssp,
+            policy=request.policy,
+            proof=again,
+        )
+
+    def enclosure(self, costs: FloatArray, last: float, until: Any) -> Enclosure:
+        """Bounds on all that was found up to there: the same search on either side of it."""
+        low, high = self.search(-1, until), self.search(1, until)
+        if low.stopped or high.stopped:
+            raise KeyboardInterrupt
+        return self._between(costs, last, (low, high))
+
+    def _between(self, costs: FloatArray, last: float, found: tuple[Search, Search]) -> Enclosure:
+        of_costs = found[1].roundings * ROUNDOFF
+        low, high = (
+            outwards(
+                self.totals(one, side),
+                side,
+                dropped=one.dropped,
+                dearest=one.farthest + self.dearest(one, side),
+                paid=one.paid + (2 * last if self.request.gamma < 1 else 0.0),
+                of_costs=of_costs,
+                proved=self.proved_mean,
+            ).onto(costs, last, side)
+            for one, side in zip(found, (-1, 1))
+        )
+        return Enclosure(low, high, of_costs, VANISHED + found[1].dropped)
+
+    def _stopped_early(self, found: Search) -> EvaluationInterrupted | LimitExceededError:
+        """To search again would take as long once more: what all steps together may have rounded is
+        charged at once.
+        """
+        request = self.request
+        low, high = self.early_bounds(found)
+        known = (
+            f"with {float(np.sum(found.masses)):.6g} of the probability arrived; CVaR at alpha"
+            f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
+        )
+        if request.monitor.stop:
+            return EvaluationInterrupted(f"interrupted {known}", (low, high))
+        return LimitExceededError(f"the {found.stopped} is reached {known}", (low, high))
+
+    def early_bounds(self, found: Search) -> Bracket:
+        """Bounds on the CVaR from a search that stopped early."""
+        low, high = (
+            found.times(compounded(self.step_error, found.steps, side)) for side in (-1, 1)
+        )
+        known = self._between(found.costs, found.last, (low, high)).cvar(self.request.alpha)
+        return shifted_bounds(known, self.request.shift)
 
 
-class Moments(NamedTuple):
-    """What is known of the whole: the mean as (value, low, high), the standard deviation if it was
-    asked for, the probability of never arriving with proved bounds, and a state where that happens.
-    """
-
-    mean: tuple[float, float, float]
-    deviation: float | None
-    unreached: float = 0.0
-    unreached_bounds: tuple[float, float] = (0.0, 0.0)
-    stuck: str = ""
+# ---------------------------------------------------------------------- V_mean, and its two bounds
 
 
-def summarise(
-    request: Request,
-    found: SearchResult,
-    cost_to_go: Bounds,
-    moments: Moments,
-    stop_reason: StopReason,
-) -> CostDistribution:
-    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal. Of a search that did
-    not come to its end, an error carries what is certain so far.
-    """
-    arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
-    mass, value, low, high, parts = open_sums(*arrays)
-    # The sums, one product per term, and the masses themselves.
-    error_bound = 24 * ROUNDOFF + found.relative_error
-    # overshoot + V may cancel: charge the rounding of its parts. Products of the smallest masses
-    # may fall below what floats hold with all digits.
-    parts = parts * 4 * ROUNDOFF + mass * found.overshoot_error + len(found.open.mass) * 2e-323
-    if moments.unreached == 0:
-        low = min(low, sys.float_info.max)  # a sum beyond the floats is finite all the same
-    more = dropped = 0.0
-    if found.truncated.mass.size:
-        # Nothing is known of what was truncated but that it costs no more than this.
-        upper = np.append(cost_to_go.upper, 0.0)[found.truncated.node]
-        paid = np.maximum(found.truncated.overshoot, 0.0) + found.overshoot_error
-        more = truncation_bound(found.truncated, paid + upper)
-        dropped = truncation_bound(found.truncated, 1.0)
-    result = CostDistribution(
-        costs=found.costs,
-        probabilities=found.probabilities,
-        tail_mass=mass + found.dead_end_mass + dropped,
-        open_mass=mass,
-        tail_excess=value + more if moments.unreached == 0 else float("inf"),
-        tail_excess_bounds=(
-            max(low * (1 - error_bound) - parts, 0.0),
-            high * (1 + error_bound) + parts * (1 + error_bound) + more,
-        ),
-        alpha=request.alpha,
-        mean=moments.mean[0],
-        mean_bounds=moments.mean[1:],
-        deviation=moments.deviation,
-        unreached=moments.unreached,
-        relative_error=found.relative_error,
-        cost_error=found.cost_error,
-        dropped=dropped,
-        expanded=found.expanded,
-        engine=request.engine,
-        reason=request.reason,
-        stuck=moments.stuck,
-        gamma=request.gamma,
-        ssp=request.ssp,
-        policy=request.policy,
-        unreached_bounds=moments.unreached_bounds,
-    )
-    if stop_reason is StopReason.FINISHED and not request.monitor.stop:
-        return result
-    raise _stopped_early(result, stop_reason, request)
+def expected_cost(chain: CostChain, side: int) -> FloatArray:
+    """The expected cost to go of every node and of the goal, or a bound on it: (n + 1,)."""
+    found = chain.expected_cost
+    return np.append((found.value, found.upper, found.lower)[side], 0.0)
 
 
-def _stopped_early(
-    result: CostDistribution, stop_reason: StopReason, request: Request
-) -> EvaluationInterrupted | LimitExceededError:
-    low, high = shifted_bounds(partial_bounds(result, request.alpha), request.shift)
-    known = (
-        f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha"
-        f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
-    )
-    if request.monitor.stop:
-        return EvaluationInterrupted(f"interrupted {known}", (low, high))
-    what = (
-        f"limit of {request.limit} nodes"
-        if stop_reason is StopReason.NODES
-        else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
-    )
-    return LimitExceededError(f"the {what} is reached {known}", (low, high))
-
-
-def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
-    """Sound bounds on CVaR from a search stopped early, at a cost X: while P(Z > X) > alpha, it is
-    at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha.
-    """
-    if partial.unreached > 0:
-        return float("inf"), float("inf")
-    if partial.costs.size and partial.tail_mass <= alpha:
-        return partial.bounds(alpha)
-    last = float(partial.costs[-1]) if partial.costs.size else 0.0
-    low, high = partial.tail_excess_bounds
-    error_bound = 1 + partial.relative_error + partial.cost_error + 1e-14
-    return (
-        max((last + low / (partial.tail_mass * error_bound)) / error_bound, partial.mean_bounds[0]),
-        (last + high / alpha) * error_bound,
-    )
+def unreached(chain: CostChain, side: int) -> FloatArray:
+    """The probability of never arriving from every node, or a bound on it, and 0 at the goal."""
+    found = chain.unreached
+    return np.append((found.value, found.upper, found.lower)[side], 0.0)

@@ -1,8 +1,7 @@
 """Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR (ForPECVaR).
 
 `evaluate` unrolls the policy, finds V_mean and V_min of the chain, and lets an engine search
-forward until the cheapest 1 - alpha of the probability has arrived (`docs/evaluation.md`). Both
-engines hand over the head and the open nodes; `engine.summarise` makes the result of either.
+forward until the cheapest 1 - alpha of the probability has arrived (`docs/evaluation.md`).
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from tailpath.dp.expected import variances
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
-from tailpath.evaluation.budget import evaluate_budget, without_spare_budget
+from tailpath.evaluation.budget import budget_engine, without_spare_budget
 from tailpath.evaluation.derived import (
     LEAST_TAIL,
     ShiftedDistribution,
@@ -28,28 +26,26 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
     MAX_NODES,
+    Engine,
     Heuristic,
-    Moments,
     Request,
     SearchMonitor,
-    SearchResult,
-    StopReason,
-    nothing_found,
-    summarise,
 )
-from tailpath.evaluation.lattice import LatticeSearch, lay_out
-from tailpath.evaluation.queue import QueueSearch, evaluate_discounted, evaluate_lazily
-from tailpath.evaluation.search_graphs import ChainGraph, own_heuristic
+from tailpath.evaluation.lattice import LatticeEngine, chain_lattice
+from tailpath.evaluation.queue import DiscountEngine, LazyEngine, QueueEngine
+from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain, without_zero_cost_cycles
+from tailpath.policies.chain import without_zero_cost_cycles
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 
+#: Masses are followed down to a little less.
+LEAST_ALPHA = 1e-290
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
 #: few pairs is unrolled.
 MAX_LEVELS = 10_000
@@ -182,6 +178,8 @@ def evaluate(
         )
         return evaluate_band(given, policy, alpha, max_nodes=max_nodes)
     alpha = check_invertible_alpha(alpha)
+    if alpha < LEAST_ALPHA:
+        raise OptionError(f"alpha = {alpha!r} is too small: the least is {LEAST_ALPHA:g}")
     policy = as_policy(ssp, policy, alpha=alpha)
     if start is not None:
         ssp = replace(ssp, start_index=ssp.state_index(start))
@@ -220,7 +218,7 @@ def evaluate_for(
 
 def evaluate_request(request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
-    ssp, policy = request.ssp, request.policy
+    policy = request.policy
     if isinstance(policy, MixedPolicy):
         members = policy.members
         return mixed_distribution(
@@ -230,8 +228,14 @@ def evaluate_request(request: Request) -> CostDistribution:
                 replace(request, policy=members[i], alpha=alpha, deviation=True)
             ),
         )
+    return engine_for(request).evaluated()
+
+
+def engine_for(request: Request) -> Engine:
+    """What evaluates the policy of a request."""
+    ssp, policy = request.ssp, request.policy
     if isinstance(policy, HistoryPolicy):
-        return evaluate_lazily(request)
+        return LazyEngine(request)
     many_levels = None  # a policy with more levels of budget than are followed without need
     if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
         by_budget = without_spare_budget(policy)
@@ -242,20 +246,20 @@ def evaluate_request(request: Request) -> CostDistribution:
             why = f"unrolled: the budget has more than {MAX_LEVELS} units"
             request = replace(request, reason=why)
         else:
-            found = evaluate_budget(request, by_budget)
-            if isinstance(found, CostDistribution):
+            found = budget_engine(request, by_budget)
+            if isinstance(found, Engine):
                 return found
             request = replace(request, reason=f"unrolled: {found}")
     try:
-        chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
+        chain = unroll(ssp, policy, max_nodes=request.pairs)
     except LimitExceededError:
         if many_levels is not None:
-            found = evaluate_budget(replace(request, reason=""), many_levels)
-            if isinstance(found, CostDistribution):
+            found = budget_engine(replace(request, reason=""), many_levels)
+            if isinstance(found, Engine):
                 return found
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
-        why = f"followed lazily: more than {request.tuning.pairs} pairs of state and memory"
-        return evaluate_lazily(
+        why = f"followed lazily: more than {request.pairs} pairs of state and memory"
+        return LazyEngine(
             replace(
                 request,
                 limit=min(request.limit, MAX_NODES["queue"]),
@@ -265,13 +269,14 @@ def evaluate_request(request: Request) -> CostDistribution:
         )
     chain.refuse_zero_cost_traps()
     if request.gamma < 1:
-        return evaluate_discounted(chain, request)
-    searched, cycle_error = chain, ssp.probability_error
+        return DiscountEngine(request, chain)
+    searched, error = chain, np.zeros(chain.n)
     if chain.has_zero_cost_edges:
-        searched, solved = without_zero_cost_cycles(chain)
-        cycle_error += solved
-    result, stop_reason = _search(searched, cycle_error, request)
-    return summarise(request, result, chain.expected_cost, _moments(chain, request), stop_reason)
+        searched, error = without_zero_cost_cycles(chain)
+    error = error + ssp.probability_error
+    if request.engine == "queue":
+        return QueueEngine(request, chain, searched, error)
+    return LatticeEngine(request, chain, chain_lattice(searched, request.heuristic), error)
 
 
 def deviation_of(found: CostDistribution) -> float:
@@ -308,36 +313,3 @@ def _engine(
     if engine == "lattice" and reason:
         raise OptionError(f"the lattice engine cannot run here: {reason}; use the queue engine")
     return ("queue" if reason else "lattice"), reason
-
-
-def _search(
-    chain: CostChain, cycle_error: float, request: Request
-) -> tuple[SearchResult, StopReason]:
-    search: LatticeSearch | QueueSearch
-    if request.engine == "queue":
-        search = QueueSearch(ChainGraph(chain, request.heuristic, 1.0), request)
-    else:
-        lattice = lay_out(chain, request.heuristic)
-        if lattice is None:
-            return nothing_found(), StopReason.FINISHED
-        search = LatticeSearch(lattice, request)
-    stop_reason = search.run()
-    return search.result(cycle_error), stop_reason
-
-
-def _moments(chain: CostChain, request: Request) -> Moments:
-    mean, start = chain.expected_cost, chain.start
-    if start == chain.n:
-        return Moments((0.0, 0.0, 0.0), 0.0)
-    low, value, high = (float(values[start]) for values in (mean.lower, mean.value, mean.upper))
-    if not chain.all_arrive and chain.unreached.value[start] > 0:
-        missed = chain.unreached
-        return Moments(
-            (value, low, high),
-            np.inf,
-            float(missed.value[start]),
-            (float(missed.lower[start]), float(missed.upper[start])),
-            chain.label(int(np.flatnonzero(~chain.arrives)[0])),
-        )
-    deviation = float(np.sqrt(variances(chain, mean)[start])) if request.deviation else None
-    return Moments((value, low, high), deviation)

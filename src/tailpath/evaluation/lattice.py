@@ -2,106 +2,85 @@
 
 The search (`dp/forward.py`) works through buckets f = level + V_min(x), lowest first. Nothing with
 f > VaR is expanded, and when the search stops at X every open node has Z > X.
-
-Every number is a sum of products of non-negative numbers. A product along a path of t transitions
-commits t roundings and inherits what t probabilities are off by (`kernels/rounding.py`), a sum with
-at most k terms per node and level commits k per transition; so all probabilities are within t (k +
-that) units of the truth, and t is bounded by the levels passed. Probabilities are counted in units
-of 2^-1000, so that products of tiny ones do not vanish; what becomes negligible all the same is
-truncated, node by node, and charged in the end.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.dp.forward import (
-    ARRAYS_FULL,
-    AT_LIMIT,
-    PAUSED,
-    STATE,
-    Arrived,
-    Limits,
-    RowSteps,
-    search,
-)
-from tailpath.dp.ring import BLOCK, RECENT, Overflow, Ring, SearchSpace, lay_out_rows, open_pairs
-from tailpath.evaluation.engine import (
-    NOTHING_OPEN,
-    SCALE,
-    Heuristic,
-    OpenMass,
-    Request,
-    SearchResult,
-    StopReason,
-    cost_error,
-    truncation_threshold,
-    unscaled,
-)
-from tailpath.graph import IntArray
-from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
+from tailpath.certify.rounding import scaled, step_error
+from tailpath.dp.expected import variances
+from tailpath.dp.forward import ARRAYS_FULL, AT_LIMIT, PAUSED, STATE, Limits, RowSteps, search
+from tailpath.dp.ring import BLOCK, Overflow, entries, lay_out, open_pairs
+from tailpath.evaluation.engine import NOTHING_FOUND, Engine, Heuristic, Request, Search
+from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
+from tailpath.policies.checks import no_action
 
 #: What a cost of the head takes while the result is made of it: level and mass, cost and
-#: probability, tails and sums.
-HEAD_BYTES = 64
+#: probability, and what is next to be asked for.
+HEAD_BYTES = 40
 ENTRY_BYTES = 28
-#: Lists of the overflow at most; epochs that are as far apart share one.
-MAX_LISTS = 1 << 14
-NO_ROW_STEPS, NO_HEURISTIC = (
-    RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
-    np.empty(0),
-)
+#: Costs of the head that are found before they are put aside.
+MOST_AT_ONCE = 1 << 20
+#: A search looks at the user every so many expansions.
+PAUSE = 5_000_000
+NO_ROW_STEPS = RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields))
+NO_HEURISTIC = np.empty(0)
 
 
 class Lattice(NamedTuple):
-    """What is searched. `node[x]` is the caller's number of node x, and `depth` the most
-    transitions of level 0 in a row. `budget` is -1 where nodes do not choose; with `dead_end_row`
-    they may choose a row after the last one, which never arrives.
+    """What is searched: some `row`s of transitions, in the order of their nodes.
+
+    `node[x]` is the caller's number of node x, and `position` the other way round, -1 at dead ends.
+    `budget` is -1 where nodes do not choose; with `dead_end_row` they may choose a row after the
+    last one, which never arrives.
     """
 
-    space: SearchSpace
+    rows: Transitions
+    row: IntArray  # (R,)
     node: IntArray  # (n + 1,)
+    position: IntArray
     start: int
-    depth: int
+    heuristic: FloatArray = NO_HEURISTIC
     steps: RowSteps = NO_ROW_STEPS
     budget: int = -1
     dead_end_row: bool = False
 
+    def step_errors(self, error: FloatArray | float) -> FloatArray:
+        """What a step along each edge may round, whose probability may be off by an error."""
+        into = self.position[self.rows.target]  # -1 for dead ends
+        return step_error(self.rows, np.bincount(into + 1)[into + 1], error)
 
-def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
+
+def chain_lattice(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     """The nodes by falling V_min, and along zero-cost transitions where it ties; None if the start
     is out of reach of the goal.
     """
     # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by
     # cost alone.
-    node, position, depth = (
+    node, position = (
         _along_zero_costs(chain, heuristic)
         if chain.has_zero_cost_edges
-        else (chain.falling, chain.position, 0)
+        else (chain.falling, chain.position)
     )
     start = int(position[chain.start])
     if start < 0:
         return None
     v_min = chain.least_cost if heuristic == "min" else NO_HEURISTIC
-    rows = chain.row_start, chain.target, chain.level, chain.probability
-    return Lattice(SearchSpace(*frozen(*rows, node[:-1], position, v_min)), node, start, depth)
+    return Lattice(chain, node[:-1], node, position, start, v_min)
 
 
-def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray, IntArray, int]:
-    """The arriving nodes and the goal in that order, their positions, and the most zero-cost steps
-    in a row.
-    """
+def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray, IntArray]:
+    """The arriving nodes and the goal in that order, and their positions."""
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
     ordered = chain.only(zero).acyclic_order()
     assert ordered is not None, "zero-cost cycles are solved before the search"
-    rank, depth = ordered
+    rank = ordered[0]
     # Zero-cost transitions lead to lower ranks, so higher ranks come first.
     nodes = np.flatnonzero(arrives[:n])
     order = np.lexsort(
@@ -109,45 +88,41 @@ def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray,
     )
     node, position = np.append(nodes[order], n), np.full(n + 1, -1)
     position[node] = np.arange(len(node))
-    return node, position, depth
+    return node, position
 
 
 class LatticeSearch:
     """A search that can be stopped and looked at between calls of `run`."""
 
-    def __init__(self, lattice: Lattice, request: Request) -> None:
+    def __init__(self, lattice: Lattice, request: Request, until: int | None = None) -> None:
         self.lattice, self.request = lattice, request
-        n, start = len(lattice.node) - 1, lattice.start
-        heuristic = lattice.space.heuristic
+        n, heuristic = len(lattice.node) - 1, lattice.heuristic
+        start = lattice.start
         first = int(heuristic[lattice.node[start]]) if heuristic.size else 0
-        self.statistics, self.rows = lay_out_rows(
-            lattice.space, n, lattice.dead_end_row, request.tuning.ring_cells
+        self.rows, self.ring, self.overflow = lay_out(
+            lattice.rows,
+            lattice.row,
+            lattice.position,
+            heuristic,
+            n,
+            lattice.dead_end_row,
+            request.ring_cells,
         )
-        shift, stride = self.statistics.shift, self.statistics.stride
-        cells = stride << shift
-        self.ring = Ring(n, shift, stride, np.empty(cells), np.zeros(cells >> BLOCK, np.uint8))
-        lists = np.full(min((self.statistics.max_jump >> shift) + 3, MAX_LISTS), -1)
-        recent = np.zeros((self.statistics.far_targets + 1) << RECENT, np.int64)
-        self.overflow = Overflow(lists, recent, *_entries(0))
-        self.found = Arrived(
-            np.empty(1024, np.int64), np.empty(1024), np.zeros(n), np.zeros(n, np.int64)
-        )
-        least_mass = truncation_threshold(request.alpha, self.statistics.min_probability)
-        self.limits = Limits(
-            request.alpha * 2.0**SCALE,
-            least_mass,
-            lattice.budget,
-            request.limit,
-            request.tuning.lattice_pause,
-        )
+        self._levels: list[IntArray] = []
+        self._masses: list[FloatArray] = []
+        self._level, self._mass = np.empty(1024, np.int64), np.empty(1024)
+        end = lattice.budget if until is None else until
+        pause = request.pause or PAUSE
+        self.limits = Limits(request.alpha, end, lattice.budget, request.limit, pause)
+        self.steps = RowSteps(*(column.copy() for column in lattice.steps))
         self.state: Any = np.zeros(1, STATE)[0]
+        self.state["unused"] = self.state["no_action"] = self.state["last"] = -1
+        self.state["open_mass"] = self.state["n_in_use"] = 1
         self.state["bucket"] = first
-        self.state["unused"] = -1
-        self.state["no_action"] = -1
-        self.state["open_mass"], self.state["n_in_use"] = 2.0**SCALE, 1
+        _, shift, stride, mass, in_use = self.ring
         begin = (first & ((1 << shift) - 1)) * stride + start
-        self.ring.mass[begin >> BLOCK << BLOCK :][: 1 << BLOCK] = 0.0
-        self.ring.mass[begin], self.ring.in_use[begin >> BLOCK] = 2.0**SCALE, 1
+        mass[begin >> BLOCK << BLOCK :][: 1 << BLOCK] = 0.0
+        mass[begin], in_use[begin >> BLOCK] = 1.0, 1
         if len(self.rows.far_jump):
             self._grow_overflow()
 
@@ -159,30 +134,29 @@ class LatticeSearch:
         """Add unused entries, enough for all that may leave the ring in one bucket."""
         first, recent, *present = self.overflow
         old = len(present[0])
-        grown = _entries(old + max(old, len(self.rows.far_jump)))
-        for new, entries in zip(grown, present, strict=True):
-            new[:old] = entries
+        grown = entries(old + max(old, len(self.rows.far_jump)))
+        for new, some in zip(grown, present, strict=True):
+            new[:old] = some
         grown[0][old:] = np.append(np.arange(old + 1, len(grown[0])), self.state["unused"])
         self.state["unused"] = old
         self.overflow = Overflow(first, recent, *grown)
 
-    def _grow(self) -> None:
-        if self.state["n_found"] < len(self.found.level):
-            self._grow_overflow()
-        else:
-            level, mass, *others = self.found
-            self.found = Arrived(
-                np.append(level, np.empty_like(level)),
-                np.append(mass, np.empty_like(mass)),
-                *others,
-            )
+    def _put_aside(self) -> None:
+        """Take what was found out of the way of more."""
+        count = int(self.state["n_found"])
+        self._levels.append(self._level[:count])
+        self._masses.append(self._mass[:count])
+        size = min(2 * len(self._level), MOST_AT_ONCE)
+        self._level, self._mass = np.empty(size, np.int64), np.empty(size)
+        self.state["n_found"] = 0
 
     def _bytes(self) -> int:
         """Memory that grows: the head, once more in the result, and the overflow."""
-        return HEAD_BYTES * len(self.found.level) + ENTRY_BYTES * len(self.overflow.after)
+        head = sum(map(len, self._levels)) + len(self._level)
+        return HEAD_BYTES * head + 2 * ENTRY_BYTES * len(self.overflow.after)
 
-    def run(self) -> StopReason:
-        """Search until P(Z > X) <= alpha, or until a limit or the user stops it."""
+    def run(self) -> str:
+        """Search until P(Z > X) <= alpha; or until a limit or the user stops it: which."""
         monitor = self.request.monitor
         end = self._run_until_pause()
         # Most searches end before anybody could press a key, and to listen takes longer than they
@@ -190,78 +164,104 @@ class LatticeSearch:
         if end is None:
             with monitor:
                 while end is None:
-                    end = StopReason.STOPPED if monitor.stop else self._run_until_pause()
+                    end = "user" if monitor.stop else self._run_until_pause()
         return end
 
-    def _run_until_pause(self) -> StopReason | None:
+    def _run_until_pause(self) -> str | None:
         status = search(
             self.rows,
-            self.lattice.steps,
+            self.steps,
             self.ring,
             self.overflow,
-            self.found,
             self.limits,
             self.state,
+            self._level,
+            self._mass,
         )
         if status == ARRAYS_FULL:
-            if 2 * self._bytes() > self.request.max_bytes:
-                return StopReason.MEMORY
-            self._grow()
+            if self._bytes() > self.request.max_bytes:
+                return self.request.out_of_memory
+            if self.state["n_found"] == len(self._level):
+                self._put_aside()
+            else:
+                self._grow_overflow()
         elif status == PAUSED:
-            arrived = np.sum(self.found.mass[: self.state["n_found"]]) * 2.0**-SCALE
-            self.request.monitor.report(int(self.state["expanded"]), float(arrived))
+            some = [*self._masses, self._mass[: self.state["n_found"]]]
+            self.request.monitor.report(int(self.state["expanded"]), float(sum(map(np.sum, some))))
         else:
-            return StopReason.NODES if status == AT_LIMIT else StopReason.FINISHED
+            return self.request.out_of_nodes if status == AT_LIMIT else ""
         return None
 
-    def result(self, cycle_error: float = 0.0) -> SearchResult:
+    def found(self, stopped: str) -> Search:
         """The head and the open nodes, in the caller's numbers and in costs. The search is over
         then.
         """
-        unit, count = self.request.ssp.cost_unit, int(self.state["n_found"])
-        assert unit is not None
-        levels = self.found.level[:count]
-        last = int(levels[-1]) if count else 0
-        by = self.lattice.node, self.lattice.space.heuristic
-        node, overshoot, mass = open_pairs(
-            self.ring, self.overflow, self.bucket, last, *frozen(*by)
+        state, lattice = self.state, self.lattice
+        unit, levels = self.request.ssp.cost_unit, lattice.rows.level
+        assert unit is not None and levels is not None
+        self._put_aside()
+        last = self.bucket if stopped else max(int(state["last"]), 0)
+        node, level, mass = open_pairs(
+            self.ring, self.overflow, self.bucket, lattice.node, lattice.heuristic
         )
-        opened = OpenMass(node, in_costs(overshoot, unit), mass)
-        opened, truncated = unscaled(opened, self._truncated(last, unit))
-        return SearchResult(
-            costs=in_costs(levels, unit),
-            probabilities=self.found.mass[:count] * 2.0**-SCALE,
-            open=opened,
-            truncated=truncated,
-            dead_end_mass=float(self.state["dead_end_mass"]) * 2.0**-SCALE,
-            relative_error=self._relative_error(cycle_error),
-            cost_error=cost_error(last, unit),
-            overshoot_error=0.0,
-            expanded=int(self.state["expanded"]),
+        level -= last
+        masses = np.concatenate(self._masses)
+        self._masses.clear()
+        costs = in_costs(np.concatenate(self._levels), unit)
+        # Where every number of units is a float nothing is rounded.
+        whole = unit.denominator == 1 and last * unit.numerator <= 2**53
+        free = levels.min(initial=1) == 0
+        return Search(
+            costs=costs,
+            masses=masses,
+            last=float(in_costs(np.array([last]), unit)[0]),
+            node=node,
+            overshoot=in_costs(level, unit),
+            mass=mass,
+            dead_mass=float(state["dead_end_mass"]),
+            dropped=float(state["dropped"]),
+            expanded=int(state["expanded"]),
+            roundings=0 if whole else 4,
+            # Between two steps that cost something every node is free at most once.
+            steps=(self.bucket + 2) * (len(lattice.node) if free else 1),
+            until=self.bucket,
+            stopped=stopped,
+            dead_ends=np.flatnonzero(self.steps.row[self.steps.at_step] == len(lattice.row)),
         )
 
-    def _truncated(self, last: int, unit: Fraction) -> OpenMass:
-        if self.state["truncated"] == 0:
-            return NOTHING_OPEN
-        nodes, heuristic = np.flatnonzero(self.found.truncated_mass), self.lattice.space.heuristic
-        node, level = self.lattice.node[nodes], self.found.truncated_bucket[nodes]
-        if heuristic.size:
-            level = level - heuristic[node].astype(np.int64)
-        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[nodes])
 
-    def _relative_error(self, cycle_error: float) -> float:
-        statistics = self.statistics
-        steps = (max(self.bucket, 1) // statistics.min_level + 2) * (1 + self.lattice.depth)
-        roundings = statistics.max_in_degree + PER_EDGE * statistics.max_out_degree + PER_ROW + 4
-        per_step = roundings * ROUNDOFF + cycle_error
-        return float(steps * per_step + (statistics.max_absorbed + 4) * ROUNDOFF)
+class LatticeEngine(Engine):
+    """Evaluates a chain; its rows may be off by an error of their own."""
+
+    def __init__(
+        self, request: Request, chain: CostChain, lattice: Lattice | None, row_error: FloatArray
+    ) -> None:
+        self.request, self.chain = request, chain
+        self.lattice, self.row_error = lattice, row_error
+
+    @property
+    def step_error(self) -> float:
+        return float(self._step_errors(self.lattice).max(initial=0.0)) if self.lattice else 0.0
+
+    def _step_errors(self, lattice: Lattice) -> FloatArray:
+        return lattice.step_errors(self.row_error[lattice.rows.source])
+
+    def search(self, side: int, until: Any = None) -> Search:
+        lattice, request = self.lattice, self.request
+        if lattice is None:
+            return NOTHING_FOUND
+        if side != 0:
+            lattice = lattice._replace(rows=scaled(lattice.rows, self._step_errors(lattice), side))
+        search = LatticeSearch(lattice, request if until is None else request.again, until)
+        stopped = search.run()
+        if search.state["no_action"] >= 0:
+            raise no_action(request.ssp, int(lattice.node[search.state["no_action"]]))
+        return search.found(stopped)
+
+    def deviation(self, found: Search, mean: float) -> float | None:
+        return chain_deviation(self.chain) if self.request.deviation else None
 
 
-def _entries(size: int) -> tuple[Any, Any, Any, Any]:
-    """Arrays for entries of the overflow: after, bucket, node, mass."""
-    return (
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int32),
-        np.zeros(size),
-    )
+def chain_deviation(chain: CostChain) -> float:
+    """The standard deviation of the total cost of a chain."""
+    return float(np.sqrt(np.append(variances(chain, chain.expected_cost), 0.0)[chain.start]))

@@ -7,7 +7,9 @@ are grouped. The loop stops when P(Z > X) <= alpha, the sum of the open probabil
 whenever it matters: nothing is subtracted.
 
 *With a discount* a cost at stage t counts gamma^t times. Equal costs at different stages have
-different futures, so the stage belongs to the key, and open nodes count with gamma^t V_mean.
+different futures, so the stage belongs to the key, and open nodes count with gamma^t V_mean. Where
+steps at no cost form a cycle, costs can be put off for ever, in more ways than can be followed:
+what is unlikely stays where it is, and counts with its mean.
 
 *A memory that need not end*, such as a history, has no V_mean to complete the open nodes with, so
 the search goes on until almost nothing is open. What is open then counts with its least cost;
@@ -21,87 +23,79 @@ import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from tailpath.certify.rounding import row_error, scaled, step_error
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
+from tailpath.dp.forward import LEAST_MASS
 from tailpath.errors import PolicyError
-from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import (
-    SCALE,
-    Moments,
-    OpenMass,
-    Request,
-    SearchResult,
-    StopReason,
-    cost_error,
-    summarise,
-    truncation_bound,
-    truncation_threshold,
-    unscaled,
-)
+from tailpath.evaluation.engine import Engine, Request, Search, unreached
+from tailpath.evaluation.lattice import chain_deviation
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray
-from tailpath.kernels.rounding import (
-    PER_EDGE,
-    PER_ROW,
-    ROUNDING_NOISE,
-    ROUNDOFF,
-    SAME_MASS,
-)
+from tailpath.kernels.rounding import ROUNDING_NOISE, SAME_MASS
 from tailpath.model.cost_units import decimal_above, in_costs
 from tailpath.policies.chain import CostChain
 
-#: The policy is followed until this share of alpha is open.
-OPEN_SHARE = 1e-14
+#: A policy whose memory does not end is followed until this share of alpha is open, and nothing
+#: that has less than the second share.
+OPEN_SHARE, LEAST_SHARE = 1e-14, 1e-20
+#: Where costs can be put off for ever, a smaller share of alpha is not followed.
+LEAST_PUT_OFF = 2.0**-30
+#: A search looks at the user every so many expansions.
+PAUSE = 20_000
 
 
 @dataclass
 class Entry:
-    """A node, what was paid on the way to it, and with which probability, in units of 2^-SCALE;
-    `roundings` counts those of the longest way.
+    """A node, what was paid on the way to it, and with which probability; how many ways led there,
+    and the most steps of one.
     """
 
     node: Any
     cost: Any
     stage: int
     probability: float
-    roundings: int
+    ways: int = 1
 
 
 class QueueSearch:
-    """Algorithm 1 with insert-and-group, on a graph."""
+    """Algorithm 1 with insert-and-group, on a graph. Smaller masses than `least` are left alone."""
 
-    def __init__(self, graph: SearchGraph, request: Request) -> None:
+    def __init__(
+        self, graph: SearchGraph, request: Request, least: float, until: Any = None
+    ) -> None:
         self.graph, self.request = graph, request
+        self.least, self.until = least, until
         self.gamma = request.gamma
-        self.head: dict[Any, float] = {}
-        self.head_roundings = self.longest = 0
-        self.dead_end_mass = 0.0
-        self.expanded = 0
+        self.head: dict[tuple[Any, int], float] = {}
+        self.dead_mass = 0.0
+        self.expanded = self.most_ways = self.longest = 0
         self._open: dict[tuple[Hashable, Any, int], Entry] = {}
-        self._truncated: list[Entry] = []
+        self._left: list[Entry] = []
         self._heap: list[tuple[Any, Any, int, tuple[Hashable, Any, int]]] = []
         self._tick = itertools.count()
-        self._insert_and_group(graph.start, 0, 0, 2.0**SCALE, 0)
+        self._insert_and_group(graph.start, 0, 0, 1.0)
 
-    def _insert_and_group(
-        self, node: Any, cost: Any, stage: int, probability: float, roundings: int
-    ) -> None:
+    def _insert_and_group(self, node: Any, cost: Any, stage: int, probability: float) -> None:
         key = (node, cost, stage if self.gamma < 1 else 0)
+        self.longest = max(self.longest, stage)
         if key in self._open:
             entry = self._open[key]
             entry.probability += probability
-            entry.roundings = max(entry.roundings, roundings) + 1
             entry.stage = max(entry.stage, stage)
+            entry.ways += 1
+            self.most_ways = max(self.most_ways, entry.ways)
             return
         least = self.graph.heuristic(node)
         if math.isinf(least):
-            self.dead_end_mass += probability
+            self.dead_mass += probability
             return
-        self._open[key] = Entry(node, cost, stage, probability, roundings)
+        self._open[key] = Entry(node, cost, stage, probability)
         order = (
             (cost + least, cost)
             if self.gamma == 1
@@ -110,133 +104,125 @@ class QueueSearch:
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
-        return math.fsum(entry.probability for entry in self.remaining()) + self.dead_end_mass
+        return math.fsum(entry.probability for entry in self.remaining()) + self.dead_mass
 
-    def run(self, until: float = 0.0) -> StopReason:
-        """Expand until P(Z > X) <= alpha, or `until` if given, or until a limit or the user stops
-        it.
-        """
+    def run(self, target: float) -> str:
+        """Expand until P(Z > X) <= `target`; or until a limit or the user stops it: which."""
         with self.request.monitor:
-            return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
+            return self._run(target)
 
-    def _run(self, target_mass: float) -> StopReason:
+    def _run(self, target: float) -> str:
         monitor, limit = self.request.monitor, self.request.limit
-        pause = self.request.tuning.queue_pause
-        least_mass = truncation_threshold(self.request.alpha, self.graph.least_probability)
-        base, arrived_since = 2.0**SCALE, 0.0
+        pause = self.request.pause or PAUSE
+        base, arrived_since = 1.0, 0.0
         highest: Any = -math.inf
         while self._heap:
             if monitor.stop:
-                return StopReason.STOPPED
+                return "user"
+            if self.until is not None and not self._heap[0][0] < self.until:
+                return ""
             # Look before each new priority: the head is complete up to the highest one so far.
-            if self.head and self._heap[0][0] > highest:
+            if self.until is None and self.head and self._heap[0][0] > highest:
                 tail = base - arrived_since
-                if tail <= target_mass * (1 + 1e-9) or tail < 0.25 * base:
+                if tail <= target * (1 + 1e-9) or tail < 0.25 * base:
                     base, arrived_since = self.open_mass(), 0.0
-                    if base <= target_mass * (1 + SAME_MASS):
-                        return StopReason.FINISHED
+                    if base <= target * (1 + SAME_MASS):
+                        return ""
                 if self.expanded > limit:
-                    return StopReason.NODES
+                    return self.request.out_of_nodes
             priority, _, _, key = heapq.heappop(self._heap)
             highest = max(highest, priority)
             entry = self._open.pop(key)
             if entry.node == self.graph.goal:
-                self.head[entry.cost] = self.head.get(entry.cost, 0.0) + entry.probability
-                self.head_roundings = max(self.head_roundings, entry.roundings + 1)
-                self.longest = max(self.longest, entry.stage)
+                at = entry.cost, entry.stage if self.gamma < 1 else 0
+                self.head[at] = self.head.get(at, 0.0) + entry.probability
                 arrived_since += entry.probability
                 continue
-            if entry.probability >= least_mass:
+            if entry.probability >= self.least:
                 self._expand(entry)
             else:
-                self._truncated.append(entry)
+                self._left.append(entry)
             if self.expanded > 2 * limit + 1000:
-                return StopReason.NODES
+                return self.request.out_of_nodes
             if self.expanded % pause == 0:
                 if self._bytes(entry.stage) > self.request.max_bytes:
-                    return StopReason.MEMORY
-                monitor.report(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
-        return StopReason.FINISHED
+                    return self.request.out_of_memory
+                monitor.report(self.expanded, math.fsum(self.head.values()))
+        return ""
 
     def _expand(self, entry: Entry) -> None:
         self.expanded += 1
         factor = self.gamma**entry.stage if self.gamma < 1 else 1
-        successors = list(self.graph.successors(entry.node))
-        roundings = entry.roundings + PER_EDGE * len(successors) + PER_ROW + 2
-        for node, cost, p in successors:
+        for node, cost, p in self.graph.successors(entry.node):
             self._insert_and_group(
-                node, entry.cost + factor * cost, entry.stage + 1, entry.probability * p, roundings
+                node, entry.cost + factor * cost, entry.stage + 1, entry.probability * p
             )
 
     def _bytes(self, stage: int) -> int:
         """About the memory in use: 600 bytes for an entry, and a history as much as it is long."""
         history = 24 * stage if self.graph.remembers_all else 0
-        return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
+        return (len(self._open) + len(self._left)) * (600 + history) + 200 * len(self.head)
 
-    def remaining(self) -> list[Entry]:
-        """All that has not arrived: first what is open, then what was truncated."""
-        return [*self._open.values(), *self._truncated]
-
-    def relative_error(self) -> float:
-        worst = max((entry.roundings for entry in self._open.values()), default=0)
-        return (max(worst, self.head_roundings) + 4) * ROUNDOFF
-
-    def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
-        """What was found, as arrays of costs; unless `numbered`, nodes are positions in
-        `remaining()`.
+    def remaining(self, side: int = 0) -> list[Entry]:
+        """All that has not arrived: first what is open, then what was left alone, of which nobody
+        knows when it arrives: it does not count where little is to be said (`side` -1).
         """
-        costs, probabilities, cost_error = self._head()
-        entries, n_open = self.remaining(), len(self._open)
-        unit, last = self.graph.unit, max(self.head, default=0)
-        paid: Any = [entry.cost for entry in entries]
-        overshoot_error = 0.0
-        if unit is not None:
-            overshoot = in_costs([cost - last for cost in paid], unit)
-        else:
-            overshoot = np.array(paid, dtype=np.float64) - last
-            overshoot_error = cost_error * (last + max(paid, default=0.0))
-        remaining = OpenMass(
-            np.array([entry.node for entry in entries], dtype=np.int64)
-            if numbered
-            else np.arange(len(entries)),
-            overshoot,
-            np.array([entry.probability for entry in entries], dtype=np.float64),
+        return [*self._open.values(), *(self._left if side >= 0 else ())]
+
+    def found(self, stopped: str, side: int) -> Search:
+        """What was found, as arrays of costs; nodes by the numbers that their graph gives them."""
+        costs, masses, last = self._head()
+        until = self._heap[0][0] if self._heap else math.inf
+        if stopped and self._heap:
+            last = until
+        entries, unit = self.remaining(side), self.graph.unit
+        paid: list[Any] = [entry.cost for entry in entries]
+        overshoot = (
+            np.array(paid, dtype=np.float64) - last
+            if unit is None
+            else in_costs([cost - last for cost in paid], unit)
         )
-        open_nodes, truncated = unscaled(
-            remaining.selected(slice(n_open)), remaining.selected(slice(n_open, None))
-        )
-        return SearchResult(
+        if side > 0:
+            alone = overshoot[len(self._open) :]
+            np.maximum(alone, 0.0, out=alone)
+        whole = unit is not None and unit.denominator == 1 and last * unit.numerator <= 2**53
+        # Each step rounds, and the powers of the discount are off by as many roundings. Several
+        # exact costs may be one float.
+        roundings = 2 * self.longest + 6 if unit is None else 0 if whole else 10
+        return Search(
             costs=costs,
-            probabilities=probabilities * 2.0**-SCALE,
-            open=open_nodes,
-            truncated=truncated,
-            dead_end_mass=self.dead_end_mass * 2.0**-SCALE,
-            relative_error=self.relative_error() * (1 + cycle_error / ROUNDOFF),
-            cost_error=cost_error,
-            overshoot_error=overshoot_error,
+            masses=masses,
+            last=float(last if unit is None else last * unit),
+            node=np.array([self.graph.number(entry.node) for entry in entries], dtype=np.int64),
+            overshoot=overshoot,
+            mass=np.array([entry.probability for entry in entries], dtype=np.float64),
+            dead_mass=self.dead_mass,
+            dropped=0.0,
             expanded=self.expanded,
+            roundings=roundings,
+            steps=self.longest + 1,
+            until=until,
+            stopped=stopped,
+            stage=np.array([entry.stage for entry in entries], dtype=np.int64),
+            ways=self.most_ways,
         )
 
-    def _head(self) -> tuple[FloatArray, FloatArray, float]:
-        """Costs as floats, their probabilities, and the relative error of a cost."""
-        exact, unit = sorted(self.head), self.graph.unit
-        probabilities = np.array([self.head[cost] for cost in exact], dtype=np.float64)
-        if unit is None:
-            # Each step rounds, and the powers of the discount are off by as many roundings.
-            longest = max((entry.stage for entry in self.remaining()), default=0)
-            return (
-                np.array(exact, dtype=np.float64),
-                probabilities,
-                (2 * max(self.longest, longest) + 6) * ROUNDOFF,
+    def _head(self) -> tuple[FloatArray, FloatArray, Any]:
+        """Costs as floats, their probabilities, and the last of the exact costs."""
+        unit, exact = self.graph.unit, sorted({cost for cost, _ in self.head})
+        own: Any = exact
+        if unit is not None:
+            own = (
+                in_costs(exact, unit).tolist()
+                if unit == self.request.ssp.cost_unit
+                else [decimal_above(cost * unit) for cost in exact]
             )
-        if unit == self.request.ssp.cost_unit:
-            return in_costs(exact, unit), probabilities, cost_error(max(exact, default=0), unit)
-        # Several exact costs may be one float.
-        costs, at = np.unique([decimal_above(cost * unit) for cost in exact], return_inverse=True)
-        sums = np.bincount(at.ravel(), weights=probabilities, minlength=len(costs)).astype(
-            np.float64
-        )
-        return costs, sums, 10 * ROUNDOFF
+        as_float, by_cost = dict(zip(exact, own)), dict[float, list[float]]()
+        for (cost, _), mass in self.head.items():
+            by_cost.setdefault(as_float[cost], []).append(mass)
+        costs = np.array(sorted(by_cost), dtype=np.float64)
+        masses = np.array([math.fsum(by_cost[cost]) for cost in costs.tolist()])
+        return costs, masses.astype(np.float64), exact[-1] if exact else 0
 
 
 def _quantised(priority: float) -> float:
@@ -251,28 +237,89 @@ def _quantised(priority: float) -> float:
     return math.ldexp(math.floor(mantissa * 2**40 + 0.381966), exponent - 40)
 
 
-def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
-    """Refused where a mass above alpha never arrives, since its costs never end."""
-    alpha, gamma = request.alpha, request.gamma
-    missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
-    if missed > alpha:
-        raise PolicyError(
-            f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
-            " discounted costs never end"
-        )
-    search = QueueSearch(ChainGraph(chain, request.heuristic, gamma), request)
-    stop_reason = search.run()
-    total = _discounted_total(chain, chain.cost, gamma).each(lambda v: np.append(v, 0.0))
-    remaining = search.remaining()
-    weight = np.array([gamma**entry.stage for entry in remaining], dtype=np.float64)
-    node = np.array([entry.node for entry in remaining], dtype=np.int64)
-    mean = total.each(lambda v: v[chain.start])
-    moments = Moments(
-        (float(mean.value), float(mean.lower), float(mean.upper)),
-        _deviation(chain, total.value, gamma),
-    )
-    found = search.result(request.ssp.probability_error, numbered=False)
-    return summarise(request, found, total.each(lambda v: weight * v[node]), moments, stop_reason)
+class QueueEngine(Engine):
+    """Evaluates a chain, whose rows may be off by an error of their own."""
+
+    least = LEAST_MASS
+
+    def __init__(
+        self, request: Request, chain: CostChain, searched: CostChain, row_error: FloatArray
+    ) -> None:
+        self.request, self.chain = request, chain
+        self.searched, self.row_error = searched, row_error
+
+    def _step_errors(self) -> FloatArray:
+        into = np.bincount(self.searched.target)[self.searched.target]
+        return step_error(self.searched, into, self.row_error[self.searched.source])
+
+    @property
+    def step_error(self) -> float:
+        return float(self._step_errors().max(initial=0.0))
+
+    def search(self, side: int, until: Any = None) -> Search:
+        chain, request = self.searched, self.request
+        probability = scaled(chain, self._step_errors(), side).probability
+        graph = ChainGraph(chain, request.heuristic, request.gamma, probability)
+        return self._searched(graph, side, until, request.alpha)
+
+    def _searched(self, graph: SearchGraph, side: int, until: Any, target: float) -> Search:
+        request = self.request if until is None else self.request.again
+        search = QueueSearch(graph, request, self.least, until)
+        return search.found(search.run(target), side)
+
+    def deviation(self, found: Search, mean: float) -> float | None:
+        return chain_deviation(self.chain) if self.request.deviation else None
+
+
+class DiscountEngine(QueueEngine):
+    """Evaluates a chain with a discount. Refused where a mass above alpha never arrives, since its
+    costs never end.
+    """
+
+    def __init__(self, request: Request, chain: CostChain) -> None:
+        missed = float(unreached(chain, 0)[chain.start])
+        if missed > request.alpha:
+            raise PolicyError(
+                f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
+                " discounted costs never end"
+            )
+        free = chain.only((chain.cost == 0) & (chain.target < chain.n))
+        if chain.has_zero_cost_edges and free.cycles()[1].any():
+            self.least = request.alpha * LEAST_PUT_OFF
+        error = np.full(chain.n, request.ssp.probability_error)
+        super().__init__(request, chain, chain, error)
+
+    @cached_property
+    def _total(self) -> Bounds:
+        """The expected discounted cost to go, and 0 at the goal."""
+        total = _discounted_total(self.chain, self.chain.cost, self.request.gamma)
+        return total.each(lambda v: np.append(v, 0.0))
+
+    def _cost_to_go(self, side: int) -> FloatArray:
+        total: FloatArray = (self._total.value, self._total.upper, self._total.lower)[side]
+        return total
+
+    def cost_to_go(self, found: Search, side: int) -> FloatArray:
+        return self.request.gamma**found.stage * self._cost_to_go(side)[found.node]
+
+    def dearest(self, found: Search, side: int) -> float:
+        return float(np.max(self._cost_to_go(side)))
+
+    def mean(self, found: Search, side: int) -> float | None:
+        return float(self._cost_to_go(side)[self.chain.start])
+
+    def missed(self, found: Search, side: int) -> float:
+        return 0.0
+
+    def deviation(self, found: Search, mean: float) -> float | None:
+        """The variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted
+        twice.
+        """
+        chain, gamma = self.chain, self.request.gamma
+        value = self._total.value
+        squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+        found_ = _discounted_total(chain, squared, gamma**2).value
+        return float(np.sqrt(np.append(found_, 0.0)[chain.start]))
 
 
 def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
@@ -288,45 +335,59 @@ def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> 
     return expected_total(*rows, chain.ssp.probability_error, close=ROUNDING_NOISE)
 
 
-def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
-    """The variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
-    squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
-    return float(
-        np.sqrt(np.append(_discounted_total(chain, squared, gamma**2).value, 0.0)[chain.start])
-    )
+class LazyEngine(QueueEngine):
+    """Follows a policy step by step, as far as its probability matters."""
 
+    proved_mean = False
 
-def evaluate_lazily(request: Request) -> CostDistribution:
-    gamma = request.gamma
-    graph = LazyGraph(request.ssp, request.policy, request.heuristic, gamma)
-    search = QueueSearch(graph, request)
-    stop_reason = search.run(until=request.alpha * OPEN_SHARE)
-    found = search.result(request.ssp.probability_error, numbered=False)
-    least: list[float] = [graph.heuristic(entry.node) for entry in search.remaining()]
-    if graph.unit is not None:
-        least_cost = in_costs(least, graph.unit) * (1 - 2 * ROUNDOFF)
-    else:
-        least_cost = np.array(
-            [cost * gamma**entry.stage for cost, entry in zip(least, search.remaining())],
-            dtype=np.float64,
-        )
-    complete = found.open.mass.size == 0 and found.truncated.mass.size == 0
-    mean = found.mean(least_cost)
-    slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
-    error_bound = found.relative_error + (len(found.open.mass) + 4) * ROUNDOFF
-    variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
-    # Nobody knows whether what is open arrives.
-    open_mass = float(np.sum(found.open.mass)) + truncation_bound(found.truncated, 1.0)
-    missed = (
-        found.dead_end_mass * (1 - error_bound),
-        (found.dead_end_mass + open_mass) * (1 + error_bound),
-    )
-    moments = Moments(
-        (mean, mean / slack, mean * slack if complete else np.inf),
-        float(np.sqrt(variance)),
-        unreached_bounds=missed,
-    )
-    if found.dead_end_mass > 0:
-        moments = Moments((np.inf, np.inf, np.inf), np.inf, found.dead_end_mass, missed)
-    cost_to_go = Bounds(least_cost, least_cost, np.full_like(least_cost, np.inf), "least cost")
-    return summarise(request, found, cost_to_go, moments, stop_reason)
+    def __init__(self, request: Request) -> None:
+        self.request, self.least = request, request.alpha * LEAST_SHARE
+        self._ways = 0
+
+    @property
+    def step_error(self) -> float:
+        most = int(np.diff(self.request.ssp.state_choices).max(initial=1))
+        most *= int(np.diff(self.request.ssp.choice_outcomes).max(initial=1))
+        return float(row_error(most, self._ways, self.request.ssp.probability_error))
+
+    def search(self, side: int, until: Any = None) -> Search:
+        """A search on either side may meet in more ways than the first, whose masses it follows and
+        a few more: they are counted again then.
+        """
+        request = self.request
+        while True:
+            graph = LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma)
+            graph.side, graph.ways = side, self._ways
+            found = self._searched(graph, side, until, request.alpha * OPEN_SHARE)
+            if found.ways <= self._ways:
+                return found
+            self._ways = found.ways
+            if side == 0:
+                return found
+
+    def cost_to_go(self, found: Search, side: int) -> FloatArray:
+        """The least cost, since nobody knows more."""
+        request = self.request
+        graph = LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma)
+        least = graph.least_cost[found.node]
+        if side > 0:
+            return np.full_like(least, np.inf)
+        return request.gamma**found.stage * least if request.gamma < 1 else least
+
+    def dearest(self, found: Search, side: int) -> float:
+        return math.inf if side > 0 and len(found.mass) else 0.0
+
+    def mean(self, found: Search, side: int) -> float | None:
+        return None
+
+    def missed(self, found: Search, side: int) -> float:
+        """Nobody knows whether what is open arrives, however small it is."""
+        if side <= 0 or not len(found.mass):
+            return found.dead_mass
+        return found.dead_mass + max(float(np.sum(found.mass)), math.nextafter(0.0, 1.0))
+
+    def deviation(self, found: Search, mean: float) -> float | None:
+        return float(np.sqrt(np.sum(found.masses * (found.costs - mean) ** 2)))
+
+    def stuck(self, found: Search) -> str:
+        return ""

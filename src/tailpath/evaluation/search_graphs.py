@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import until_goals
+from tailpath.certify.rounding import row_error
 from tailpath.errors import OptionError
 from tailpath.evaluation.engine import Heuristic
 from tailpath.graph import FloatArray, IntArray, Transitions, first_of
-from tailpath.model.cost_units import as_fraction, integer_costs
+from tailpath.model.cost_units import as_fraction, in_costs, integer_costs
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
@@ -45,7 +46,6 @@ class SearchGraph:
 
     start: Any
     goal: Any
-    least_probability: float
     remembers_all = False
 
     def __init__(
@@ -72,14 +72,19 @@ class SearchGraph:
     def heuristic(self, node: Any) -> Any:
         return self._heuristic[node]
 
+    def number(self, node: Any) -> int:
+        """A number for what is known of a node."""
+        return int(node)
+
 
 class ChainGraph(SearchGraph):
     """The transitions of a chain; the goal is node n."""
 
-    def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
+    def __init__(
+        self, chain: CostChain, heuristic: Heuristic, gamma: float, probability: FloatArray
+    ) -> None:
         super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
         self.start, self.goal = chain.start, chain.n
-        self.least_probability = float(chain.probability.min(initial=1.0))
         if gamma < 1:
             least = discounted_least_cost(chain, gamma)
             self._heuristic = (least if heuristic == "min" else np.zeros_like(least)).tolist()
@@ -91,7 +96,7 @@ class ChainGraph(SearchGraph):
                 v if math.isinf(v) else min(v, h) for v, h in zip(self._heuristic, own)
             ]
         self._row_start = chain.row_start.tolist()
-        self._transitions = list(zip(chain.target.tolist(), self._cost, chain.probability.tolist()))
+        self._transitions = list(zip(chain.target.tolist(), self._cost, probability.tolist()))
 
     def successors(self, node: int) -> Iterable[tuple[int, Any, float]]:
         return self._transitions[self._row_start[node] : self._row_start[node + 1]]
@@ -103,6 +108,9 @@ class LazyGraph(SearchGraph):
     """
 
     remembers_all = True
+    #: Probabilities are too small (-1) or too large (+1) by what a step may round in which so many
+    #: ways meet.
+    side = ways = 0
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
         unit = ssp.cost_unit
@@ -110,8 +118,6 @@ class LazyGraph(SearchGraph):
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy = ssp, policy
         self._steps = itertools.count()
-        # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
-        self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
         self.goal = GOAL
         self.start = (
             GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
@@ -120,11 +126,27 @@ class LazyGraph(SearchGraph):
     def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
         if next(self._steps) == MANY_PAIRS:
             warn_of_growth()
-        for state, memory, outcome, p in successors(self.ssp, self.policy, *node):
-            yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
+        steps = list(successors(self.ssp, self.policy, *node))
+        error = row_error(len(steps), self.ways, self.ssp.probability_error)
+        factor = 1 + self.side * error
+        for state, memory, outcome, p in steps:
+            to = GOAL if self.ssp.is_goal[state] else (state, memory)
+            yield to, self._cost[outcome], p * factor
 
     def heuristic(self, node: Any) -> Any:
         return 0 if node == GOAL else self._heuristic[node[0]]
+
+    def number(self, node: Any) -> int:
+        """That of its state."""
+        return self.ssp.n_states if node == GOAL else int(node[0])
+
+    @property
+    def least_cost(self) -> FloatArray:
+        """The heuristic in costs, by state, and 0 for the goal."""
+        least = [*self._heuristic[: self.ssp.n_states], 0]
+        return (
+            np.array(least, dtype=np.float64) if self.unit is None else in_costs(least, self.unit)
+        )
 
 
 def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
@@ -144,16 +166,19 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
     """
     least = np.zeros(chain.n + 1)
     rows = chain.row_start[:-1]
-    for _ in range(10_000):
+    sweeps = 0
+    while sweeps < 10_000:
+        sweeps += 1
         after = (
             np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0)
             if chain.n
             else least
         )
         if np.all(after - least <= 1e-12 * (1 + after)):
-            return least
+            break
         least = after
-    return least
+    # Each sweep may have rounded up.
+    return least * (1 - sweeps * 2.0**-51)
 
 
 def own_heuristic(ssp: SSP, given: Any) -> FloatArray:

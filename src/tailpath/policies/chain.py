@@ -305,30 +305,27 @@ class CostChain(Record, Transitions):
             )
 
 
-def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
+def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, FloatArray]:
     """An equivalent chain whose zero-cost edges have no cycle, and what that may have added to the
-    relative error of a probability.
+    relative error of the probabilities of each row.
     """
     zero_cost = (
         (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     )
     component, cyclic = chain.only(zero_cost).cycles()
+    error = np.zeros(chain.n)
     if not cyclic.any():
-        return chain, 0.0
+        return chain, error
 
     inside = zero_cost & chain.within(component)
-    error = 0.0
     # A state that may stay at no cost is common, and needs no linear system: its other edges share
     # all of the probability.
     loop = cyclic & (np.bincount(component, minlength=len(cyclic)) == 1)
     stays = inside & loop[component[chain.source]]
     others = chain.without_self_loops(stays)
     edge = np.flatnonzero(~stays)
-    alone = loop[component[others.source]]
-    if alone.any():
-        error = (
-            (PER_EDGE + 1) * int(np.bincount(others.source[alone]).max()) + PER_ROW + 2
-        ) * ROUNDOFF
+    edges_left = np.diff(others.row_start)
+    error[loop[component]] = ((PER_EDGE + 1) * edges_left + PER_ROW + 2)[loop[component]] * ROUNDOFF
     mask = ~(cyclic & ~loop)[component[others.source]]
     pieces = [(others.source[mask], edge[mask], others.probability[mask])]
     edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
@@ -344,7 +341,7 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
             chain, of_members, inside, entered, position
         )
         pieces.append((rows, leaving, probability))
-        error = max(error, part_error)
+        error[rows] = part_error
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
     paid: Array = chain.cost if chain.level is None else chain.level
     source, target, probability, paid = merge_equal_outcomes(

@@ -107,7 +107,7 @@ class Measure:
     def __call__(self, costs: Any) -> float:
         """The value for a distribution of costs."""
         try:
-            return float(costs.expected_loss(self._loss)[0])
+            return float(costs.mean_loss(self._loss))
         except OptionError:
             # What lies beyond the head of an evaluation is mostly too much to pass over; not what
             # no evaluation can reach.

@@ -138,9 +138,7 @@ class VaR(Located):
         return float(costs.var(self.alpha))
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        """The same number twice: a VaR is one of the possible costs.
-
-        They are told apart as `SAME_MASS` of `kernels/rounding.py` says.
+        """Proved bounds on the VaR: the same cost twice, unless a tail mass may be alpha.
 
         Parameters
         ----------
@@ -150,14 +148,15 @@ class VaR(Located):
         Returns
         -------
         tuple (low, high)
-            Both are the VaR.
+            The VaR lies between them.
 
         Examples
         --------
-        >>> tp.VaR(0.1).bounds_of(costs)
-        (20.0, 20.0)
+        >>> tp.VaR(0.05).bounds_of(costs), tp.VaR(0.1).bounds_of(costs)
+        ((60.0, 60.0), (20.0, 60.0))
         """
-        return self(costs), self(costs)
+        low, high = costs.var_bounds(self.alpha)
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)

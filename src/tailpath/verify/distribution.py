@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -45,7 +46,7 @@ class Proof:
 
 
 @dataclass(frozen=True)
-class Enclosure:
+class Truth:
     """Of a total cost, in integers: costs count `unit`, masses 2^-BITS, and the excess and the
     mean 2^-FINE units.
 
@@ -92,7 +93,7 @@ class Enclosure:
         return Fraction(of[0], 1 << FINE) * self.unit, Fraction(of[1], 1 << FINE) * self.unit
 
 
-def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Enclosure:
+def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Truth:
     """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at
     most, and no more nodes than that.
     """
@@ -120,7 +121,7 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Enc
                 (cost - end << FINE - BITS) + (to_go[node][side] if node != GOAL else 0)
             )
     mean = to_go[chain.start] if chain.start != GOAL else (0, 0)
-    return Enclosure(
+    return Truth(
         chain.unit,
         head,
         end,
@@ -174,27 +175,25 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
         raise OptionError("the checker checks policies that arrive; this one never does")
     last = _last(costs, ssp)
     truth = enclose(ssp, policy, last, most)
-    error_bound = Fraction(costs.relative_error)
     if truth.missed[1]:
-        return _may_miss(costs, truth, error_bound)
+        return _may_miss(costs, truth)
     if costs.unreached:
         raise RefutedError(
             f"the policy is said to miss the goal with probability {costs.unreached!r}, and it"
             " surely arrives"
         )
     proved = [
-        _head(costs, truth, error_bound),
-        _tail(costs, truth, error_bound),
+        _head(costs, truth),
+        _tail(costs, truth),
         proved_within(
             "E[(Z - last cost)+]",
             truth.total(truth.excess),
-            _around(costs.tail_excess_bounds, error_bound + _of_costs(costs)),
+            _around(costs.tail_excess_bounds, _of_costs(costs)),
         ),
         proved_within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
     refuse_outside("the mean", costs.mean, costs.mean_bounds)
-    around = _around(costs.tail_excess_bounds, error_bound)
-    refuse_outside("E[(Z - last cost)+]", costs.tail_excess, around)
+    refuse_outside("E[(Z - last cost)+]", costs.tail_excess, costs.tail_excess_bounds)
     width = 0.0
     for alpha in sorted(
         {costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}
@@ -207,7 +206,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
     return Proof(tuple(proved), width)
 
 
-def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
+def _may_miss(costs: Any, truth: Truth) -> Proof:
     """The claims about a policy that may miss the goal: the probability of that, the head, and that
     nothing else is finite.
     """
@@ -224,8 +223,8 @@ def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
         raise RefutedError(f"the {what} is said to be finite, and the policy may miss the goal")
     return Proof(
         (
-            _head(costs, truth, error_bound),
-            _tail(costs, truth, error_bound),
+            _head(costs, truth),
+            _tail(costs, truth),
             proved,
             "the mean and every CVaR are infinite",
         ),
@@ -240,19 +239,22 @@ def _last(costs: Any, ssp: Any) -> Fraction:
     if ssp.cost_unit is not None:
         unit = Fraction(ssp.cost_unit)
         return round(Fraction(float(costs.costs[-1])) / unit) * unit
-    return Fraction(float(costs.costs[-1])) * (1 + Fraction(costs.cost_error))
+    return Fraction(float(costs.costs[-1])) * (1 + Fraction(costs.enclosure.cost_error))
 
 
-def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
+def _head(costs: Any, truth: Truth) -> str:
     """Every cost and its probability; costs that agree within their own error count as one."""
+    known = costs.enclosure
+    if len(known.costs) != len(costs.costs):
+        raise RefutedError(f"{len(costs.costs)} costs are claimed, and {len(known.costs)} bounded")
     # Probabilities below the smallest normal float lose digits.
-    error, dropped = Fraction(costs.cost_error), Fraction(costs.dropped) + Fraction(1, 2**1070)
+    error, stray = Fraction(known.cost_error), Fraction(known.stray) + Fraction(1, 2**1070)
     found = sorted(truth.head.items())
     at = 0
-    for first, last, claim in _clusters(costs, error, truth.unit):
+    for first, last, claim_low, claim_high in _clusters(costs, error, truth.unit):
         low = high = 0
         while at < len(found) and found[at][0] <= last:
-            if found[at][0] < first and probability(found[at][1][0]) > dropped:
+            if found[at][0] < first and probability(found[at][1][0]) > stray:
                 missing = float(found[at][0] * truth.unit)
                 raise RefutedError(
                     f"the total cost {missing!r} is missing, with probability"
@@ -263,59 +265,68 @@ def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
         # Of the last cost, where it is a float, other roundings may still be open.
         split = last >= truth.last and _rounded(costs, truth)
         if not (
-            claim * (1 - error_bound) <= probability(high) + Fraction(1, 2**1070)
-            and (split or probability(low) <= claim * (1 + error_bound) + dropped)
+            claim_low <= probability(high) + Fraction(1, 2**1070)
+            and (split or probability(low) <= claim_high + stray)
         ):
             about = float(last * truth.unit)
             raise RefutedError(
                 f"the probability of a total cost of about {about!r} is"
-                f" {float(probability(low))!r}, not {float(claim)!r}"
+                f" {float(probability(low))!r}, not {float(claim_high)!r}"
             )
+    columns = costs.costs, costs.probabilities, known.low.masses, known.high.masses
+    for cost, claim, *within in zip(*(column.tolist() for column in columns)):
+        refuse_outside(f"the probability of a total cost of {cost!r}", claim, within)
     return (
         f"every cost up to {float(costs.costs[-1]):.12g} ({len(costs.costs)} in all) and its"
-        f" probability, to {float(error_bound):.1e} of each"
+        " probability, each within its bounds"
     )
 
 
-def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
+def _tail(costs: Any, truth: Truth) -> str:
     """What lies beyond the head, or, where costs are floats, from the last of them on."""
     low, high = (probability(mass) for mass in truth.tail)
-    claim_low, claim_high = _around((costs.tail_mass, costs.tail_mass), error_bound)
-    claim_low -= Fraction(costs.dropped)
+    known = costs.enclosure
+    claim_low, claim_high = (Fraction(mass) for mass in known.tail_mass)
+    refuse_outside("the probability of what lies beyond", costs.tail_mass, known.tail_mass)
     if _rounded(costs, truth):
-        first, last, there = _clusters(costs, Fraction(costs.cost_error), truth.unit)[-1]
+        first, last, *there = _clusters(costs, Fraction(known.cost_error), truth.unit)[-1]
         near = [masses for cost, masses in truth.head.items() if first <= cost <= last]
         low += probability(sum(least for least, _ in near))
         high += probability(sum(most for _, most in near))
-        claim_low += there * (1 - error_bound)
-        claim_high += there * (1 + error_bound)
+        claim_low += there[0]
+        claim_high += there[1]
     return proved_within(
         "the probability of what lies beyond", (low, high), (claim_low, claim_high)
     )
 
 
-def _rounded(costs: Any, truth: Enclosure) -> bool:
+def _rounded(costs: Any, truth: Truth) -> bool:
     """Whether the costs are sums of floats that rounding may have split. Up to 2^53 multiples of a
     power of two are added without rounding.
     """
     dyadic = truth.unit.denominator & (truth.unit.denominator - 1) == 0
     exact = dyadic and truth.last * truth.unit.numerator <= 2**53
-    return not exact and Fraction(costs.cost_error) > Fraction(1, 2**50)
+    return not exact and Fraction(costs.enclosure.cost_error) > Fraction(1, 2**50)
 
 
-def _clusters(costs: Any, error: Fraction, unit: Fraction) -> list[tuple[int, int, Fraction]]:
-    """The head as (least cost, most cost, probability): floats that their error cannot tell apart
-    stand for costs that it may have split.
+def _clusters(
+    costs: Any, error: Fraction, unit: Fraction
+) -> list[tuple[int, int, Fraction, Fraction]]:
+    """The head as (least cost, most cost, bounds on the probability): floats that their error
+    cannot tell apart stand for costs that it may have split.
     """
-    clusters: list[tuple[int, int, Fraction]] = []
-    for cost, claim in zip(costs.costs.tolist(), costs.probabilities.tolist()):
+    clusters: list[tuple[int, int, Fraction, Fraction]] = []
+    known = costs.enclosure
+    masses = zip(known.low.masses.tolist(), known.high.masses.tolist())
+    for cost, (low, high) in zip(costs.costs.tolist(), masses):
         exact = Fraction(cost) / unit
         first, last = math.ceil(exact * (1 - error)), math.floor(exact * (1 + error))
+        least, most = Fraction(low), Fraction(high)
         if clusters and first <= clusters[-1][1]:
             before = clusters.pop()
-            clusters.append((before[0], last, before[2] + Fraction(claim)))
-        else:
-            clusters.append((first, last, Fraction(claim)))
+            first = before[0]
+            least, most = before[2] + least, before[3] + most
+        clusters.append((first, last, least, most))
     return clusters
 
 
@@ -329,7 +340,7 @@ def _of_costs(costs: Any) -> Fraction:
     """
     below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
     share = Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0
-    return 2 * Fraction(costs.cost_error) * (1 + share)
+    return 2 * Fraction(costs.enclosure.cost_error) * (1 + share)
 
 
 def _around(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
@@ -343,7 +354,7 @@ def relative_width(low: float, high: float) -> float:
     return (high - low) / high if high > 0 else 0.0
 
 
-def refuse_outside(what: str, value: float, bounds: tuple[Any, Any]) -> None:
+def refuse_outside(what: str, value: float, bounds: Sequence[Any]) -> None:
     """Refuse a value outside of its own bounds."""
     low, high = bounds
     if not low <= value <= high:

@@ -1,0 +1,89 @@
+"""Bounds on E[h(Z)] of a piecewise linear loss h (`risk/curves.py`) of a total cost Z that is
+enclosed (`totals.py`).
+
+The head gives a sum over its costs. Beyond it, at X, a line a + c (z - X) below h gives
+
+    E[h(Z); Z > X] >= a P(Z > X) + c E[(Z - X)+],
+
+and one above h an upper bound. Flat lines, those of the last slope, and those through X and
+another point of h are tried: a deadline gives Markov's inequality, and where h is linear beyond X
+the line is h itself. What never arrives is worth the limit of h.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tailpath.certify.rounding import ROUNDOFF
+from tailpath.certify.totals import Bracket, Enclosure
+
+
+def loss_bounds(known: Enclosure, loss: Any, jumps: bool) -> Bracket:
+    """Bounds on E[h(Z)]; `jumps` where costs are so coarse that they may lie on either side of one.
+
+    That is so with a discount. Sums of whole units decide exactly.
+    """
+    if known.may_miss and loss.slope > 0:
+        return math.inf, math.inf
+    low, high = known.low, known.high
+    x = max(low.last, 0.0)
+    if known.costs.size and loss.last <= low.last:  # linear from there on
+        breakpoints = np.array([x])
+        at = after = np.array([loss.after[-1] + loss.slope * (x - loss.last)])
+    else:
+        breakpoints, at, after = loss.points_beyond(x, include=not known.costs.size)
+    lower, upper = np.minimum(at, after), np.maximum(at, after)
+    mass = low.open_mass, high.open_mass
+    # What never arrives is worth the limit, and nothing is known of when the rest arrives.
+    missed = low.dead_mass, high.dead_mass
+    limit = loss.at_infinity if high.dead_mass > 0 else 0.0
+    lows = [_least(float(lower.min()), mass) + _least(limit, missed)]
+    highs = [-_least(-float(upper.max()), mass) - _least(-limit, missed)]
+    if loss.slope > 0:  # no flat line stays above
+        highs.clear()
+    slopes = set()
+    if not known.may_miss and math.isfinite(high.excess):
+        through = [(values[1:] - values[0]) / (breakpoints[1:] - x) for values in (lower, upper)]
+        slopes = {loss.slope, *np.concatenate(through).tolist()}
+    for c in slopes - {0.0}:
+        # Of the line, and of where the head ends.
+        slack = mass[1] * (
+            8 * ROUNDOFF * (loss.largest + abs(c) * float(breakpoints.max()))
+            + abs(c) * (known.cost_error + 4 * ROUNDOFF) * x
+        )
+        if c <= loss.slope:
+            least = _least(float(np.min(lower - c * (breakpoints - x))), mass)
+            lows.append(least + _least(c, known.excess) - slack)
+        if c >= loss.slope:
+            most = -_least(-float(np.max(upper - c * (breakpoints - x))), mass)
+            highs.append(most - _least(-c, known.excess) + slack)
+    (least, most), slack = _head(known, loss, jumps)
+    low_end, high_end = least + max(lows), most + min(highs, default=math.inf)
+    size = abs(least) + abs(most)
+    return (
+        low_end - slack - 16 * ROUNDOFF * (size + abs(low_end)),
+        high_end + slack + 16 * ROUNDOFF * (size + abs(high_end)),
+    )
+
+
+def _head(known: Enclosure, loss: Any, jumps: bool) -> tuple[Bracket, float]:
+    """The part of E[h(Z)] that the head has, and what it may be off by besides."""
+    z, error = known.costs, known.cost_error
+    below, above = known.low.masses, known.high.masses
+    value = loss.values(z)
+    rises = value >= 0
+    least = float(np.sum(value * np.where(rises, below, above)))
+    most = float(np.sum(value * np.where(rises, above, below)))
+    slope, jump = loss.slope_and_jump(z * (1 - error), z * (1 + error))
+    of_values = loss.rounding_error(z) + error * slope * z + (jump if jumps else 0.0)
+    of_values += known.of_sums * np.abs(value)
+    # What was too small to be followed, or vanished, may be anywhere in the head.
+    return (least, most), float(np.sum(above * of_values)) * (1 + 1e-9) + known.stray * loss.largest
+
+
+def _least(factor: float, between: Bracket) -> float:
+    """The least of factor times a number between two, none of them negative; 0 if factor is."""
+    return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

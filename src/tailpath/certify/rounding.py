@@ -1,0 +1,53 @@
+"""What one step of a computation may round, and rows whose probabilities make up for it.
+
+Lemma. The forward search and the sweep over budgets make every number of non-negative ones by sums,
+products and minima, so that it rises with every probability. Let d be more than all that one step
+of a row can round, relatively: its probabilities as stored beside the decimals as written, one
+product, the additions into one cell, and the scaling itself. Then the same code on p (1 - d)
+computes numbers that lie below the exact ones, since each step loses more by the scaling than
+rounding can give back; and on p (1 + d) numbers that lie above. (Proof: docs/bounds.md.)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tailpath.graph import FloatArray, Transitions
+
+#: The unit roundoff: one operation on doubles is off by this share of its result at most.
+ROUNDOFF = 2.0**-53
+#: A stored probability of a row of k lies within (3 k + 3) ROUNDOFF, relatively, of the decimal as
+#: written divided by the sum of its row: one to read the decimal, and what the float row may miss 1
+#: by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own.
+PER_EDGE, PER_ROW = 3, 9
+#: One product, the scaling p (1 +- d) itself, and what is left of second order.
+PER_STEP = 4
+
+
+def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArray:
+    """What one step along each edge may round, relatively: (A,).
+
+    `additions` is how many numbers are added up in a cell that the edge leads to or, where values
+    go backwards, that its row fills; a number, or one per edge. `error` is how far probabilities
+    may be off beside rounding.
+    """
+    errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
+    return errors
+
+
+def row_error(edges: Any, additions: Any, error: Any = 0.0) -> Any:
+    """The same of a row with so many edges."""
+    return (PER_EDGE * edges + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
+
+
+def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:
+    """The rows with probabilities too small (`side` -1) or too large (+1) by what a step rounds."""
+    return rows.replaced(probability=rows.probability * (1 + side * step_error))
+
+
+def compounded(step_error: float, steps: int, side: int) -> float:
+    """What so many steps make of a number: the least (`side` -1) or largest share of it."""
+    return math.exp(side * min(1.01 * step_error * steps, 700.0))

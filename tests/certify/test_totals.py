@@ -1,0 +1,186 @@
+"""The lemma of `certify/rounding.py` against fractions: what was found on either side encloses the
+truth, and what is charged has a reason.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import pytest
+
+import tailpath as tp
+from tailpath.certify import rounding, totals
+from tailpath.errors import PolicyError
+from tests import reference
+
+Rows = dict[str, list[tuple[str, Fraction, Fraction]]]
+COSTS = {
+    "whole": ["0", "1", "2", "3"],
+    "decimals": ["0", "0.1", "0.3", "0.7"],
+    "no unit": ["0", "0.3333333333333333", "1e-9", "3.14159265358979"],
+}
+
+
+def drawn(draw: random.Random, kind: str) -> Rows:
+    """A chain of a few nodes whose numbers are decimals as written; steps may be free, also around
+    a cycle, and some are much more likely than others.
+    """
+    n = draw.randint(1, 4)
+    rows: Rows = {}
+    for node in range(n):
+        weights = [Fraction(draw.randint(1, 9)) for _ in range(draw.randint(2, 4))]
+        weights[0] *= draw.choice([1, 1, 30])
+        shares = [Fraction(repr(float(weight / sum(weights)))) for weight in weights]
+        targets = [f"s{draw.randrange(n)}" for _ in weights[1:]] + ["g"]
+        rows[f"s{node}"] = [
+            (to, p, Fraction(draw.choice(COSTS[kind]))) for to, p in zip(targets, shares)
+        ]
+    return rows
+
+
+def both(rows: Rows) -> tuple[tp.SSP, reference.Model]:
+    """The model as the package reads it, and in fractions."""
+    outcomes = [(s, "a", t, float(p), float(c)) for s, row in rows.items() for t, p, c in row]
+    exact = {
+        s: {"a": [(t, p / sum(q for _, q, _ in row), c) for t, p, c in row]}
+        for s, row in rows.items()
+    }
+    return tp.SSP.from_outcomes(outcomes, "s0", ["g"]), reference.Model(
+        exact, "s0", frozenset(["g"])
+    )
+
+
+def cases(kind: str, count: int, first: int = 0) -> Iterator[tuple[Any, Any, float]]:
+    """Distributions as found and in fractions, of chains that are not too long for these."""
+
+    def every() -> Iterator[tuple[Any, Any, float]]:
+        for seed in range(first, 10**6):
+            draw = random.Random(f"{kind} {seed}")
+            ssp, model = both(drawn(draw, kind))
+            policy = tp.MarkovPolicy(dict.fromkeys(model.choices, "a"))
+            alpha, engine = draw.choice([1.0, 0.5, 0.1]), draw.choice(["auto", "queue"])
+            try:
+                exact = reference.cost_distribution(model, policy, Fraction(alpha), most_levels=200)
+                found = tp.evaluate(ssp, policy, alpha, engine=engine)
+            except (ValueError, PolicyError):
+                continue
+            yield found, exact, alpha
+
+    return islice(every(), count)
+
+
+def is_enclosed(found: Any, exact: Any, alpha: float) -> bool:
+    """Whether all claims hold, of those that costs as floats do not blur."""
+    known = found.enclosure
+    claims = [
+        (found.bounds(alpha), exact.cvar(Fraction(alpha))),
+        (found.mean_bounds, exact.mean),
+        (found.var_bounds(alpha), Fraction(float(exact.var(Fraction(alpha))))),
+    ]
+    if found.ssp.cost_unit is not None and len(exact.head) == len(found.costs):
+        masses = zip(known.low.masses.tolist(), known.high.masses.tolist())
+        claims += [(within, p) for within, (_, p) in zip(masses, exact.head)]
+        tail = 1 - sum(p for _, p in exact.head)
+        claims.append((known.tail_mass, tail))
+    return all(Fraction(low) <= truth <= Fraction(high) for (low, high), truth in claims)
+
+
+@pytest.mark.parametrize("kind", COSTS)
+def test_every_mass_lies_between_its_two_sides(kind: str) -> None:
+    for found, exact, alpha in cases(kind, 60):
+        assert is_enclosed(found, exact, alpha)
+        low, high = found.bounds(alpha)
+        assert low <= found.cvar(alpha) <= high <= low + 1e-11 * (1 + high)
+        for side, more in ((found.enclosure.low, -1), (found.enclosure.high, 1)):
+            assert (more * (side.masses - found.probabilities) >= 0).all()
+
+
+def test_a_step_that_rounds_nothing_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a unit roundoff of 0 both sides are the plain search, and exclude the truth."""
+    monkeypatch.setattr(rounding, "ROUNDOFF", 0.0)
+    monkeypatch.setattr(totals, "ROUNDOFF", 0.0)
+    assert not all(is_enclosed(*case) for kind in COSTS for case in cases(kind, 20))
+
+
+def test_a_row_that_misses_one_is_charged_by_its_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """60 ways that are equally likely, as 0.0166666666666665: their sum misses 1 by 90 roundings,
+    which one edge more or less does not explain.
+    """
+    nodes = [f"s{i}" for i in range(1, 61)]
+    share = Fraction("0.0166666666666665")
+    rows = {"s0": [(node, share, Fraction(0)) for node in nodes]}
+    rows |= {node: [("g", Fraction(1), Fraction(i))] for i, node in enumerate(nodes)}
+    ssp, _ = both(rows)
+    for charged in (True, False):
+        if not charged:
+            monkeypatch.setattr(rounding, "PER_EDGE", 0)
+        known = tp.evaluate(ssp, dict.fromkeys(rows, "a"), 0.5).enclosure
+        masses = zip(known.low.masses.tolist(), known.high.masses.tolist())
+        assert all(low <= Fraction(1, 60) <= high for low, high in masses) == charged
+
+
+def test_a_tail_close_to_alpha_has_two_ends() -> None:
+    """P(Z > 3) = 0.3 + 2.5e-13 counts as 0.3, and is more: the VaR at 0.3 is 6."""
+    more = Fraction("0.30000000000025")
+    ssp, _ = both({"s0": [("g", 1 - more, Fraction(3)), ("g", more, Fraction(6))]})
+    for alpha in (0.3, 0.1):
+        found = tp.evaluate(ssp, {"s0": "a"}, alpha)
+        assert found.var(0.3) == 3
+        assert found.var_bounds(0.3)[0] == 3
+        assert 6 <= found.var_bounds(0.3)[1] <= 6 * (1 + 1e-12)
+        assert found.bounds(tp.VaR(0.3)) == found.var_bounds(0.3)
+    assert found.var_bounds([0.1, 0.5]).tolist() == [[6, 6], [3, 3]]
+
+
+def test_bounds_are_found_once_and_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    ssp = tp.domains.gridworld("5x5")
+    found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
+    assert found.cvar(0.01) > found.mean > 0 and found.std > 0
+    assert callable(found.proof), "nobody asked"
+    bounds = found.bounds(0.01)
+    assert isinstance(found.proof, totals.Enclosure)
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and isinstance(again.proof, totals.Enclosure)
+    assert again.bounds(0.01) == bounds and again.mean_bounds == found.mean_bounds
+    fresh = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
+    assert pickle.loads(pickle.dumps(fresh)).bounds(0.01) == bounds
+
+
+def test_free_cycles_with_a_discount_come_to_an_end() -> None:
+    """Costs can be put off for ever in 2^t ways; what is unlikely counts with its mean. The truth
+    lies between sums over all ways that have at least 1e-7, what is left paying nothing or as much
+    as 1 / (1 - 0.9).
+    """
+    rows = [("0", "a", "1", 0.5, 0), ("0", "a", "g", 0.5, 1)]
+    rows += [("1", "a", "0", 0.5, 1), ("1", "a", "1", 0.25, 0), ("1", "a", "g", 0.25, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "0", ["g"])
+    found = tp.evaluate(ssp, {"0": "a", "1": "a"}, 0.2, gamma=0.9)
+    by_state = {s: [(t, p, c) for x, _, t, p, c in rows if x == s] for s in "01"}
+    open_, ends, left = [("0", 1.0, 0.0, 1.0)], [], 0.0
+    while open_:
+        state, mass, cost, factor = open_.pop()
+        for to, p, c in by_state[state]:
+            if to == "g":
+                ends.append((cost + factor * c, mass * p))
+            elif mass * p < 1e-7:
+                left += mass * p
+            else:
+                open_.append((to, mass * p, cost + factor * c, factor * 0.9))
+    low = min(w + sum(p * max(z - w, 0) for z, p in ends) / 0.2 for w in (1.5, 1.6, 1.7, 1.71, 1.8))
+    cvar = found.cvar(0.2)
+    assert low - 10 * left / 0.2 <= cvar <= low + 10 * left / 0.2
+    assert found.bounds(0.2)[0] <= cvar <= found.bounds(0.2)[1] <= cvar + 1e-5
+    assert left < 1e-3
+
+
+def test_a_history_on_a_free_cycle() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.8, 0), ("s", "a", "g", 0.2, 1)], "s", ["g"])
+    found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)
+    assert found.cvar(0.1) == pytest.approx(1, rel=1e-12) == found.mean
+    assert found.bounds(0.1)[0] <= 1 and found.bounds(0.1)[1] == math.inf
