@@ -21,11 +21,15 @@ from tailpath.distributed.part import ARRAYS, Part
 from tailpath.distributed.ranks import Job, together
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import (
-    check_header,
+from tailpath.formats.headers import (
+    ANYTHING,
+    LIST,
+    TEXT,
+    UNIT,
+    checked,
     decode_names,
-    decode_unit,
-    load_json,
+    positive_fraction,
+    read_header,
     refuse_unknown,
 )
 from tailpath.formats.writing import encode_names, encode_unit
@@ -36,7 +40,13 @@ from tailpath.model.ssp import SSP
 #: The scheme of models that are made in parts.
 PARTS = "parts:"
 FORMAT, VERSION = "tailpath part", 1
-HEADER = "format", "version", "model", "index", "start", "actions", "unit", "probability_error"
+#: A number of actions would be made, however large: they are a list.
+HEADER = {
+    **dict.fromkeys(("format", "version", "model", "index", "start"), ANYTHING),
+    "actions": LIST,
+    "unit": UNIT,
+    "probability_error": ANYTHING,
+}
 _NAME = re.compile(r"part-[0-9]+-of-[0-9]+\.npz")
 
 
@@ -103,27 +113,24 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
         there = len(list(Path(folder).glob("part-0-of-*.npz")))
         hint = "tailpath split makes them" if not there else f"it was not split into {parts}"
         raise FormatError(f"{path}: there is no such part; {hint}")
-    archive, location = Archive(str(path)), f"{path}: member header"
-    header = load_json(archive.text("header"), location)
-    check_header(header, str(path), FORMAT, VERSION)
-    refuse_unknown(header, (*HEADER, "seal"), f"{location} has the ")
-    refuse_unknown(sorted(archive.names()), ("header", *ARRAYS), f"{path}: the archive has the ")
+    archive, location = Archive(str(path)), f"{path}: member header: "
+    header = read_header(archive.text("header"), location[:-2], str(path), FORMAT, VERSION)
+    header = checked(header, {**HEADER, "seal": TEXT}, location)
+    refuse_unknown(archive.names(), ("header", *ARRAYS), f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, kind) for name, kind in ARRAYS.items()}
-    if header.get("seal") != _seal(header, arrays):
+    if header["seal"] != _seal(header, arrays):
         raise FormatError(f"{path}: it was changed after it was written")
-    unit, names = decode_unit(header.get("unit"), f"{location}: unit"), header.get("actions")
-    if not isinstance(names, list):  # a number of them would be made, however large
-        raise FormatError(f"{location}: actions must be a list of names")
-    if (header.get("index"), len(arrays["bounds"]) - 1) != (index, parts) or unit is None:
+    unit = positive_fraction(header["unit"])
+    if (header["index"], len(arrays["bounds"]) - 1) != (index, parts) or unit is None:
         raise FormatError(f"{path}: this is not part {index} of {parts}")
     try:
         return Part(
             index=index,
-            start=header.get("start"),
-            actions=tuple(decode_names(names, f"{location}: actions")),
+            start=header["start"],
+            actions=tuple(decode_names(header["actions"], f"{location}actions")),
             unit=unit,
-            probability_error=header.get("probability_error"),
-            model=header.get("model"),
+            probability_error=header["probability_error"],
+            model=header["model"],
             **arrays,
         )
     except ModelError as error:

@@ -430,7 +430,8 @@ class CostDistribution(Record):
         >>> xi, float(xi @ (costs.probabilities * costs.costs)), costs.cvar(0.5)
         (array([0.88888889, 2.        ]), 28.0, 28.0)
         """
-        a, position = self._var_index(alpha)
+        a = self._answered(alpha)
+        position = self._var_index(a)
         density = np.full(len(self.costs), 1 / a)
         if position >= 0:
             density[:position] = 0.0

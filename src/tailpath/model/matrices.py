@@ -124,9 +124,10 @@ def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolAr
 
 
 def _state_number(value: Any, what: str, n_states: int) -> int:
+    # Before numpy 2.2 its truth values are indices.
+    given: Any = None if isinstance(value, np.bool_) else value
     try:
-        # Before numpy 2.2 its truth values are indices.
-        number = index(None if isinstance(value, np.bool_) else value)
+        number = index(given)
     except TypeError:
         raise ModelError(f"{what} must be a state index, not {value!r}") from None
     if not 0 <= number < n_states:
