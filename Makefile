@@ -18,7 +18,7 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup tools browser chromium docs packages lint bench ledger fuzz study clean
+.PHONY: run test setup tools browser chromium docs packages lint bench coverage mutate ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -78,6 +78,15 @@ lint: tools
 
 bench: setup tools
 	$(BIN)/python -m benchmarks
+
+# Lines and branches that tests run; kernels count as they are written, so this takes a while.
+coverage: setup tools
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) --cov=tailpath --cov-branch --cov-report=term:skip-covered --cov-report=html:build/coverage
+
+# Changes of the source that no test notices: figures on docs/testing.md.
+MUTANTS ?= 200
+mutate: setup tools
+	$(BIN)/python -m tests.mutation --count $(MUTANTS) --workers $(WORKERS)
 
 # Every number of tests/ledger, asked again: about ten minutes.
 ledger: setup tools

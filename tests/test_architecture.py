@@ -130,63 +130,6 @@ def test_the_plan_names_every_package():
     assert named | beside == SUBMODULES - {"__main__"}
 
 
-def test_the_plan_is_one_page():
-    assert len(PLAN.splitlines()) <= 100
-
-
-def is_there(dotted: str) -> bool:
-    """Whether `folder.module.name`, `module.Class.method` or `folder.module` is in the source."""
-    names = dotted.split(".")
-    for k in range(len(names), 0, -1):
-        path = PACKAGE.joinpath(*names[:k])
-        file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
-        if file.exists():
-            tree: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
-            for name in names[k:]:
-                inside = [n for n in ast.iter_child_nodes(tree) if getattr(n, "name", None) == name]
-                if not inside:
-                    return False
-                tree = inside[0]
-            return True
-    return False
-
-
-WALKS = PLAN.partition("## Two walks")[2].partition("## Rules")[0]
-
-
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        name
-        for name in set(re.findall(r"`(\w+(?:\.\w+)+)`", WALKS))
-        if name.split(".")[0] in SUBMODULES and not name.endswith(".py")
-    ),
-)
-def test_every_function_of_the_walks_is_there(name):
-    assert is_there(name)
-
-
-def test_a_function_that_is_gone_would_be_found():
-    assert is_there("graph.Transitions.distances") and is_there("dp.backup.best_row")
-    assert not is_there("dp.backup.worst_row") and not is_there("graph.Transitions.weigh")
-
-
-def test_top_level_modules_are_few():
-    assert len([path for path in PACKAGE.iterdir() if path.suffix == ".py"]) <= 8
-
-
-def test_imports_inside_functions_are_few():
-    late = [
-        node
-        for path in FILES
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    assert len(late) <= 25
-
-
 def test_test_modules_do_not_import_each_other():
     """What several of them need lives in a module of its own, which pytest does not collect."""
     found = {
@@ -295,35 +238,3 @@ def test_algorithms_neither_print_nor_open_files(path):
 )
 def test_a_breach_would_be_found(module, source, found):
     assert breaches(module, source, f"tailpath.{module}") == found
-
-
-def crowded(source: str) -> list[int]:
-    """The lines of statements that assign three or more things at once."""
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
-            targets = [target for target in node.targets if isinstance(target, ast.Tuple)]
-            found += [node.lineno for target in targets if len(target.elts) > 2]
-    return found
-
-
-@pytest.mark.parametrize(
-    "path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE))
-)
-def test_no_statement_assigns_three_things(path):
-    assert crowded(path.read_text(encoding="utf-8")) == []
-
-
-def test_no_line_is_long():
-    """Ruff lets those pass that end in an instruction to a checker, or have no space."""
-    long = [
-        (str(path.relative_to(PACKAGE)), number)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
-        if len(line) > 100
-    ]
-    assert long == []
-
-
-def test_a_crowded_statement_would_be_found():
-    assert crowded("a, b = 1, 2\na, b, c = 1, 2, 3\na, b, c = found()") == [2]

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tailpath import graph
 from tailpath.errors import ModelError
@@ -27,7 +29,12 @@ from tailpath.graph import (
 
 Edge = tuple[int, float, float, int]
 Rows = dict[int, list[Edge]]
-SEEDS = pytest.mark.parametrize("seed", range(60))
+#: A source of random numbers that hypothesis chooses, and shrinks.
+DRAWS = given(draw=st.randoms(use_true_random=False))
+
+
+#: The engine is the same for all that is drawn.
+BY_ENGINE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=["plain", "compiled"])
@@ -37,11 +44,10 @@ def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def drawn(seed: int) -> tuple[Rows, random.Random]:
+def drawn(draw: random.Random) -> Rows:
     """Rows with none to four edges each; some lead outside, under several numbers, some stay, some
     are alike.
     """
-    draw = random.Random(seed)
     n = draw.randint(1, 9)
     rows: Rows = {}
     for row in range(n):
@@ -51,10 +57,10 @@ def drawn(seed: int) -> tuple[Rows, random.Random]:
         ]
         levels = [draw.choice((0, 0, 1, 2, 7, 100)) for _ in targets]
         rows[row] = [
-            (target, draw.choice((0.25, draw.random())), level / 4, level)
+            (target, draw.choice((0.25, draw.uniform(0.001, 1.0))), level / 4, level)
             for target, level in zip(targets, levels, strict=True)
         ]
-    return rows, draw
+    return rows
 
 
 def made(rows: Rows) -> Transitions:
@@ -106,9 +112,9 @@ def cheapest(rows: Rows, price: int | None) -> dict[int, float]:
 # ---------------------------------------------------------------------- the record
 
 
-@SEEDS
-def test_what_is_put_in_comes_out(seed: int) -> None:
-    rows, _ = drawn(seed)
+@DRAWS
+def test_what_is_put_in_comes_out(draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     assert told(transitions) == rows
     assert transitions.n == len(rows)
@@ -116,9 +122,9 @@ def test_what_is_put_in_comes_out(seed: int) -> None:
 
 
 def test_arrays_are_of_one_kind_and_read_only() -> None:
-    given = np.array([0, 1, 1], dtype=np.int64)
+    mine = np.array([0, 1, 1], dtype=np.int64)
     transitions = Transitions(
-        np.array([0, 2, 3], dtype=np.int32), given, np.ones(3), np.array([0, 1, 2]), None
+        np.array([0, 2, 3], dtype=np.int32), mine, np.ones(3), np.array([0, 1, 2]), None
     )
     kinds = [np.int64, np.int32, np.float64, np.float64, np.int32]
     arrays = [
@@ -130,7 +136,7 @@ def test_arrays_are_of_one_kind_and_read_only() -> None:
     ]
     assert [array.dtype for array in arrays] == kinds
     assert not any(array.flags.writeable for array in arrays)
-    assert given.flags.writeable
+    assert mine.flags.writeable
     assert transitions.level is None
 
 
@@ -143,9 +149,9 @@ def test_columns_that_do_not_agree_are_refused(columns: dict[str, Any]) -> None:
         transitions.replaced(**{name: np.array(column) for name, column in columns.items()})
 
 
-@SEEDS
-def test_edges_in_any_order_become_rows(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_edges_in_any_order_become_rows(draw: random.Random) -> None:
+    rows = drawn(draw)
     edges = [(row, *edge) for row in rows for edge in rows[row]]
     draw.shuffle(edges)
     source, *columns = (np.array([edge[column] for edge in edges]) for column in range(4))
@@ -154,9 +160,9 @@ def test_edges_in_any_order_become_rows(seed: int) -> None:
     assert told(found) == expected
 
 
-@SEEDS
-def test_sums_and_mean_costs_of_rows(seed: int) -> None:
-    rows, _ = drawn(seed)
+@DRAWS
+def test_sums_and_mean_costs_of_rows(draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     assert transitions.sums(transitions.cost).tolist() == [
         sum(cost for _, _, cost, _ in edges) for edges in rows.values()
@@ -181,23 +187,23 @@ def test_groups_of_different_lengths() -> None:
     assert positions(np.array([False, True, False, True])).tolist() == [2, 0, 2, 1, 2]
 
 
-@SEEDS
-def test_grouping_is_the_same_by_sorting_and_by_counting(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    group = np.array([random.Random(seed).randrange(5) for _ in range(seed)], dtype=np.int64)
-    monkeypatch.setattr(graph, "compiler_loaded", lambda: False)
-    by_sorting = grouped(group, 5)
-    monkeypatch.setattr(graph, "compiler_loaded", lambda: True)
-    assert [part.tolist() for part in grouped(group, 5)] == [part.tolist() for part in by_sorting]
+@DRAWS
+def test_grouping_is_the_same_by_sorting_and_by_counting(draw: random.Random) -> None:
+    group = np.array([draw.randrange(5) for _ in range(draw.randrange(60))], dtype=np.int64)
+    found = []
+    for loaded in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(graph, "compiler_loaded", lambda loaded=loaded: loaded)
+            found.append([part.tolist() for part in grouped(group, 5)])
+    assert found[0] == found[1]
 
 
 # ---------------------------------------------------------------------- cutting, joining, numbering
 
 
-@SEEDS
-def test_restrict_by_numbers_in_any_order_and_by_mask(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_restrict_by_numbers_in_any_order_and_by_mask(draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     picked = [draw.randrange(len(rows)) for _ in range(draw.randint(0, 6))]
     found = transitions.restrict(np.array(picked, dtype=np.int64))
@@ -213,14 +219,14 @@ def test_restrict_by_numbers_in_any_order_and_by_mask(seed: int) -> None:
 
 
 def test_restricting_to_all_rows_copies_nothing() -> None:
-    transitions = made(drawn(1)[0])
+    transitions = made(drawn(random.Random(1)))
     assert transitions.restrict(np.ones(transitions.n, dtype=np.bool_)) is transitions
     assert transitions.only(np.ones(len(transitions.target), dtype=np.bool_)) is transitions
 
 
-@SEEDS
-def test_only_some_edges(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_only_some_edges(draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     kept = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
     positions = iter(kept.tolist())
@@ -229,9 +235,9 @@ def test_only_some_edges(seed: int) -> None:
     }
 
 
-@SEEDS
-def test_rows_are_joined_and_targets_renumbered(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_rows_are_joined_and_targets_renumbered(draw: random.Random) -> None:
+    rows = drawn(draw)
     n = len(rows)
     first = sorted([0, n, *(draw.randint(0, n) for _ in range(2))])
     joined = {
@@ -245,9 +251,9 @@ def test_rows_are_joined_and_targets_renumbered(seed: int) -> None:
     }
 
 
-@SEEDS
-def test_transpose(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_transpose(draw: random.Random) -> None:
+    rows = drawn(draw)
     for n in (len(rows), draw.randint(0, 12)):
         expected: Rows = {target: [] for target in range(n + 1)}
         for row, edges in rows.items():
@@ -257,9 +263,9 @@ def test_transpose(seed: int) -> None:
     assert told(made(rows).transpose()) == told(made(rows).transpose(len(rows)))
 
 
-@SEEDS
-def test_collapse(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_collapse(draw: random.Random) -> None:
+    rows = drawn(draw)
     group = [draw.randrange(4) for _ in rows]
     expected: Rows = {number: [] for number in range(4)}
     for row, edges in rows.items():
@@ -285,9 +291,9 @@ def test_the_chance_of_staying_is_shared_out_where_floats_cannot_tell_it_from_on
     assert left[2] == []
 
 
-@SEEDS
-def test_without_some_self_loops(seed: int) -> None:
-    rows, draw = drawn(seed)
+@DRAWS
+def test_without_some_self_loops(draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     some = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
     for marked, found in (
@@ -308,18 +314,20 @@ def test_without_some_self_loops(seed: int) -> None:
 # ---------------------------------------------------------------------- searches
 
 
-@SEEDS
-def test_reachable(seed: int, engine: None) -> None:
-    rows, _ = drawn(seed)
+@BY_ENGINE
+@DRAWS
+def test_reachable(engine: None, draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     for start in rows:
         assert set(np.flatnonzero(transitions.reachable(start)).tolist()) == reached(rows, start)
     assert not transitions.reachable(transitions.n).any()
 
 
-@SEEDS
-def test_components_cycles_and_closed_classes(seed: int, engine: None) -> None:
-    rows, _ = drawn(seed)
+@BY_ENGINE
+@DRAWS
+def test_components_cycles_and_closed_classes(engine: None, draw: random.Random) -> None:
+    rows = drawn(draw)
     transitions = made(rows)
     after = {row: reached(rows, row) for row in rows}
     component, count = transitions.components()
@@ -358,10 +366,11 @@ def test_rows_without_nodes(engine: None) -> None:
     assert nothing.distances().least.tolist() == [0.0]
 
 
-@SEEDS
-def test_acyclic_order(seed: int, engine: None) -> None:
-    rows, draw = drawn(seed)
-    if seed % 2:  # edges that only lead down
+@BY_ENGINE
+@DRAWS
+def test_acyclic_order(engine: None, draw: random.Random) -> None:
+    rows = drawn(draw)
+    if draw.random() < 0.5:  # edges that only lead down
         rows = {
             row: [(draw.choice([99, *range(row)]), *rest) for _, *rest in edges]
             for row, edges in rows.items()
@@ -382,9 +391,9 @@ def test_acyclic_order(seed: int, engine: None) -> None:
         assert longest == max(map(depth, rows))
 
 
-@SEEDS
-def test_cheapest_ways_by_levels_and_by_costs(seed: int) -> None:
-    rows, _ = drawn(seed)
+@DRAWS
+def test_cheapest_ways_by_levels_and_by_costs(draw: random.Random) -> None:
+    rows = drawn(draw)
     n = len(rows)
     counted = made(rows)
     far = {
@@ -405,9 +414,9 @@ def test_cheapest_ways_by_levels_and_by_costs(seed: int) -> None:
         ]
 
 
-@SEEDS
-def test_fewest_steps(seed: int) -> None:
-    rows, _ = drawn(seed)
+@DRAWS
+def test_fewest_steps(draw: random.Random) -> None:
+    rows = drawn(draw)
     assert made(rows).steps().tolist() == [
         -1 if math.isinf(steps) else steps for steps in cheapest(rows, None).values()
     ]

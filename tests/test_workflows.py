@@ -39,16 +39,3 @@ def test_all_systems_and_versions_are_tested():
     matrix = TESTS["tests"]["strategy"]["matrix"]
     assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
     assert f">={matrix['python'][0]}" == PROJECT["requires-python"]
-
-
-def test_the_hooks_are_those_of_lint():
-    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    hooks = [
-        hook["entry"].removesuffix(" --force-exclude")
-        for repo in config["repos"]
-        for hook in repo["hooks"]
-    ]
-    recipe = re.search(r"^lint: tools\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace(
-        "$(BIN)", ".venv/bin"
-    )
-    assert hooks == [line.strip().removesuffix(" .") for line in recipe.splitlines()]

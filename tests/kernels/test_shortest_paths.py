@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import numpy as np
-import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tailpath.graph import Transitions, grouped, owners
 from tailpath.kernels.graph import sweep_back
@@ -13,9 +14,8 @@ from tailpath.kernels.shortest_paths import dial, dijkstra
 from tests.strategies import random_rows
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
-    draw = random.Random(seed)
+@given(draw=st.randoms(use_true_random=False))
+def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(draw: random.Random) -> None:
     start, target, _ = random_rows(draw)
     n = len(start) - 1
     level = np.array([draw.choice((0, 0, 1, 2, 7, 100)) for _ in target], dtype=np.int64)
@@ -36,9 +36,8 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     assert (position[np.isinf(by_heap)] == -1).all()
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_sweeps_find_what_reaches_a_mark(seed: int) -> None:
-    draw = random.Random(seed)
+@given(draw=st.randoms(use_true_random=False))
+def test_sweeps_find_what_reaches_a_mark(draw: random.Random) -> None:
     start, target, _ = random_rows(draw)
     n = len(start) - 1
     marks = np.array([draw.random() < 0.3 for _ in range(n)])
