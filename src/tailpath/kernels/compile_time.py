@@ -31,11 +31,6 @@ def compiling_seconds() -> float:
     return float(sum(timer.duration for timer in _timers if timer.done))
 
 
-def compiler_loaded() -> bool:
-    """Whether numba has been imported, so that calling a kernel costs no import any more."""
-    return "numba" in sys.modules
-
-
 def listen(event: Any) -> None:
     """Listen to numba, whose module of events this is, from now on."""
 
