@@ -18,7 +18,7 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup tools browser chromium docs packages lint bench coverage mutate ledger fuzz study clean
+.PHONY: run test setup tools browser chromium docs packages lint bench indices coverage mutate ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -78,6 +78,10 @@ lint: tools
 
 bench: setup tools
 	$(BIN)/python -m benchmarks
+
+# The tests that call most kernels, with every index checked. Numba would take machine code without the checks for that with them: it is kept apart.
+indices: setup tools
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/indices $(BIN)/pytest -n $(WORKERS) --dist worksteal tests/kernels tests/dp tests/solvers tests/evaluation tests/policies
 
 # Lines and branches that tests run; kernels count as they are written, so this takes a while.
 coverage: setup tools

@@ -2,6 +2,7 @@
 
 - decisions between lotteries, at costs from 1e-13 to 1e9: all objectives; limits that are tight,
   loose, and tighter than anybody can keep
+- the same with limits of 0, of next to nothing and at the least, alone and two in both orders
 - walks of up to 400 states that cost nothing and slip back: the chance of the arm that pays, in
   `solve_expected` and `evaluate`
 - costs without a unit: lateness and shortfall at exact sums of decimals
@@ -22,11 +23,13 @@ import tailpath as tp
 from tailpath.errors import InfeasibleError, OptionError
 from tests.fuzz import models
 from tests.reference import to_ssp
+from tests.solvers.objectives.edges import check
 from tests.solvers.objectives.lotteries import (
     Costs,
     Curve,
     draw_model,
     excess,
+    late,
     lower_hull,
     mean,
     policies,
@@ -49,7 +52,7 @@ def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
 def attempt(number: int) -> Iterator[str]:
     """Draw one of the kinds; yields what was checked."""
     draw = random.Random(f"objectives {number}")
-    kind = draw.choices([lotteries, walk, unitless, missed], [5, 1, 2, 2])[0]
+    kind = draw.choices([lotteries, check, walk, unitless, missed], [5, 4, 1, 2, 2])[0]
     yield from kind(draw, number)
 
 
@@ -61,10 +64,6 @@ def inside(
     assert low <= (truth if at_most is None else at_most), (what, bounds, float(truth))
     assert truth <= high, (what, bounds, float(truth))
     return what
-
-
-def late(costs: Costs, t: int) -> Fraction:
-    return sum((p for z, p in costs.items() if z > t), Fraction(0))
 
 
 def cvar(costs: Costs, alpha: Fraction) -> Fraction:

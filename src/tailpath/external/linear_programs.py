@@ -1,7 +1,7 @@
 """The only module that calls the LP solver (HiGHS).
 
-Two programs are asked for. The first is the inner problem of the CVaR Bellman operator, for one
-choice at one confidence level y: over segments j with slope s_j and mass m_j,
+It is asked for the inner problem of the CVaR Bellman operator, for one choice at one confidence
+level y: over segments j with slope s_j and mass m_j,
 
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
@@ -9,14 +9,14 @@ z_j is the share of segment j in the tail. In units of y and of the largest slop
 near 1, so the solver's absolute tolerances are relative ones. The programs of one choice at several
 levels go to the solver together, as blocks that share nothing: most of the time of a small program
 is the way into the solver and back. Models are cached, and only costs and bounds change, so each
-run starts from the basis of the one before. The second is the best mixture of some policies under
-limits (`best_mixture`). Whatever is not solved to optimality is an error, never a number.
+run starts from the basis of the one before. Whatever is not solved to optimality is an error, never
+a number.
 """
 
 from __future__ import annotations
 
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -157,51 +157,3 @@ def _solver(cost: FloatArray, lower: FloatArray, upper: FloatArray, matrix: Floa
     if any(status != highspy.HighsStatus.kOk for status in taken):
         raise TailpathError(f"the LP solver refused a program with {len(cost)} columns: {taken}")
     return model
-
-
-class Mixture(NamedTuple):
-    """The best mixture of columns: `weights` per column, `multipliers` >= 0 per limit, and the
-    value.
-    """
-
-    weights: FloatArray
-    multipliers: FloatArray
-    value: float
-
-
-def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
-    """Minimise `cost @ x` over mixtures x (non-negative, summing to 1) with `rows @ x <= limits`;
-    None if no mixture keeps the limits.
-
-    The solution is a corner: no more columns have a weight than there are limits, and one more.
-    Rows are scaled to size 1 for the solver's absolute tolerances.
-    """
-    highspy = _highs()
-    count, n_limits = len(cost), len(limits)
-    scale = (
-        np.maximum(np.abs(rows).max(axis=1, initial=0.0), np.abs(limits))
-        if n_limits
-        else np.zeros(0)
-    )
-    scale[scale == 0] = 1.0
-    price = max(float(np.abs(cost).max()), 1e-300)
-    matrix = np.vstack([np.ones((1, count)), rows / scale[:, None]])
-    lower = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
-    model = _solver(cost / price, lower, np.append(1.0, limits / scale), matrix)
-    if model.run() != highspy.HighsStatus.kOk:
-        raise TailpathError(f"the LP solver failed on {count} policies under {n_limits} limits")
-    status = model.getModelStatus()
-    if status == highspy.HighsModelStatus.kInfeasible:
-        return None
-    if status != highspy.HighsModelStatus.kOptimal:
-        raise TailpathError(
-            f"the LP solver ended with status {model.modelStatusToString(status)!r} on {count}"
-            f" policies under {n_limits} limits"
-        )
-    solution = model.getSolution()
-    weights = np.maximum(np.asarray(solution.col_value, dtype=np.float64), 0.0)
-    multipliers = np.maximum(
-        -np.asarray(solution.row_dual, dtype=np.float64)[1:] * price / scale, 0.0
-    )
-    weights /= weights.sum()
-    return Mixture(weights, multipliers, float(cost @ weights))

@@ -47,11 +47,10 @@ class AtomOutcomes(NamedTuple):
 class AtomModel(NamedTuple):
     """Nodes, choices and outcomes; the atoms, their distances and inverses; the bundles.
 
-    `atom_limits` is what `along_segments` needs of the atoms. `most_runs` is the most runs of a
-    bundle, `most_choices` the most choices of a node. `own[grid[x]]` marks the atoms of node x, and
-    `same_grid` says whether all nodes have all of them. `floor` is the size of values below which
-    ties do not count in relation to them: the largest cost, and 1 at most, so that a single price
-    of 10^9 blurs no other.
+    `atom_limits` is what `along_segments` needs of the atoms. `own[grid[x]]` marks the atoms of
+    node x, and `same_grid` says whether all nodes have all of them. `floor` is the size of values
+    below which ties do not count in relation to them: the largest cost, and 1 at most, so that a
+    single price of 10^9 blurs no other.
     """
 
     node_choices: Array
@@ -61,8 +60,6 @@ class AtomModel(NamedTuple):
     width: Array
     inverse_atoms: Array
     atom_limits: Array
-    most_runs: int
-    most_choices: int
     grid: Array
     own: Array
     same_grid: bool
@@ -104,8 +101,8 @@ class Scratch(NamedTuple):
 
 def new_scratch(model: AtomModel) -> Scratch:
     """Arrays for one thread to work on."""
-    n_atoms, runs = len(model.atoms), model.most_runs
-    size = runs * n_atoms
+    n_atoms, runs = len(model.atoms), int(np.diff(model.bundles.bundle_runs).max(initial=1))
+    size, choices = runs * n_atoms, int(np.diff(model.node_choices).max(initial=1))
     return Scratch(
         np.empty((2, size)),
         np.empty((2, size), dtype=np.uint64),
@@ -115,8 +112,8 @@ def new_scratch(model: AtomModel) -> Scratch:
         np.empty(size),
         np.empty(size),
         np.empty(size, dtype=np.uint64),
-        np.empty((model.most_choices, n_atoms + 1)),
-        np.empty((model.most_choices, n_atoms + 1)),
+        np.empty((choices, n_atoms + 1)),
+        np.empty((choices, n_atoms + 1)),
         np.empty(n_atoms),
     )
 

@@ -13,6 +13,7 @@ import itertools
 import math
 import random
 from fractions import Fraction
+from operator import le
 from typing import Any
 
 from tests.reference import Model
@@ -91,6 +92,93 @@ def mean(costs: Costs) -> Fraction:
 
 def excess(costs: Costs, w: int) -> Fraction:
     return sum((p * (z - w) for z, p in costs.items() if z > w), ZERO)
+
+
+def late(costs: Costs, t: int) -> Fraction:
+    return sum((p for z, p in costs.items() if z > t), ZERO)
+
+
+def least_mixture(points: list[tuple[Fraction, ...]], limits: list[Fraction]) -> Fraction | float:
+    """The least first coordinate of a mixture whose others keep one limit or two; infinite if there
+    is none. Of as many points as limits are tight, and one more, every mixture is tried.
+    """
+    kept = _undominated(points)
+    found = [p[0] for p in kept if all(x <= b for x, b in zip(p[1:], limits))]
+    for size in range(1, len(limits) + 1):
+        for members in itertools.combinations(kept, size + 1):
+            for tight in itertools.combinations(range(len(limits)), size):
+                weights = _tight_mixture(members, tight, limits)
+                if weights is None or min(weights) < 0:
+                    continue
+                mixed = [
+                    sum((w * x for w, x in zip(weights, part)), ZERO) for part in zip(*members)
+                ]
+                if all(x <= b for x, b in zip(mixed[1:], limits)):
+                    found.append(mixed[0])
+    return min(found, default=math.inf)
+
+
+def _undominated(points: list[tuple[Fraction, ...]]) -> list[tuple[Fraction, ...]]:
+    return [p for p in set(points) if not any(q != p and all(map(le, q, p)) for q in set(points))]
+
+
+def _tight_mixture(
+    members: tuple[tuple[Fraction, ...], ...], tight: tuple[int, ...], limits: list[Fraction]
+) -> list[Fraction] | None:
+    """The weights with which some limits are kept exactly, by Cramer's rule."""
+    columns = [[ONE, *(member[i + 1] - limits[i] for i in tight)] for member in members]
+    whole = _determinant(columns)
+    if whole == 0:
+        return None
+    right = [ONE, *(ZERO for _ in tight)]
+    return [
+        _determinant([*columns[:k], right, *columns[k + 1 :]]) / whole for k in range(len(columns))
+    ]
+
+
+def _determinant(rows: list[list[Fraction]]) -> Fraction:
+    if len(rows) == 1:
+        return rows[0][0]
+    return sum(
+        (
+            (-1) ** i * row[0] * _determinant([other[1:] for other in rows[:i] + rows[i + 1 :]])
+            for i, row in enumerate(rows)
+            if row[0]
+        ),
+        ZERO,
+    )
+
+
+Asked = tuple[str, Fraction]
+
+
+def least_under(
+    known: list[Costs], objective: Asked, limits: list[tuple[Asked, Fraction]]
+) -> Fraction | float:
+    """The least objective of all mixtures that keep the limits. ("cvar", alpha) may occur once: for
+    every budget w it is a loss, and its limit CVaR <= b the limit E (Z - w)+ <= alpha (b - w).
+    """
+    tails = [at for kind, at in (objective, *(measure for measure, _ in limits)) if kind == "cvar"]
+    budgets = range(max(map(max, known)) + 1) if tails else [0]
+
+    def value(costs: Costs, asked: Asked, w: int) -> Fraction:
+        kind, at = asked
+        if kind == "cvar":
+            return w + excess(costs, w) / at
+        return {"mean": lambda: mean(costs), "late": lambda: late(costs, int(at))}.get(
+            kind, lambda: excess(costs, int(at))
+        )()
+
+    return min(
+        least_mixture(
+            [
+                (value(costs, objective, w), *(value(costs, each, w) for each, _ in limits))
+                for costs in known
+            ],
+            [bound for _, bound in limits],
+        )
+        for w in budgets
+    )
 
 
 def lower_hull(points: list[tuple[Fraction, Fraction]]) -> list[tuple[Fraction, Fraction]]:

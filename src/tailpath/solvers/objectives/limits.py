@@ -2,8 +2,9 @@
 
 Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies fill the convex hull of
 these points. So the least E h_0 with E h_i <= b_i is a linear program over policies. Its *master*
-knows the policies found so far and gives multipliers; *pricing* is the recursion for h_0 + sum
-multiplier_i * h_i, which finds the policy that would help most and bounds the optimum from below.
+(`master.py`) knows the policies found so far and gives multipliers; *pricing* is the recursion for
+h_0 + sum multiplier_i * h_i, which finds the policy that would help most and bounds the optimum
+from below.
 
 CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the cost grid;
 likewise in the objective. For a fixed w that is a loss like any other. The value is not convex in
@@ -22,7 +23,6 @@ import numpy as np
 
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
-from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.ssp import SSP
@@ -34,15 +34,12 @@ from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
+from tailpath.solvers.objectives.master import Mixture, best_mixture
 
 #: Column generation ends when the relative gap has fallen to this.
 GAP = 1e-11
 #: Limits may be missed by this much, relatively: rounding, not policy.
 SLACK = 1e-12
-#: Weights below this are the LP solver's way to say 0.
-NO_WEIGHT = 1e-13
-#: The LP solver may miss limits by this much of the largest loss.
-INEXACT = 2 * TIGHTEST
 MAX_COLUMNS = 2_000
 
 
@@ -92,9 +89,7 @@ class Columns:
         """What the best mixture costs at most; infinite if rounding decides about the limits."""
         loss_error = np.array([priced.loss_error for priced in self.found])
         values = self.values + loss_error
-        largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
-        tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
-        mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
+        mixture = best_mixture(values[:, 0], values[:, 1:].T, self.bounds)
         if mixture is None:
             return math.inf
         return mixture.value + 4 * ROUNDOFF * float(np.abs(values[:, 0]).max())
@@ -117,12 +112,13 @@ class Columns:
         return True
 
     def _keeps(self, i: int) -> bool:
-        """Whether limit `i` can be kept with those before it; one missed by rounding is moved."""
+        """Whether limit `i` can be kept with those before it; one that rounding decides about is
+        moved."""
         bound = self.bounds[i - 1]
         least = self.descend(i, list(range(1, i)), enough=bound)[0].value
         if least > bound + max(self.slack[i - 1], SLACK * abs(least)):
             return False
-        self.bounds[i - 1] = max(bound, least)
+        self.bounds[i - 1] = max(bound, least + SLACK * abs(least))
         return True
 
     def descend(
@@ -134,7 +130,7 @@ class Columns:
             self.add(unit[target])
         while True:
             values, bounds = self.values, self.bounds[[i - 1 for i in limits]]
-            mixture = _mix(values[:, target], values[:, limits].T, bounds)
+            mixture = best_mixture(values[:, target], values[:, limits].T, bounds)
             if mixture is None:
                 raise OptionError(
                     "the limits are so tight that rounding decides; loosen them a little"
@@ -151,42 +147,11 @@ class Columns:
                 - 4 * ROUNDOFF * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
             )
             size = max(abs(mixture.value), abs(paid), 1e-300)
-            same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(
-                np.abs(values).max(axis=1), 1e-300
-            )
+            same = np.all(np.abs(values - priced.losses) <= 1e-14 * np.abs(values), axis=1)
             if mixture.value - (priced.value - paid) <= GAP * size or same.any():
                 if same.any():
                     self.found.pop()
                 return mixture, low
-
-
-def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
-    """The best mixture under some limits, if any. Under one limit it is the best pair, found
-    without an LP solver's tolerances.
-    """
-    if len(limits) != 1:
-        mixture = best_mixture(cost, rows, limits)
-        return mixture and mixture._replace(
-            weights=np.where(mixture.weights > NO_WEIGHT, mixture.weights, 0.0)
-        )
-    risk, limit = rows[0], float(limits[0])
-    keeps, weights = np.flatnonzero(risk <= limit), np.zeros(len(cost))
-    if not len(keeps):
-        return None
-    alone = int(keeps[np.argmin(cost[keeps])])
-    weights[alone] = 1.0
-    value, slope = cost[alone], 0.0
-    cheaper = np.flatnonzero((risk > limit) & (cost < cost[alone]))
-    for safe in keeps if len(cheaper) else []:
-        share = (limit - risk[safe]) / (risk[cheaper] - risk[safe])
-        mixed = cost[safe] + share * (cost[cheaper] - cost[safe])
-        best = int(np.argmin(mixed))
-        if mixed[best] < value:
-            bold, value = cheaper[best], mixed[best]
-            weights[:] = 0.0
-            weights[[safe, bold]] = 1 - share[best], share[best]
-            slope = (cost[safe] - cost[bold]) / (risk[bold] - risk[safe])
-    return Mixture(weights, np.array([slope]), float(value))
 
 
 class BestMixture(NamedTuple):

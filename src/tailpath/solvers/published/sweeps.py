@@ -182,19 +182,16 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
     grid, own = _node_grids(core, grids, len(atoms))
     rows = core.transitions
-    bundles = bundles_of(core.state_choices, rows)
     return AtomModel(
         node_choices=core.state_choices,
         outcomes=outcomes_of(rows, gamma),
-        bundles=bundles,
+        bundles=bundles_of(core.state_choices, rows),
         atoms=atoms,
         width=np.diff(atoms, prepend=0.0),
         inverse_atoms=1 / atoms,
         atom_limits=np.append(
             np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
         ),
-        most_runs=int(np.diff(bundles.bundle_runs).max(initial=1)),
-        most_choices=int(np.diff(core.state_choices).max(initial=1)),
         grid=grid,
         own=own,
         same_grid=bool(own.all()),
