@@ -27,10 +27,10 @@ run: setup
 test: setup tools
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
-$(PACKAGE): pyproject.toml
+$(PACKAGE): pyproject.toml papers/forpecvar/pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(INSTALL) -e .
+	$(INSTALL) -e . -e papers/forpecvar
 	touch $(PACKAGE)
 
 setup: $(WARM)

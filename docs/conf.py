@@ -22,12 +22,14 @@ import make_reference
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent
-#: Pages that stand in the root of the repository, by their names here.
+#: Pages that stand elsewhere in the repository, by their names here.
 ROOT_PAGES = {
     "contributing": "CONTRIBUTING.md",
     "changelog": "CHANGELOG.md",
     "security": "SECURITY.md",
     "conduct": "CODE_OF_CONDUCT.md",
+    "study": "papers/forpecvar/README.md",
+    "errata": "papers/forpecvar/errata.md",
 }
 #: What a page would load from another host.
 ELSEWHERE = re.compile(
@@ -115,9 +117,10 @@ html_sidebars = {"index": [], "comparison": []}
 
 
 def at_home(app: Any, name: str, source: list[str]) -> None:
-    """Show pages of the root of the repository here, and lead links to them here."""
+    """Show pages that stand elsewhere in the repository here, and lead links to them here."""
     if name in ROOT_PAGES:
-        text = (ROOT / ROOT_PAGES[name]).read_text(encoding="utf-8").replace("](docs/", "](")
+        text = (ROOT / ROOT_PAGES[name]).read_text(encoding="utf-8")
+        text = text.replace("](../../", "](").replace("](docs/", "](")
         for page, file in ROOT_PAGES.items():
             text = text.replace(f"]({file}", f"]({page}.md")
         source[0] = text

@@ -22,11 +22,12 @@ from tailpath import errors
 from tailpath.cli.application import group
 from tailpath.graph import Transitions
 from tailpath.model.records import Record
+from tailpath.risk.curves import Curve
 
 HERE = pathlib.Path(__file__).parent
 SOURCE = HERE.parent / "src" / "tailpath"
-#: What these bases do is for the inside.
-INSIDE = (Record, Transitions)
+#: What these classes do is for the inside.
+INSIDE = (Record, Transitions, Curve)
 #: The public names by what they are for; those that no topic names come last.
 TOPICS = {
     "Models": "SSP IntervalSSP read write durations clock give_up given_arrival within",
@@ -161,7 +162,8 @@ def returned(function: Any) -> Iterator[type]:
         return
     hint = typing.get_type_hints(function).get("return")
     for found in typing.get_args(hint) or (hint,):
-        if inspect.isclass(found) and found.__module__.startswith("tailpath."):
+        ours = inspect.isclass(found) and found.__module__.startswith("tailpath.")
+        if ours and found not in INSIDE:
             yield found
 
 

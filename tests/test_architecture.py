@@ -147,16 +147,15 @@ def test_imports_stay_within_the_table(path):
     assert not found, f"{module_of(path)} may not import {', '.join(found)}"
 
 
-def test_nothing_but_the_command_line_imports_the_paper():
-    """The paper is a user of the library, and a study of one's own needs nothing of it."""
-    users = {
-        module_of(path)
-        for path in FILES
-        if "study/paper" not in path.as_posix()
-        for module, _ in imports(path.read_text(encoding="utf-8"), package_of(path))
-        if module.startswith("tailpath.study.paper")
-    }
-    assert users == {"cli"}
+def test_nothing_imports_the_paper():
+    """The paper is a user of the library."""
+    assert not [path for path in FILES if "forpecvar" in libraries(path)]
+
+
+def libraries(path: pathlib.Path) -> set[str]:
+    """What a file imports, by the first word."""
+    found = imports(path.read_text(encoding="utf-8"), package_of(path))
+    return {module.partition(".")[0] for module, _ in found}
 
 
 def names_of_methods(source: str) -> set[str]:
@@ -170,17 +169,11 @@ def names_of_methods(source: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "path",
-    [
-        path
-        for path in INSIDE
-        if module_of(path) in ("cli", "study") and "study/paper" not in path.as_posix()
-    ],
+    [path for path in INSIDE if module_of(path) == "cli"],
     ids=lambda path: str(path.relative_to(PACKAGE)),
 )
-def test_commands_and_studies_know_no_method_by_name(path):
-    # `improved` is also what a study calls the default among a planner's variants.
-    known = {"improved"} if path == PACKAGE / "study" / "design.py" else set()
-    assert names_of_methods(path.read_text(encoding="utf-8")) == known
+def test_commands_know_no_method_by_name(path):
+    assert not names_of_methods(path.read_text(encoding="utf-8"))
 
 
 def test_a_method_by_name_would_be_found():

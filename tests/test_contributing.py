@@ -2,6 +2,7 @@
 process of its own.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -22,22 +23,23 @@ def test_the_examples_run(tmp_path):
         else:
             script.append(code)
     assert len(script) == 4 and (tmp_path / "edges.py").exists()
-    install(
-        tmp_path,
-        tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1])["project"][
-            "entry-points"
-        ],
-    )
+    tables = "".join(re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL))
+    install(tmp_path, tomllib.loads(tables)["project"]["entry-points"])
     paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    child = subprocess.run(
-        [sys.executable, "-c", "\n".join(script)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert child.returncode == 0, child.stderr
+    settings = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": paths}, "timeout": 600}
+    told = []
+    for arguments in (
+        ["-c", "\n".join(script)],
+        ["-m", "tailpath", "sizes", "river:5x5", "--json"],
+        ["-m", "tailpath", "--help"],
+    ):
+        child = subprocess.run(
+            [sys.executable, *arguments], capture_output=True, text=True, check=False, **settings
+        )
+        assert child.returncode == 0, child.stderr
+        told.append(child.stdout)
+    assert json.loads(told[1]) == {"states": 25, "choices": 96}
+    assert re.search(r"^  sizes +How large a model is\.$", told[2], re.MULTILINE)
 
 
 def install(folder, groups):

@@ -17,7 +17,7 @@ import click
 import pytest
 
 import tailpath
-from tailpath.cli.application import COMMANDS, group
+from tailpath.cli.application import REGISTER, group
 from tailpath.errors import FormatError
 from tests.printed import blocks
 
@@ -27,6 +27,7 @@ MADE = ("auto_gallery/index.rst", "python.rst", "commands.md", "modules.md")
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in MADE),
+    *sorted((ROOT / "papers").rglob("*.md")),
 ]
 
 
@@ -44,7 +45,8 @@ def test_the_places_in_the_source_are_there(page):
     places = re.findall(r"`([\w/.]+\.(?:py|toml))(?:::(\w+))?`", text)
     assert len(places) > 30
     for file, name in places:
-        source = (ROOT if file.startswith("tests/") else ROOT / "src" / "tailpath") / file
+        homes = (ROOT / "src" / "tailpath", ROOT, ROOT / "papers" / "forpecvar" / "src")
+        source = next((home / file for home in homes if (home / file).exists()), ROOT / file)
         assert not name or re.search(
             rf"^ *(?:def|class) {name}\b", source.read_text(encoding="utf-8"), re.MULTILINE
         ), f"{file}::{name}"
@@ -78,7 +80,7 @@ def test_every_public_name_has_a_place_in_the_reference():
 
 def test_every_command_is_in_the_reference():
     page = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))["commands"]()
-    assert re.findall(r"^## tailpath (.*)$", page, re.MULTILINE) == list(COMMANDS)
+    assert re.findall(r"^## tailpath (.*)$", page, re.MULTILINE) == REGISTER.names()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -104,7 +106,7 @@ def test_every_command_of_the_text_is_there(page):
     for said in re.findall(r"`tailpath ([a-z][^`]*)`", text):
         name, *words = said.split()
         if name.endswith(",") or "|" in name:  # a list of commands
-            assert {*re.findall(r"[a-z-]+", said)} <= {*COMMANDS}
+            assert {*re.findall(r"[a-z-]+", said)} <= {*REGISTER.names()}
             continue
         command = group.get_command(click.Context(group), name)
         assert command is not None, f"tailpath {said}"

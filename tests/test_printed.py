@@ -1,6 +1,6 @@
 """Every value and every output that a page prints is what the program prints: in full digits, or
 rounded as it is printed. Figures that are measured (docs/benchmarks.md, the times and counts of
-docs/study.md and docs/scale.md) are not compared.
+papers/forpecvar/README.md and docs/scale.md) are not compared.
 """
 
 import functools
@@ -173,7 +173,7 @@ SENTENCES = {
         "below an alpha of {deaths(costs['surest']):.3f}, the least chance to die",
         "{tp.solve_arrival(ward).probability():.3f} is the best *in this model*",
     ],
-    "docs/study.md": [
+    "papers/forpecvar/README.md": [
         "alpha = alpha0 = 1e-3: {worst_point('8x9', 1e-3, 1e-3)}.",
         "alpha = 0.032: {worst_point('5x5', 1e-3, tp.log_atoms(1e-3, 7)[3])}.",
         "at 0.1 is {delivered(grid(), 0.1, 0.1):.2f} with alpha0 = 0.1,"
@@ -229,7 +229,7 @@ EXAMPLES = [
 #: Pages with commands and nothing else that runs.
 COMMANDS_ONLY = ("docs/storm_prism.md",)
 #: Pages whose silent commands run elsewhere, take workers, or name files only as an example.
-ELSEWHERE = ("docs/rddl.md", "docs/study.md")
+ELSEWHERE = ("docs/rddl.md", "papers/forpecvar/README.md")
 
 
 def silent_commands(page):

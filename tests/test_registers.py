@@ -31,7 +31,7 @@ def without(monkeypatch):
 
 @pytest.mark.parametrize(("source", "package", "extra"), CASES)
 def test_one_line_names_the_extra(without, capsys, source, package, extra):
-    line = f"the package {package} is not installed; install tailpath[{extra}]"
+    line = f"the package {package} is not installed: pip install 'tailpath[{extra}]'"
     with pytest.raises(tp.TailpathError, match=line.replace("[", r"\[")):
         tp.read(source)
     assert main(["info", source]) == 2

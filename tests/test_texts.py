@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import tailpath as tp
+from tailpath import texts
 from tailpath.errors import OptionError
-from tailpath.texts import fitted
+from tailpath.texts import fitted, latex
 from tests.cli.running import run
 
 ROWS = [
@@ -113,3 +114,19 @@ def test_what_is_given_by_name_is_told_from_what_is_not():
 def test_textbook_problems_say_all_of_what_they_are(capsys):
     said = run(capsys, "info", "textbook:haddad-monmege").out
     assert "the expected number of steps is 3 * 2^(n-1) - 2 (n = 20)" in said
+
+
+def test_spare_columns_go_before_digits():
+    headers, rows = ("method", "cost", "gap", "seconds"), [("exact", 12.3456, 0.123456, 0.5)]
+    whole = texts.table(headers, rows, spare=("seconds", "gap"))
+    assert whole == texts.table(headers, rows) == texts.table(headers, rows, 6, 80, ("gap",))
+    wide = max(map(len, whole.splitlines()))
+    shown = texts.table(headers, rows, 6, wide - 1, ("seconds", "gap"))
+    assert "12.3456" in shown and "0.123456" in shown and "seconds\n" not in shown
+    assert shown.endswith("\nno room for seconds")
+    shown = texts.table(headers, rows, 6, 15, ("seconds", "gap"))
+    assert "12.3456" in shown and shown.endswith("\nno room for seconds, gap")
+
+
+def test_control_characters_are_escapes_in_latex():
+    assert latex("a\x1b[31m\nb") == r"a\textbackslash{}x1b[31m\textbackslash{}nb"

@@ -39,3 +39,17 @@ def test_all_systems_and_versions_are_tested():
     matrix = TESTS["tests"]["strategy"]["matrix"]
     assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
     assert f">={matrix['python'][0]}" == PROJECT["requires-python"]
+
+
+def test_the_lowest_versions_are_installed_exactly(tmp_path, monkeypatch, capsys):
+    """The job's own program, run here, pins every dependency to its bound."""
+    (step,) = [
+        step["run"] for step in TESTS["oldest"]["steps"] if "oldest.txt" in step.get("run", "")
+    ]
+    program = re.search(r"<<'END'\n(.*?)END\n", step, re.DOTALL)[1]
+    monkeypatch.chdir(ROOT)
+    exec(program, {})
+    pinned = capsys.readouterr().out.split()
+    for need in PROJECT["dependencies"]:
+        name, _, bound = need.partition(";")[0].partition(">=")
+        assert f"{name}=={bound}" in pinned

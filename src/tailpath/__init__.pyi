@@ -3,6 +3,8 @@
 from tailpath import domains as domains
 from tailpath import formats as formats
 from tailpath import methods as methods
+from tailpath import pictures as pictures
+from tailpath import risk as risk
 from tailpath.errors import TailpathError as TailpathError
 from tailpath.errors import TailpathWarning as TailpathWarning
 from tailpath.evaluation.band import CostBand as CostBand
@@ -23,7 +25,6 @@ from tailpath.model.endings import within as within
 from tailpath.model.interval import IntervalSSP as IntervalSSP
 from tailpath.model.ssp import SSP as SSP
 from tailpath.pictures.distributions import plot_tails as plot_tails
-from tailpath.pictures.progress import show_progress as show_progress
 from tailpath.policies.atoms import AtomPolicy as AtomPolicy
 from tailpath.policies.atoms import log_atoms as log_atoms
 from tailpath.policies.budget import BudgetPolicy as BudgetPolicy
@@ -35,6 +36,7 @@ from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
 from tailpath.policies.kinds import MixedPolicy as MixedPolicy
 from tailpath.policies.policy import Policy as Policy
 from tailpath.policies.unrolling import unroll as unroll
+from tailpath.progress import show_progress as show_progress
 from tailpath.risk.measures import CVaR as CVaR
 from tailpath.risk.measures import Late as Late
 from tailpath.risk.measures import Loss as Loss

@@ -102,7 +102,10 @@ class TailpathWarning(UserWarning):
 
 def kind_of(value: Any) -> str:
     """What a refusal says of something of the wrong type: `a list`, `an int`."""
-    name = type(value).__name__
+    return with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
     # Some are spelled letter by letter: an SSP, an ndarray.
     spelled = name[:2].isupper() or name == "ndarray"
     vowels = "AEFHILMNORSXn" if spelled else "AEIOaeio"

@@ -4,14 +4,16 @@ the processors a verb may use.
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
+import numbers
 import operator
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FunctionType
@@ -19,7 +21,8 @@ from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from tailpath.errors import OptionError, TailpathWarning, kind_of
+from tailpath.errors import OptionError, TailpathWarning, kind_of, with_article
+from tailpath.progress import AFTER, progress_line
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
@@ -27,6 +30,8 @@ Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
 SAME_ALPHA = 1e-9
 #: From here on an alpha looks like a level of confidence.
 CONFIDENT = 0.9
+#: Letters of a value that a message shows as it is.
+SHORT = 40
 
 
 def check_alpha(alpha: Any, what: str = "alpha") -> float:
@@ -151,22 +156,140 @@ def _parameter_for_alpha(verb: Any) -> str | None:
     return next((word for word in ("alphas", "alpha", "a") if word in names), None)
 
 
+#: What an annotation asks for, and what a sentence calls it.
+KINDS: dict[str, tuple[Any, str]] = {
+    "float": (numbers.Real, "a number"),
+    "int": (numbers.Integral, "a whole number"),
+    "str": (str, "a text"),
+    "bool": (bool, "True or False"),
+    "None": (type(None), "None"),
+    "Mapping": (Mapping, "a mapping"),
+    "Sequence": ((Sequence, np.ndarray), "a sequence"),
+    "Iterable": (Iterable, "several values"),
+    "Callable": (Callable, "a function"),
+    "ArrayLike": ((numbers.Real, list, tuple, np.ndarray), "a number or several"),
+}
+
+
+#: What goes wrong inside a function that was given something else than it expects.
+MISTAKES = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
+
+
+def answering(function: Function) -> Function:
+    """Let a public function that fails inside say which of its arguments is of a kind that it does
+    not take.
+
+    Arguments are compared with their annotations only once something went wrong: what works is
+    not refused, and costs nothing.
+    """
+    whole = inspect.unwrap(function)
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except MISTAKES as error:
+            try:
+                given = inspect.signature(whole).bind(*args, **named).arguments
+            except TypeError:  # the call itself is wrong, which the error says
+                raise error from None
+            reason = _misfit(given, whole.__annotations__, whole.__globals__)
+            if reason is None:
+                raise
+            raise OptionError(f"{function.__name__}: {reason}") from error
+
+    return cast(Function, called)
+
+
+def answering_methods(noun: type[Any]) -> None:
+    """The same for the public methods that a class of ours defines, and for its fields."""
+    if not noun.__module__.startswith("tailpath."):
+        return
+    for name, method in list(vars(noun).items()):
+        inside = getattr(method, "__func__", method)
+        if not isinstance(inside, FunctionType):
+            continue
+        if name == "__post_init__":
+            setattr(noun, name, _answering_fields(noun, inside))
+        elif not name.startswith("_"):
+            checked: Any = answering(inside)
+            setattr(noun, name, checked if inside is method else type(method)(checked))
+
+
+def _answering_fields(noun: type[Any], check: Callable[[Any], None]) -> Callable[[Any], None]:
+    @functools.wraps(check)
+    def called(self: Any) -> None:
+        try:
+            check(self)
+        except MISTAKES as error:
+            for base in noun.__mro__[:-1]:
+                known = vars(sys.modules[base.__module__])
+                reason = _misfit(vars(self), vars(base).get("__annotations__", {}), known)
+                if reason is not None:
+                    raise OptionError(f"{noun.__name__}: {reason}") from error
+            raise
+
+    return called
+
+
+def _misfit(
+    given: Mapping[str, Any], annotations: Mapping[str, Any], known: Mapping[str, Any]
+) -> str | None:
+    """The first value that its annotation does not allow, in words."""
+    for name, asked in annotations.items():
+        if isinstance(asked, str) and name in given:
+            value = given[name]
+            wanted = list(_kinds(ast.parse(asked, mode="eval").body, known))
+            if all(kind is not None and not isinstance(value, kind) for kind, _ in wanted):
+                shown = repr(value) if len(repr(value)) <= SHORT else kind_of(value)
+                return f"{name} must be {' or '.join(word for _, word in wanted)}, not {shown}"
+    return None
+
+
+def _kinds(asked: ast.expr, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+    """The kinds that an annotation allows, each with a word; None for what cannot be checked."""
+    if isinstance(asked, ast.BinOp):
+        yield from _kinds(asked.left, known)
+        yield from _kinds(asked.right, known)
+        return
+    name = ast.unparse(asked.value if isinstance(asked, ast.Subscript) else asked)
+    first, *rest = name.split(".")
+    kind = functools.reduce(lambda found, part: getattr(found, part, None), rest, known.get(first))
+    kind = getattr(kind, "__origin__", kind)  # of an alias
+    if name in KINDS:
+        yield KINDS[name]
+    elif kind in (Progress, Callable):
+        yield KINDS["Callable"]
+    elif isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False):
+        yield kind, with_article(name)
+    elif isinstance(kind, TypeVar) and kind.__constraints__:
+        for one in kind.__constraints__:
+            forward = getattr(one, "__forward_arg__", getattr(one, "__name__", ""))
+            yield from _kinds(ast.parse(forward, mode="eval").body, known)
+    else:
+        yield None, name
+
+
 def takes_model(verb: Function) -> Function:
-    """Let a verb that is given a table or a file name in the place of its model say how to read it.
+    """Let a verb that is given something else in the place of its model say how to make one, and
+    show after two seconds that it runs, if nobody else was asked to.
 
     Outermost, so that the others see the verb.
     """
+    answered = answering(verb)
 
     @functools.wraps(verb)
     def checked(*args: Any, **named: Any) -> Any:
-        given = args[0] if args else named.get("ssp")
-        table = isinstance(given, (Mapping, list, tuple, np.ndarray)) or hasattr(given, "columns")
-        if table or isinstance(given, (str, os.PathLike)):
+        given = args[0] if args else named.get("ssp", verb)
+        if not hasattr(given, "n_states") and given is not verb:
             raise OptionError(
                 f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes"
                 " one of files, names and tables, SSP.from_outcomes of rows"
             )
-        return verb(*args, **named)
+        if named.get("progress") is not None:
+            return answered(*args, **named)
+        with progress_line(verb.__name__, after=AFTER):
+            return answered(*args, **named)
 
     return cast(Function, checked)
 
@@ -248,9 +371,20 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
     return number
 
 
+def check_index(value: Any, count: int, what: str) -> int:
+    """The index of one of so many things."""
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise OptionError(f"{what} must be a whole number, not {value!r}") from None
+    if not 0 <= index < count:
+        raise OptionError(f"{what} must lie in 0 .. {count - 1}, not {index}")
+    return index
+
+
 @dataclass(frozen=True)
 class Option:
-    """A keyword of `plan`, and the flag made from it.
+    """A keyword of `plan` or of `read`, and the flag made from it.
 
     Parameters
     ----------
@@ -270,6 +404,10 @@ class Option:
         The smallest whole number allowed.
     mass : bool
         Marks a number in (0, 1].
+    flag : str
+        Its flag, if that is not its name, or several of them with spaces between.
+    several : bool
+        Whether the flag may be repeated.
 
     Examples
     --------
@@ -285,17 +423,8 @@ class Option:
     choices: tuple[str, ...] = ()
     least: int | None = None
     mass: bool = False
-
-
-@dataclass(frozen=True)
-class Flag(Option):
-    """An option of `read` or of a command: its `flag`, if that is not its name, or several of them
-    with spaces between; whether it may be repeated, and whether it must be given.
-    """
-
     flag: str = ""
     several: bool = False
-    required: bool = False
 
 
 class Progress(Protocol):

@@ -2,8 +2,10 @@
 
 Methods, domains, formats and measures each have one, with three sources: a table of addresses in
 this package, `add` in a running program, and entry points `name = "package.module:THING"` of one
-group in installed packages. What was added comes first, and our table wins over entry points. A
-thing is loaded when it is first asked for.
+group in installed packages. A thing is loaded when it is first asked for.
+
+One rule holds for names: those of this package are taken, and adding to them is refused. Any other
+name may be added again, as a cell of a notebook does, and the last one counts, before entry points.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ class Register(Generic[Thing]):
     """Things of one kind by their names.
 
     `addresses` gives each name of our own its "module:attribute", `group` is that of the entry
-    points, and `taken` are names that nobody else may use. `checked(thing)` gives the thing that
-    stands at an address, or None where it is not what is `wanted`; `noun` is what messages call it.
+    points, and `taken` are names that nobody else may use, beside those of the table.
+    `checked(thing)` gives the thing that stands at an address, or None where it is not what is
+    `wanted`; `noun` is what messages call it.
     """
 
     def __init__(
@@ -41,11 +44,14 @@ class Register(Generic[Thing]):
         self.addresses, self.taken = dict(addresses), {*addresses, *taken}
         self.added: dict[str, Thing] = {}
 
-    def add(self, name: str, thing: Thing) -> None:
-        """Make a thing known to this process; added again, it replaces the one before."""
-        if name in self.taken:
-            raise OptionError(f"the {self.noun} {name} is there already")
-        self.added[name] = thing
+    def add(self, thing: Thing, *names: str) -> None:
+        """Make a thing known to this process by these names; added again, it replaces the one
+        before.
+        """
+        for name in names:
+            if name in self.taken:
+                raise OptionError(f"a {self.noun} named {name!r} is already registered")
+        self.added |= dict.fromkeys(names, thing)
 
     def names(self) -> list[str]:
         """The names of all things, those of our table first."""
@@ -54,7 +60,8 @@ class Register(Generic[Thing]):
     def find(self, name: str) -> Thing | None:
         if name in self.added:
             return self.added[name]
-        address = self.addresses.get(name) or installed(self.group).get(name)
+        # The entry point `abc` serves the suffix `.abc` and the scheme `abc:` alike.
+        address = self.addresses.get(name) or installed(self.group).get(name.strip(".:"))
         if address is None:
             return None
         thing = self.checked(loaded(address, self.noun, self.group))
@@ -92,7 +99,9 @@ def folder_of(package: str, extra: str) -> Path:
     """
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise OptionError(f"the package {package} is not installed; install tailpath[{extra}]")
+        raise OptionError(
+            f"the package {package} is not installed: pip install 'tailpath[{extra}]'"
+        )
     return Path(found.origin).parent
 
 

@@ -62,19 +62,32 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def table(
-    headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6, width: int | None = None
+    headers: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    digits: int = 6,
+    width: int | None = None,
+    spare: Sequence[str] = (),
 ) -> str:
     """A plain table: texts to the left, numbers to the right with `digits` significant digits,
     `None` as a dash.
 
-    Where it is wider than `width` its numbers lose digits, then its columns draw together; if that
-    is not enough, every row is a block of lines.
+    Where it is wider than `width` its `spare` columns are left out, one after the other, and named
+    below; then its numbers lose digits, and its columns draw together. If that is not enough, every
+    row is a block of lines.
     """
     cells = [list(row) for row in rows]
+    for gone in range(len(spare) + 1):
+        kept = [k for k, header in enumerate(headers) if header not in spare[:gone]]
+        lines = _lines(
+            [headers[k] for k in kept], [[row[k] for k in kept] for row in cells], digits
+        )
+        if width is None or max(map(len, lines)) <= width:
+            left_out = [f"no room for {', '.join(spare[:gone])}"] if gone else []
+            return "\n".join([*lines, *left_out])
     narrower = [(fewer, "  ") for fewer in range(digits, FEWEST_DIGITS - 1, -1)]
     for fewer, gap in [*narrower, (FEWEST_DIGITS, " ")]:
         lines = _lines(headers, cells, fewer, gap)
-        if width is None or max(map(len, lines)) <= width:
+        if max(map(len, lines)) <= (width or 0):
             return "\n".join(lines)
     return "\n\n".join(
         pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)])
@@ -83,7 +96,7 @@ def table(
 
 
 def _lines(
-    headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str = "  "
 ) -> list[str]:
     cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
@@ -113,12 +126,13 @@ def _cell(value: Any, digits: int) -> str:
 @dataclass(frozen=True)
 class Table:
     """What a result shows of itself: rows under headers, with a title above; without headers, what
-    and its value.
+    and its value. Where there is no room, its `spare` columns are left out in this order.
     """
 
     headers: Sequence[str]
     rows: Sequence[Sequence[Any]]
     title: str = ""
+    spare: Sequence[str] = ()
 
     def in_use(self) -> Table:
         """Without columns in which all cells are empty texts; a table without rows keeps all."""
@@ -131,12 +145,13 @@ class Table:
             [self.headers[k] for k in used],
             [[row[k] for k in used] for row in self.rows],
             self.title,
+            self.spare,
         )
 
     def as_text(self, width: int | None = None) -> str:
         """The table in the width there is."""
         if self.headers:
-            body = table(self.headers, self.rows, width=width)
+            body = table(self.headers, self.rows, width=width, spare=self.spare)
         else:
             body = pairs([(what, _cell(value, 6)) for what, value in self.rows])
         return f"{self.title}\n{body}" if self.title else body
@@ -155,7 +170,9 @@ class Table:
 
 
 def latex(text: str) -> str:
-    return "".join(LATEX.get(sign, sign) for sign in text)
+    """Text as LaTeX shows it; control characters as their escapes, since LaTeX refuses them."""
+    shown = (s if s.isprintable() else s.encode("unicode_escape").decode() for s in text)
+    return "".join(LATEX.get(sign, sign) for sign in "".join(shown))
 
 
 #: What a result tells, in order: tables, and sentences between them.

@@ -5,6 +5,7 @@ is not imported.
 import json
 import math
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +22,11 @@ from tailpath.cli import application, common, output
 from tailpath.errors import TailpathError, TailpathWarning
 from tests.cli.running import refusal, run
 
+ROADS = """from,action,to,p,time
+home,highway,work,0.9,20
+home,highway,work,0.1,60
+home,back road,work,1,30
+"""
 HEAVY = ("numba", "scipy", "matplotlib", "rich", "highspy")
 
 
@@ -40,7 +46,7 @@ def in_a_shell(
 def test_help_lists_the_commands(capsys):
     result = run(capsys, "--help")
     assert (result.code, result.err) == (0, "")
-    for name in ("info", "solve", "convert", "bench"):
+    for name in ("info", "solve", "convert", "warm-up"):
         assert f"\n  {name} " in result.out
     assert "Costs are minimised" in result.out
 
@@ -54,6 +60,32 @@ def test_every_listed_command_has_help(capsys):
         result = run(capsys, name, "--help")
         assert (result.code, result.err) == (0, "")
         assert result.out.startswith(f"Usage: tailpath {name}")
+
+
+def commands():
+    context = click.Context(application.group)
+    return {name: application.group.get_command(context, name) for name in application.COMMANDS}
+
+
+def test_help_has_headings_and_two_examples(capsys):
+    for name in commands():
+        shown = run(capsys, name, "--help").out
+        told = shown.partition("\nExamples:\n")[2].splitlines()
+        assert len(told) == 2 and f"tailpath {name}" in told[0]
+        assert "\nOptions:\n" in shown
+    shown = run(capsys, "solve", "--help").out
+    for heading in ("Measures and limits", "Of some methods", "On ranks of MPI", "Output"):
+        assert f"\n{heading}:\n" in shown
+
+
+def test_examples_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "roads.csv").write_text(ROADS)
+    heavy = ("mpiexec", "NUMBA", "tailpath warm-up", "tailpath study", "tailpath report")
+    examples = [line for command in commands().values() for line in command.examples]
+    for line in sorted(examples, key=lambda line: "--output policy.json" not in line):
+        if not line.startswith(heavy):
+            assert run(capsys, *shlex.split(line)[1:]).code == 0, line
 
 
 def test_an_unknown_command(capsys):
@@ -322,7 +354,30 @@ def test_long_lists_are_cut():
 
 
 def test_alpha_is_checked(capsys):
-    assert common.alpha("0.05") == 0.05
+    assert common.ALPHA("0.05") == 0.05
     for wrong in ("0", "-1", "1.01", "nan", "inf", "x", ""):
         with pytest.raises(click.BadParameter):
-            common.alpha(wrong)
+            common.ALPHA(wrong)
+
+
+def test_a_command_of_a_package_that_is_missing_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr("tailpath.registers.installed", lambda group: {})
+    for name in ("study", "report"):
+        assert refusal(capsys, name, "--out", "x") == (
+            f"the command {name} comes with the package forpecvar, which is not installed:"
+            " pip install ./papers/forpecvar in a checkout of tailpath"
+        )
+    assert "study" not in run(capsys, "--help").out
+
+
+def test_a_command_that_cannot_be_loaded_does_not_hide_the_others(capsys, monkeypatch):
+    addresses = {"odd": "nowhere:odd", "sum": "builtins:sum", "info": "nowhere:info"}
+    monkeypatch.setattr("tailpath.registers.installed", lambda group: addresses)
+    told = run(capsys, "--help")
+    assert (told.code, told.err) == (0, "") and "  evaluate  " in told.out
+    assert refusal(capsys, "odd").startswith("the command nowhere:odd of the group tailpath.comma")
+    assert refusal(capsys, "sum") == (
+        "builtins:sum of the group tailpath.commands is not a click.Command"
+    )
+    assert "states" in run(capsys, "info", "river:5x5").out  # ours wins
+    assert "did you mean 'odd'?" in refusal(capsys, "odds")

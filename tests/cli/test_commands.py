@@ -1,7 +1,5 @@
 """`info`, `solve --method expected`, `convert` and `bench`, as users call them."""
 
-import subprocess
-
 import pytest
 
 import tailpath as tp
@@ -169,26 +167,3 @@ def test_convert_to_an_unknown_format(capsys, tmp_path):
     assert "nowhere" in refusal(
         capsys, "convert", "river:10x3", tmp_path / "nowhere" / "river.json"
     )
-
-
-def test_bench_needs_a_checkout(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        tp, "__file__", str(tmp_path / "site-packages" / "tailpath" / "__init__.py")
-    )
-    assert "run this from a checkout" in refusal(capsys, "bench")
-
-
-def test_bench_hands_its_arguments_on(capsys, monkeypatch, tmp_path):
-    (tmp_path / "benchmarks").mkdir()
-    (tmp_path / "benchmarks" / "__main__.py").write_text("")
-    monkeypatch.setattr(tp, "__file__", str(tmp_path / "src" / "tailpath" / "__init__.py"))
-    called = []
-    monkeypatch.setattr(
-        subprocess,
-        "run",
-        lambda arguments, cwd, check: (
-            called.append((arguments[1:], cwd)) or subprocess.CompletedProcess(arguments, 3)
-        ),
-    )
-    assert run(capsys, "bench", "--only", "grid").code == 3
-    assert called == [(["-m", "benchmarks", "--only", "grid"], tmp_path)]

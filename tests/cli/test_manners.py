@@ -3,7 +3,9 @@ package that is not there.
 """
 
 import contextlib
+import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import pytest
 from click.shell_completion import BashComplete
 
 import tailpath as tp
+from tailpath.cli import main
 from tailpath.cli.application import COMMANDS, group
 from tests.cli.running import refusal, run
 
@@ -95,15 +98,6 @@ def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
     assert "no such file" in refusal(capsys, "info", tmp_path / f"none.{suffix}")
 
 
-def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr("tailpath.cli.study.find_spec", lambda name: None)
-    assert "parquet files need pyarrow" in refusal(
-        capsys, "study", "--out", tmp_path / "s", "--export", "parquet"
-    )
-    assert not (tmp_path / "s").exists()
-
-
 def test_only_what_is_really_compiled_counts():
     """In a child, with an empty cache and then with a full one."""
     program = (
@@ -134,6 +128,7 @@ def test_only_what_is_really_compiled_counts():
 def test_results_fit_a_narrow_terminal(capsys, monkeypatch, words):
     """In a pipe nothing is cut, whatever COLUMNS says."""
     monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
     wide = run(capsys, *words).out
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     narrow = run(capsys, *words).out
@@ -228,11 +223,6 @@ def test_the_time_of_solve_is_that_of_planning_not_of_loading(capsys, monkeypatc
     ("command", "message"),
     [
         (
-            ["study", "--design", "nothing.toml", "--out", "x"],
-            "nothing.toml: no such file or folder",
-        ),
-        (["report", "nothing"], "nothing: no such folder"),
-        (
             ["frontier", "river:5x5", "--risk", "cvar(0.1)", "--plot", "nowhere/f.png"],
             "nowhere/f.png: no such file or folder",
         ),
@@ -251,3 +241,41 @@ def test_what_cannot_be_read_or_written_is_told_at_once(
 ):
     monkeypatch.chdir(tmp_path)
     assert message in refusal(capsys, *command)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def on_a_terminal(monkeypatch, *arguments):
+    streams = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", streams[0])
+    monkeypatch.setattr(sys, "stderr", streams[1])
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "xterm")
+    main([*arguments])
+    return [stream.getvalue() for stream in streams]
+
+
+def test_what_is_best_is_bold_and_errors_are_red(monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out, _ = on_a_terminal(monkeypatch, "compare", "river:5x5", "--alpha", "0.1")
+    bold = re.findall(r"\x1b\[1m(.*?)\x1b\[0m", out)
+    assert len(bold) == 1 and bold[0].split()[:2] == ["0.1", "optimum"]
+    assert all(len(re.sub(r"\x1b\[\d+m", "", line)) <= 80 for line in out.splitlines())
+    _, err = on_a_terminal(monkeypatch, "info", "nowhere.json")
+    assert "tailpath: \x1b[31m\x1b[1merror:\x1b[0m nowhere.json" in err
+    monkeypatch.setenv("NO_COLOR", "1")
+    for arguments in (("compare", "river:5x5", "--alpha", "0.1"), ("info", "nowhere.json")):
+        assert "\x1b[3" not in "".join(on_a_terminal(monkeypatch, *arguments))
+        assert "\x1b[1m" not in "".join(on_a_terminal(monkeypatch, *arguments))
+
+
+def test_a_narrow_terminal_keeps_the_digits(capsys, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    found = run(capsys, "compare", "river:30x10", "--alpha", "0.1", "--json").json["rows"]
+    out, _ = on_a_terminal(monkeypatch, "compare", "river:30x10", "--alpha", "0.1")
+    for row in found:
+        assert f"{row['deployed']:.6g}" in out
+    assert "no room for seconds" in out

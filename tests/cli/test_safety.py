@@ -5,6 +5,7 @@ numbers beyond all bounds.
 import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 
@@ -270,3 +271,51 @@ def test_a_full_disk_is_one_line(suffix, capsys, model):
     result = run(capsys, *words[suffix], f"out.{suffix}")
     assert result.code == 2
     assert result.err.splitlines()[-1] == f"tailpath: error: out.{suffix}: No space left on device"
+
+
+# ---------------------------------------------------------------------- standard error, SIGTERM
+
+
+@pytest.mark.skipif(os.name == "nt", reason="shells of POSIX close streams")
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("solve river:5x5 --alpha 0.1 -o policy.json", 0),
+        ("compare textbook:lottery --alpha 0.1", 0),
+        ("info nowhere.json", 2),
+    ],
+)
+def test_commands_work_where_standard_error_is_closed(tmp_path, arguments, code):
+    line = f"{shlex.quote(sys.executable)} -m tailpath {arguments} 2>&-"
+    found = subprocess.run(
+        ["sh", "-c", line], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert found.returncode == code
+    assert bool(found.stdout) == (code == 0)
+    if "policy" in arguments:
+        tp.read_policy(tmp_path / "policy.json", tp.read("river:5x5"))
+
+
+@pytest.mark.kill
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_no_unfinished_file_stays_after_sigterm(tmp_path):
+    slow = """
+import sys, time
+import tailpath.formats.files as files
+def pieces():
+    yield b"half"
+    print("writing", flush=True)
+    time.sleep(60)
+import tailpath.cli.models as models
+models.tailpath.write = lambda ssp, target, progress: files.write_bytes(target, pieces())
+from tailpath.cli import main
+sys.exit(main(["convert", "textbook:lottery", "model.json"]))
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"writing\n"
+    assert list(tmp_path.glob(".*.part"))
+    process.terminate()
+    assert process.wait(30) == 143
+    assert list(tmp_path.iterdir()) == []

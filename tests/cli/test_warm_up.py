@@ -12,7 +12,7 @@ from tailpath.cli.upkeep import USES
 from tailpath.kernels.jit import FOLDERS
 
 #: Commands that compute nothing of their own.
-OTHERS = {"study", "report", "bench", "warm-up"}
+OTHERS = {"warm-up"}
 #: What only runs over the ranks of MPI, which a warm-up does not start.
 OVER_RANKS = {"left graph shortest_edges", "left graph raise_turns", "left steps step_choices"}
 AFTER = """

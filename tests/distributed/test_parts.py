@@ -6,7 +6,7 @@ import pytest
 import tailpath as tp
 from tailpath.cli.planning import solve_part
 from tailpath.distributed.generate import part_called, river_part
-from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.part import Part, read_part, whole_of, write_part
 from tailpath.distributed.ranks import Alone, Job
 from tailpath.errors import GoalUnreachableError, OptionError, PolicyError
 from tailpath.solvers.part_policies import PartMarkovPolicy
@@ -109,3 +109,15 @@ def test_the_command_line_writes_the_policy_of_parts(method, says, tmp_path, cap
 def test_what_is_no_communicator_is_refused():
     with pytest.raises(OptionError, match="comm must be a communicator"):
         Job.of(3)
+
+
+def test_names_that_are_tuples_pass_through_the_files_of_parts(tmp_path):
+    rows = [("a", ("go", (1, 2)), "b", 1, 1), ("b", ("go", ()), "g", 1, 2)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    for index in range(2):
+        write_part(Part.of(ssp, index, 2), tmp_path)
+    parts = [read_part(tmp_path, index, 2) for index in range(2)]
+    assert [part.actions for part in parts] == [ssp.actions] * 2
+    write_part(Part.of(ssp, 0, 1), tmp_path)
+    policy = tp.solve_expected(read_part(tmp_path, 0, 1)).policy.gather(ssp)
+    assert policy.action("b") == ("go", ())

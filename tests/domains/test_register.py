@@ -101,8 +101,13 @@ def test_a_scheme_is_a_word(scheme):
 
 @pytest.mark.parametrize("scheme", [*ADDRESSES, "gym", "rddl"])
 def test_our_own_schemes_are_taken(scheme):
-    with pytest.raises(OptionError, match=f"the domain {scheme} is there already"):
+    with pytest.raises(OptionError, match=f"a domain named {scheme!r} is already registered"):
         register(Domain(scheme, TOY.build, TOY.expects))
+
+
+def test_its_policies_are_read(toy):
+    ssp = tp.read("toy:3")
+    assert [tp.read_policy("toy:walk", ssp).action(state) for state in range(3)] == ["go"] * 3
 
 
 @pytest.mark.parametrize(

@@ -135,3 +135,18 @@ def test_the_limit_of_the_process_counts():
     assert (
         "a grid of 3000 x 3000 has 9000000 states and takes about 9.22 GiB to build" in told.stderr
     )
+
+
+def test_a_waterfall_that_nobody_leaves():
+    """From the middle of 3x3 the best is to swim right: .8 to arrive, .16 to stay where one is,
+    .04 to fall, so 20/21; the rest of the model is the paper's.
+    """
+    falls = tp.domains.river(rows=3, columns=3, dead_end=True)
+    chance = tp.solve_arrival(falls)
+    assert chance.probability((1, 1)) == pytest.approx(20 / 21, rel=1e-12)
+    assert (chance.probability((2, 1)), chance.probability((1, 0))) == (0.0, 1.0)
+    usual = tp.domains.river(rows=3, columns=3)
+    changed = falls.outcome_target != usual.outcome_target
+    assert {falls.states[k] for k in falls.choice_state[falls.outcome_choice[changed]]} == {(2, 1)}
+    assert (falls.outcome_target[changed] == falls.state_index((2, 1))).all()
+    assert tp.evaluate(usual, tp.solve_expected(usual).policy, 0.1).unreached == 0

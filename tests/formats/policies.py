@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import pathlib
-
 import numpy as np
 
-from tailpath.formats.archives import write_archive
 from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
@@ -75,32 +71,3 @@ CASES = {
     "atom grids": (own_atoms_policy, by_choice),
     "budget steps": (budget_policy, by_choice),
 }
-#: Files written before decisions were steps, all for `by_choice`, and the choices of its states
-#: with 0 to 5 units left.
-OLD = {
-    "budget": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
-    "budget windows": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
-    "budget pairs": [[1, 1, 0, 0, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
-}
-
-
-def old_document(kind):
-    """What such a file holds."""
-    return json.loads(
-        (pathlib.Path(__file__).parent / "old" / f"{kind.replace(' ', '-')}.json").read_text()
-    )
-
-
-def write_document(document, path):
-    """A policy file, `.json` or `.npz`, that says what is written here, sound or not."""
-    if path.suffix == ".json":
-        path.write_text(json.dumps(document))
-    else:
-        header = json.dumps({name: value for name, value in document.items() if name != "arrays"})
-        write_archive(
-            str(path),
-            {
-                "header": header,
-                **{name: np.array(array) for name, array in document["arrays"].items()},
-            },
-        )

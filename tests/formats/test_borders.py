@@ -16,7 +16,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tests.formats.models import by_choice, read_both_ways
-from tests.formats.policies import old_document, write_document
+from tests.formats.policies import atom_policy
 
 BOMBS = ["1e-99999999", "1e99999999", "-1e-99999999", "1E+999999999", "0.1e-9999999"]
 
@@ -77,19 +77,18 @@ def test_zeros_and_small_numbers_stay(tmp_path):
 
 @pytest.mark.parametrize("shape", ["(1000000000, 0)", "(999999999999999999, 0)", "(0, 1000000000)"])
 def test_an_axis_takes_no_memory_that_the_file_has_not(shape, tmp_path):
-    """A table of old budget policies with no columns had a shift for each of its rows."""
-    write_document(old_document("budget"), tmp_path / "p.npz")
+    tp.write_policy(atom_policy(), tmp_path / "p.npz")
     header = f"{{'descr': '|i1', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
     table = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode()
     whole = io.BytesIO()
     with zipfile.ZipFile(tmp_path / "p.npz") as old, zipfile.ZipFile(whole, "w") as new:
         for name in old.namelist():
-            new.writestr(name, table if name == "table.npy" else old.read(name))
+            new.writestr(name, table if name == "choice.npy" else old.read(name))
     (tmp_path / "q.npz").write_bytes(whole.getvalue())
     tracemalloc.start()
     try:
         with pytest.raises(
-            FormatError, match=r"q\.npz: member table declares the shape .* but holds 0 bytes"
+            FormatError, match=r"q\.npz: member choice declares the shape .* but holds 0 bytes"
         ):
             tp.read_policy(tmp_path / "q.npz", by_choice())
         assert tracemalloc.get_traced_memory()[1] < 10_000_000

@@ -3,23 +3,24 @@ is no file.
 """
 
 import errno
+import io
 import json
 import os
 import pathlib
 import re
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
 
 import tailpath as tp
+from tailpath.cli import main
 from tailpath.cli.output import save_picture
 from tailpath.errors import FormatError
 from tailpath.formats.files import read_bytes, write_bytes, write_text
-from tailpath.study.paper.canvas import panels, save
-from tailpath.study.paper.tables import CaptionedTable
-from tailpath.study.store import write_rows
 from tests.formats.models import by_choice
 from tests.formats.policies import budget_policy
 
@@ -199,9 +200,6 @@ WRITERS = {
     "p.npz": lambda path: tp.write_policy(budget_policy(), path),
     "plot.png": draw,
     "page.html": lambda path: write_text(path, "a page"),
-    "table.csv": lambda path: CaptionedTable("table", "", [{"a": 1}]).write(path.parent),
-    "runs.csv": lambda path: write_rows(path, [["a"], [1]]),
-    "figure.png": lambda path: save(panels(["a"])[0], path.with_suffix("")),
 }
 
 
@@ -245,3 +243,33 @@ def test_every_file_is_written_in_one_place():
         "formats/files.py",
         "formats/storm_worker.py",
     }
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json", "npz", "drn", "umb"])
+def test_standard_input_is_read(suffix, tmp_path):
+    model = tp.domains.river(rows=3, columns=3)
+    tp.write(model, tmp_path / f"m.{suffix}")
+    program = "import tailpath as tp; print(tp.read('-').n_outcomes)"
+    with open(tmp_path / f"m.{suffix}", "rb") as stream:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            stdin=stream,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    assert int(done.stdout) == model.n_outcomes
+
+
+def test_the_command_line_reads_standard_input(monkeypatch, capsys):
+    cells = b"from,to,time\na,b,3\nb,c,x\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(cells.replace(b"x", b"4"))))
+    assert main(["solve", "-", "--method", "expected"]) == 0
+    assert "7" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(cells)))
+    assert main(["info", "-"]) == 2
+    assert "-:3: 'x' is not a finite number" in capsys.readouterr().err
+    for closed in (None, io.TextIOWrapper(io.BytesIO())):
+        monkeypatch.setattr(sys, "stdin", closed)
+        assert main(["info", "-"]) == 2
+        assert "-: " in capsys.readouterr().err

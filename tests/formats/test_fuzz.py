@@ -18,7 +18,6 @@ import pytest
 import tailpath as tp
 from tests.formats.models import awkward, by_choice, samples
 from tests.formats.policies import CASES as POLICIES
-from tests.formats.policies import OLD, old_document, write_document
 from tests.fuzz.__main__ import batch
 from tests.fuzz.damage import damage, damage_tar, damage_zip
 
@@ -121,9 +120,6 @@ def test_damaged_policies_are_refused_in_one_line(case, tmp_path, watchdog):
     for make, model in POLICIES.values():
         tp.write_policy(make(), path)
         originals.append((path.read_bytes(), model()))
-    for kind in OLD:
-        write_document(old_document(kind), path)
-        originals.append((path.read_bytes(), by_choice()))
     refused = 0
     tracemalloc.start()
     try:

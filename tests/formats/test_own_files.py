@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
+from tailpath.formats.archives import write_archive
 from tailpath.model.ssp import SSP
 from tests.formats.models import awkward, by_choice, differences, samples
 from tests.reference import to_ssp
@@ -259,6 +260,14 @@ def npy(array):
 def members(tmp_path):
     tp.write(by_choice(), tmp_path / "m.npz")
     return members_of(tmp_path / "m.npz")
+
+
+def test_an_archive_holds_its_members_and_no_others(tmp_path):
+    """With numpy before 2.2 `savez(..., allow_pickle=False)` adds a member of that name."""
+    write_archive(str(tmp_path / "a.npz"), {"file": "text", "numbers": [1, 2]})
+    assert set(members_of(tmp_path / "a.npz")) == {"file.npy", "numbers.npy"}
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        write_archive(str(tmp_path / "a.npz"), {"objects": np.array([{}], dtype=object)})
 
 
 def test_numpy_reads_our_arrays_and_we_read_packed_ones(tmp_path, members):

@@ -16,11 +16,8 @@ from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tests.formats.models import by_choice
 from tests.formats.policies import (
     CASES,
-    OLD,
     budget_policy,
     markov_policy,
-    old_document,
-    write_document,
 )
 from tests.reference import to_ssp
 from tests.strategies import any_models, randomised_policies
@@ -233,124 +230,6 @@ def test_wrong_tables_are_refused(kind, change, message, tmp_path):
     path.write_text(json.dumps({**document, **change, **({"arrays": arrays} if arrays else {})}))
     with pytest.raises((FormatError, PolicyError, OptionError), match=message):
         tp.read_policy(path, by_choice())
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("kind", OLD)
-def test_older_files_decide_as_they_did(kind, suffix, tmp_path):
-    document = old_document(kind)
-    assert document["kind"] == kind
-    write_document(document, tmp_path / f"old.{suffix}")
-    policy = tp.read_policy(tmp_path / f"old.{suffix}", by_choice())
-    assert [[policy.choice_at(state, left) for left in range(6)] for state in range(4)] == OLD[kind]
-    assert (policy.budget, policy.unit, policy.level.tolist()) == (
-        4,
-        Fraction(1, 2),
-        document["arrays"]["level"],
-    )
-    assert policy.risk_neutral.tolist() == document["arrays"]["neutral"]
-    tp.write_policy(policy, tmp_path / f"new.{suffix}")
-    assert tp.read_policy(tmp_path / f"new.{suffix}", by_choice()) == policy
-    # Another probability, and states in another order.
-    rows = [
-        (2, "left", 2, 0.25, 0.5),
-        (2, "left", 3, 0.75, 0.5),
-        (1, "right", 0, 0.1, 2),
-        (1, "right", 3, 0.9, 2),
-        (0, "right", 3, 1, 0),
-    ]
-    rows += [(0, "left", 1, 0.25, 1.5), (0, "left", 2, 0.75, 1.5)]
-    turned = tp.SSP.from_outcomes(rows, start=1, goals=[3])
-    with pytest.warns(tp.TailpathWarning, match="found again by name"):
-        moved = tp.read_policy(tmp_path / f"old.{suffix}", turned, strict=False)
-    assert [moved.action(state, left) for state in range(3) for left in range(6)] == [
-        policy.action(state, left) for state in range(3) for left in range(6)
-    ]
-
-
-def test_an_older_file_without_any_row(tmp_path):
-    document = old_document("budget")
-    document["arrays"] |= {"row": [-1] * 4, "table": []}
-    write_document({**document, "budget": 0}, tmp_path / "p.json")
-    policy = tp.read_policy(tmp_path / "p.json", by_choice())
-    assert (policy.budget, len(policy.choice), policy.first.tolist()) == (0, 0, [0] * 5)
-    assert policy.choices_at(np.arange(4), 7).tolist() == [1, 2, 3, -1]
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-@pytest.mark.parametrize(
-    ("kind", "change", "message"),
-    [
-        ("budget", {"budget": 5}, "the budget is 5, but the table ends at 4"),
-        ("budget", {"budget": 10**9}, "the budget is 1000000000, but the table ends at 4"),
-        ("budget", {"table_type": "object"}, "table_type must be one of"),
-        (
-            "budget",
-            {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}},
-            "the table has a choice that state 0 does not have",
-        ),
-        (
-            "budget",
-            {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}},
-            r"numbers outside 0\.\.255",
-        ),
-        (
-            "budget",
-            {"table_type": "int64", "arrays": {"table": [[0, 2**63 - 1, 0, 0, 0], [0] * 5]}},
-            "the table has a choice that state 0 does not have",
-        ),
-        ("budget", {"arrays": {"row": [0, 5, -1, -1]}}, "row points outside the table"),
-        ("budget", {"arrays": {"row": [0, -2, -1, -1]}}, "row points outside the table"),
-        (
-            "budget",
-            {"arrays": {"row": [0, 1, -1, 1]}},
-            "the table has a choice that state 3 does not have",
-        ),
-        ("budget", {"arrays": {"row": [0, 1, -1]}}, "row and neutral need an entry per state"),
-        ("budget", {"arrays": {"neutral": [0, 2, 3]}}, "row and neutral need an entry per state"),
-        ("budget", {"arrays": {"table": [0, 1, 0, 1, 1]}}, "axes, expected 2"),
-        (
-            "budget windows",
-            {"arrays": {"sure": [-1, 0]}},
-            "sure needs an entry for each row, none of them negative",
-        ),
-        ("budget windows", {"arrays": {"sure": [1]}}, "sure needs an entry for each row"),
-        ("budget windows", {"arrays": {"sure": [0.5, 1.0]}}, "holds float64, expected int64"),
-        ("budget windows", {"arrays": {"sure": [2**62, 0]}}, "sure .* below 4611686018427387904"),
-        ("budget pairs", {"arrays": {"first": [1, 2, 3]}}, "first must rise from 0"),
-        ("budget pairs", {"arrays": {"first": [0, 2, 4]}}, "first must rise from 0"),
-        ("budget pairs", {"arrays": {"first": []}}, "first must rise from 0"),
-        ("budget pairs", {"arrays": {"row": [0, 2, -1, -1]}}, "row points outside the table"),
-        ("budget pairs", {"arrays": {"left": [2, 4]}}, "left needs an entry for each"),
-        ("budget pairs", {"arrays": {"left": [4, 2, 1]}}, "left must rise within each state"),
-        (
-            "budget pairs",
-            {"arrays": {"left": [2, 4, 0]}},
-            "left must rise within each state, from 1 or more",
-        ),
-        ("budget pairs", {"arrays": {"left": [2, 2**62, 1]}}, "left .* stay below"),
-        (
-            "budget pairs",
-            {"arrays": {"table": [0, 2, 0]}},
-            "the table has a choice that state 0 does not have",
-        ),
-        (
-            "budget pairs",
-            {"arrays": {"neutral": [-1, -1, 3, -1], "table": [0, 1, 1]}},
-            "the table has a choice that state 1 does not have",
-        ),
-        ("budget pairs", {"arrays": {"table": [[0, 2, 0]]}}, "has 2 axes, expected 1"),
-    ],
-)
-def test_wrong_older_tables_are_refused(kind, change, message, elsewhere, tmp_path):
-    document = old_document(kind)
-    arrays = {**document["arrays"], **change.get("arrays", {})}
-    if elsewhere:
-        document["model"]["sha256"] = "another"
-    write_document({**document, **change, "arrays": arrays}, tmp_path / "p.json")
-    with pytest.raises(tp.TailpathError, match=rf"p\.json.*{message}") as caught:
-        tp.read_policy(tmp_path / "p.json", by_choice(), strict=not elsewhere)
-    assert "\n" not in str(caught.value)
 
 
 def test_units_of_all_kinds(tmp_path):

@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,9 @@ import pytest
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.errors import FormatError
+from tailpath.formats import rddl
+from tests.fuzz import programs
+from tests.fuzz.__main__ import batch
 
 pytestmark = [
     pytest.mark.needs("pyRDDLGym", "rddlrepository", extra="rddl"),
@@ -284,6 +288,30 @@ def test_what_is_refused(tmp_path, old, new, message):
     assert old in LIFT
     with pytest.raises(FormatError, match=message):
         tp.read(written(tmp_path, LIFT.replace(old, new)))
+
+
+@pytest.mark.parametrize("number", range(len(programs.ODD)))
+def test_odd_programs(tmp_path, monkeypatch, number):
+    """Refused for the right reason, or a problem in which pyRDDLGym's runs are found again."""
+    monkeypatch.setattr(rddl, "MAX_OUTCOMES", 100_000)
+    changes, refusal = programs.ODD[number]
+    for name, content in programs.changed(changes).items():
+        (tmp_path / name).write_bytes(content)
+    source = f"rddl:{tmp_path / 'domain.rddl'},{tmp_path / 'instance.rddl'}"
+    if refusal is None:
+        programs.check(source, tp.read(source))
+        return
+    with pytest.raises(FormatError) as refused:
+        tp.read(source)
+    said = str(refused.value)
+    assert said.startswith((source, str(tmp_path))) and "\n" not in said
+    assert re.search(refusal, said.removeprefix(source)), said
+
+
+def test_the_search_of_odd_programs(tmp_path):
+    """Rules drawn at random and damaged texts, in a child with little memory."""
+    made, accepted, fault = batch("rddl", 0, 40, 120.0, tmp_path)
+    assert (made, fault) == (40, None) and 0 < accepted < 40
 
 
 @pytest.mark.parametrize(

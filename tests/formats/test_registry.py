@@ -12,6 +12,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.domains.paper import MAPS
+from tailpath.domains.register import REGISTER as DOMAINS
 from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.registry import FORMATS, REGISTER, by_suffix, options
 from tests.formats.models import by_choice, differences, outcomes, samples
@@ -29,6 +30,12 @@ def test_schemes_are_the_domains():
 def test_a_gridworld_map_may_be_a_file(tmp_path):
     (tmp_path / "map.txt").write_text(MAPS["5x5"])
     assert differences(tp.read(f"gridworld:{tmp_path}/map.txt"), tp.read("gridworld:5x5")) == []
+
+
+def test_a_refusal_of_a_map_names_its_file(tmp_path):
+    (tmp_path / "map.txt").write_text("S.\n.X\n")
+    with pytest.raises(FormatError, match=r"map\.txt: map .* holds 'X'"):
+        tp.read(f"gridworld:{tmp_path}/map.txt")
 
 
 @pytest.mark.parametrize(
@@ -198,6 +205,43 @@ def test_a_program_adds_a_format(monkeypatch, tmp_path):
     assert tp.read(tmp_path / "m.length") == read_chain("4")
 
 
+@pytest.mark.parametrize(
+    ("suffixes", "scheme", "name"),
+    [((".csv",), "", ".csv"), ((".mine", ".drn.gz"), "", ".drn.gz"), ((), "gym", "gym:")],
+)
+def test_names_of_the_package_are_taken(suffixes, scheme, name, monkeypatch):
+    monkeypatch.setattr(REGISTER, "added", {})
+    with pytest.raises(OptionError, match=f"a format named '{name}' is already registered"):
+        tp.formats.register(tp.formats.Format("mine", read_chain, suffixes=suffixes, scheme=scheme))
+    assert REGISTER.added == {}
+
+
+def test_schemes_of_formats_and_domains_are_one_kind_of_names(monkeypatch):
+    monkeypatch.setattr(REGISTER, "added", {})
+    monkeypatch.setattr(DOMAINS, "taken", set(DOMAINS.taken))
+    with pytest.raises(OptionError, match="a domain named 'river' is already registered"):
+        tp.formats.register(tp.formats.Format("mine", read_chain, scheme="river"))
+    tp.formats.register(tp.formats.Format("mine", read_chain, scheme="mine"))
+    assert tp.read("mine:4") == read_chain("4")
+    with pytest.raises(OptionError, match="a domain named 'mine' is already registered"):
+        tp.domains.register(tp.domains.Domain("mine", read_chain, ""))
+
+
+def test_suffixes_of_two_dots_are_found(monkeypatch, tmp_path):
+    monkeypatch.setattr(REGISTER, "added", {})
+    tp.formats.register(
+        tp.formats.Format("mine", lambda path: read_chain("4"), suffixes=(".a.gz",))
+    )
+    assert tp.read("any.a.gz") == read_chain("4")
+
+
+def test_a_format_without_a_name_is_refused():
+    with pytest.raises(OptionError, match="neither a suffix nor a scheme"):
+        tp.formats.register(tp.formats.Format("mine", read_chain))
+    with pytest.raises(OptionError, match="begins with a dot"):
+        tp.formats.Format("mine", read_chain, suffixes=("mine",))
+
+
 def test_an_entry_point_that_is_no_format(monkeypatch):
     point = importlib.metadata.EntryPoint(
         "odd", "tests.formats.test_registry:ODD", "tailpath.readers"
@@ -223,7 +267,7 @@ def test_a_third_party_that_cannot_be_loaded(monkeypatch):
     with pytest.raises(
         OptionError,
         match=(
-            r"the reader tests\.formats\.nowhere:read of the group tailpath.readers cannot be"
+            r"the format tests\.formats\.nowhere:read of the group tailpath.readers cannot be"
             r" loaded"
         ),
     ):

@@ -26,7 +26,7 @@ import time
 from tests.fuzz import cases
 
 BATCH, LONGEST = 400, 10.0
-LANGUAGE_BATCH, LANGUAGE_LONGEST = 5, 60.0
+LANGUAGE_BATCH, LANGUAGE_LONGEST = 20, 120.0
 #: Searches of others, by module, which share the time that damage leaves.
 SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives", "tests.fuzz.borders")
 
@@ -142,7 +142,10 @@ def main() -> int:
     kinds = (
         [options.only]
         if options.only
-        else [*cases.KINDS, *(cases.LANGUAGES if importlib.util.find_spec("stormpy") else [])]
+        else [
+            *cases.KINDS,
+            *(kind for kind, needs in cases.LANGUAGES.items() if importlib.util.find_spec(needs)),
+        ]
     )
     at = dict.fromkeys(kinds, options.seed * 10**6)
     counted = options.files or options.models

@@ -9,6 +9,7 @@ independent checks of plain Python look for.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gzip
 import io
 import math
@@ -21,9 +22,12 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import tailpath as tp
+from tailpath.distributed.files import read_part, write_part
+from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import Alone
 from tests.formats.models import awkward, by_choice, differences, read_both_ways, samples
 from tests.formats.policies import CASES as POLICIES
-from tests.formats.policies import OLD, old_document, write_document
+from tests.fuzz import programs
 from tests.fuzz.damage import HOSTILE, damage, damage_tar, damage_zip
 
 PROGRAM = """mdp
@@ -68,8 +72,10 @@ MODELS = [
     "parquet",
 ]
 SAVED = ["policy json", "policy npz", "policy npz members"]
-LANGUAGES = ["prism", "jani"]
-KINDS = [*MODELS, *SAVED, "options"]
+#: What takes long to read, each with the package that reads it.
+LANGUAGES = {"prism": "stormpy", "jani": "stormpy", "rddl": "pyRDDLGym"}
+PARTS = ["part", "part members"]
+KINDS = [*MODELS, *SAVED, *PARTS, "options"]
 
 
 class Nonsense(Exception):
@@ -79,6 +85,8 @@ class Nonsense(Exception):
 def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
     """Sound files of a kind, each with the name of the policy in it, if it is one."""
     suffix = kind.removeprefix("policy ").partition(" ")[0]
+    if kind == "rddl":
+        return [(programs.changed([]), "")]
     if kind in LANGUAGES:
         return [({f"m.{kind}": (PROGRAM if kind == "prism" else JANI).encode()}, "")]
     found = []
@@ -86,9 +94,11 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
         for name, (make, _) in POLICIES.items():
             tp.write_policy(make(), folder / f"p.{suffix}")
             found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, name))
-        for older in OLD:
-            write_document(old_document(older), folder / f"p.{suffix}")
-            found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, "budget steps"))
+        return found
+    if kind in PARTS:
+        for model in (by_choice(), samples()["river"]):
+            path = write_part(Part.of(model, 0, 1), folder)
+            found.append(({path.name: path.read_bytes()}, ""))
         return found
     if kind == "parquet":
         import pyarrow.csv
@@ -110,6 +120,8 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
 
 def damaged(kind: str, number: int, sound: list[tuple[Files, str]]) -> tuple[Files, str]:
     """The files of one trial."""
+    if kind == "rddl":
+        return programs.program(number), ""
     rng = random.Random(f"{kind} {number}")
     files, name = rng.choice(sound)
     files = dict(files)
@@ -117,6 +129,7 @@ def damaged(kind: str, number: int, sound: list[tuple[Files, str]]) -> tuple[Fil
     ways: dict[str, Callable[[bytes, random.Random], bytes]] = {
         "npz members": damage_zip,
         "policy npz members": damage_zip,
+        "part members": damage_zip,
         "umb members": damage_tar,
         "umb plain": lambda data, rng: damage(gzip.decompress(data), rng),
     }
@@ -138,6 +151,14 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
             if kind in SAVED:
                 ssp = POLICIES[policy][1]()
                 check_policy(tp.read_policy(main, ssp), ssp)
+            elif kind in PARTS:
+                check_model(whole_of(Alone(), read_part(folder, 0, 1)), folder)
+            elif kind == "rddl":
+                source = f"rddl:{','.join(str(folder / name) for name in sorted(files))}"
+                ssp = tp.read(source)
+                # What pairs of state and step stand for is not written.
+                check_model(dataclasses.replace(ssp, origin=None), folder)
+                programs.check(source, ssp)
             else:
                 careful, quick = read_both_ways(main)
                 if isinstance(careful, str) and careful == quick:
@@ -150,7 +171,7 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
                     raise Nonsense(f"two ways of reading differ: {careful}, {quick}")
                 check_model(careful, folder)
     except tp.TailpathError as error:
-        text = str(error)
+        text = str(error).removeprefix("rddl:")
         if not text.startswith(str(folder)) or "\n" in text or len(text) > 1000:
             raise Nonsense(f"a poor refusal: {text[:300]!r}") from None
         return "refused"
@@ -296,7 +317,7 @@ def warm_up(kind: str) -> None:
     if kind in SAVED:
         for make, model in POLICIES.values():
             check_policy(make(), model())
-    if kind in ("drn", "drn.gz", "tra", "csv", "parquet"):
+    if kind in ("drn", "drn.gz", "tra", "csv", "parquet", "rddl"):
         with tempfile.TemporaryDirectory() as folder:
             for files, _ in originals(kind, pathlib.Path(folder)):
                 attempt(kind, files, "", pathlib.Path(folder))

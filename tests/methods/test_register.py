@@ -1,18 +1,17 @@
-"""The register of methods: a planner from outside is known to `solve`, `compare` and `study`."""
+"""The register of methods: a planner from outside is known to `solve` and `compare`."""
 
 import importlib.metadata
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.methods import find_method, method_names, register
+from tailpath.methods import Option, find_method, method_names, register
 from tailpath.methods.method import REGISTER
-from tailpath.study.work import WorkItem, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy
-from tests.study.making import TASK, replace
 
 MODEL = "textbook:counter-example"
 
@@ -46,15 +45,6 @@ def test_compare_shows_it(capsys):
         assert record["planners"]["toy"]["note"] == "choice 0 everywhere"
 
 
-def test_study_computes_it():
-    task = replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5)
-    made = perform(WorkItem(task, tp.read("river:10x3")))
-    ssp, policy = policy_of("river:10x3")
-    assert [point.predicted for point in made.points] == [
-        tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points
-    ]
-
-
 def policy_of(model):
     ssp = tp.read(model)
     return ssp, toy.plan(ssp, 0.5, progress=lambda steps, reached: None).policy(0.5)
@@ -77,11 +67,40 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
         find_method("broken")
 
 
+def test_options_of_one_name_are_told_apart_by_method(capsys):
+    """`exact` has a --weight of its own, whose default is 1."""
+    weight = Option("weight", float, 0.5, "Weight of the CVaR.", "W")
+    register(replace(toy.TOY, name="mine", options=(weight,)))
+    text = " ".join(run(capsys, "solve", "--help").out.split())
+    assert "exact: Minimise (1 - W) * mean + W * CVaR. [default: 1.0]" in text
+    assert "mine: Weight of the CVaR. [default: 0.5]" in text
+    assert "quantile: How a policy shares" in text and "[default: vertex]" in text
+
+
+def test_options_of_one_name_have_values_of_one_type():
+    weight = Option("weight", int, 1, "Weight in grams.", "W")
+    with pytest.raises(
+        OptionError, match=r"option weight of the method mine .* that of the method exact"
+    ):
+        register(replace(toy.TOY, name="mine", options=(weight,)))
+    assert "mine" not in method_names()
+
+
 def test_names_are_unique_and_unknown_ones_are_refused():
-    with pytest.raises(OptionError, match="the method quantile is there already"):
+    with pytest.raises(OptionError, match="a method named 'quantile' is already registered"):
         register(replace(toy.TOY, name="quantile"))
     with pytest.raises(OptionError, match=r"no method 'optimal'; did you mean 'optimum'\?$"):
         find_method("optimal")
     with pytest.raises(OptionError, match="there is no method 'magic'; there are exact, "):
         find_method("magic")
     assert find_method("optimum") is find_method("exact")
+
+
+def test_the_names_of_the_papers_work(capsys):
+    assert find_method("CVaRVIQ") is find_method("cvarviq") is find_method("quantile")
+    assert find_method("CVaRVILI") is find_method("interpolation")
+    record = run(capsys, "solve", MODEL, "--method", "CVaRVIQ", "--alpha", 0.5, "--json").json
+    assert record["method"] == "quantile"
+    assert "ForPECVaR evaluates policies" in refusal(
+        capsys, "solve", MODEL, "--method", "ForPECVaR", "--alpha", 0.5
+    )

@@ -4,6 +4,8 @@ to list them of.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -110,4 +112,13 @@ def cvar_of(costs: list[tuple[Fraction, Fraction]], alpha: float) -> Fraction:
     return min(
         z + sum((p * max(c - z, Fraction(0)) for c, p in costs), Fraction(0)) / Fraction(alpha)
         for z, _ in costs
+    )
+
+
+def data_of(text):
+    """What the program of a page is given."""
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
+        ).group(1)
     )

@@ -2,7 +2,6 @@
 `tests/browser` looks at it in a browser.
 """
 
-import json
 import re
 
 import pytest
@@ -10,16 +9,9 @@ import pytest
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, PolicyError
 from tests.cli.running import refusal, run
+from tests.show.listing import data_of
 
 NASTY = "</script><script>window.hacked = 1</script>"
-
-
-def data_of(text):
-    return json.loads(
-        re.search(
-            r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
-        ).group(1)
-    )
 
 
 @pytest.fixture(scope="module")

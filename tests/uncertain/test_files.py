@@ -303,12 +303,12 @@ def test_a_table_of_parquet(tmp_path):
         (
             "s,a,next_state,low,high,cost\n0,0,1,0.2,0.6,1\n0,0,1,0.5,0.4,2\n",
             {},
-            r"line 3: state 0, action 0 -> 1 has the interval \[0.5, 0.4\]",
+            r"m.csv:3: state 0, action 0 -> 1 has the interval \[0.5, 0.4\]",
         ),
         (
             "s,a,next_state,low,high,cost\n0,0,1,0.2,1.6,1\n",
             {},
-            r"m\.csv: line 2: state 0, action 0 -> 1 has the interval \[0.2, 1.6\]",
+            r"m\.csv:2: state 0, action 0 -> 1 has the interval \[0.2, 1.6\]",
         ),
         (
             "s,a,next_state,low,high,cost\n0,0,1,0.2,0.3,1\n0,0,1,0.2,0.4,2\n",
@@ -318,12 +318,12 @@ def test_a_table_of_parquet(tmp_path):
         (
             "s,a,next_state,count,cost\n0,0,1,2.5,1\n",
             {},
-            r"m\.csv: line 2: state 0, action 0 -> 1 has count 2.5",
+            r"m\.csv:2: state 0, action 0 -> 1 has count 2.5",
         ),
         (
             "s,a,next_state,count,cost\n0,0,1,-1,1\n",
             {},
-            r"line 2: state 0, action 0 -> 1 has count -1",
+            r"m.csv:2: state 0, action 0 -> 1 has count -1",
         ),
         (
             "s,a,next_state,count,times\n0,0,1,2,1;2\n",

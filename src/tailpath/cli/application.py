@@ -2,30 +2,34 @@
 that went away.
 
 Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when
-interrupted. Results go to standard output, everything else to standard error.
+interrupted, 143 when asked to end (SIGTERM). Results go to standard output, everything else to
+standard error.
 """
 
 from __future__ import annotations
 
 import errno
-import importlib
 import json
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from typing import Any
 
 import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
-from tailpath.errors import PolicyError, TailpathError, TailpathWarning
-from tailpath.pictures.progress import CLEAR
+from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
+from tailpath.progress import CLEAR
+from tailpath.registers import Register, instance_of
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
 #: Errors of the system that keep output from being written.
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
@@ -44,11 +48,22 @@ COMMANDS = {
     "simulate": ("policies", "Monte Carlo runs of a policy."),
     "convert": ("models", "Write a model in another format."),
     "split": ("planning", "Cut a model into parts for the ranks of MPI."),
-    "study": ("study", "Repeat the paper's experiments."),
-    "report": ("study", "Figures and tables of a study, from its stored runs."),
-    "bench": ("upkeep", "Run the benchmarks of a checkout."),
     "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
+
+#: Commands of other packages are found by their entry points.
+REGISTER = Register(
+    "command",
+    "click.Command",
+    "tailpath.commands",
+    {
+        name: f"tailpath.cli.{module}:{name.replace('-', '_')}_command"
+        for name, (module, _) in COMMANDS.items()
+    },
+    instance_of(click.Command),
+)
+#: Commands of a package of ours that is installed on its own.
+ELSEWHERE = dict.fromkeys(("study", "report"), "forpecvar")
 
 
 @add_completion_class
@@ -87,27 +102,37 @@ class LazyGroup(click.Group):
     """Imports a command when it is called, so that `--help` costs next to nothing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return REGISTER.names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"tailpath.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
+        command = REGISTER.find(cmd_name)
+        if command is None and cmd_name in ELSEWHERE:
+            package = ELSEWHERE[cmd_name]
+            raise OptionError(
+                f"the command {cmd_name} comes with the package {package}, which is not installed:"
+                f" pip install ./papers/{package} in a checkout of tailpath"
+            )
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        near = get_close_matches(args[0], COMMANDS, n=1) if args else []
-        if near and args[0] not in COMMANDS:
+        known = args and (args[0] in COMMANDS or args[0] in ELSEWHERE)
+        names = [] if known else self.list_commands(ctx)
+        near = get_close_matches(args[0], names, n=1) if args else []
+        if near and near[0] != args[0]:
             ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # The inherited method would import every command for its help text.
+        # The inherited method would import every command of ours for its help text.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            rows = [(name, text) for name, (_, text) in COMMANDS.items()]
+            for name in self.list_commands(ctx)[len(COMMANDS) :]:
+                with suppress(OptionError):  # it cannot be loaded, and says why when it is called
+                    command = self.get_command(ctx, name)
+                    rows.append((name, command.get_short_help_str(80) if command else ""))
+            formatter.write_dl(rows)
 
 
 @click.group(
@@ -135,6 +160,36 @@ policy_files: list[str] = []
 
 def main(arguments: Sequence[str] | None = None) -> int:
     policy_files.clear()
+    if sys.stderr is None:  # closed by the caller, and a file that is opened later must not take it
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    with _ended_like_interrupted() as asked_to_end:
+        code = _run(arguments)
+        return TERMINATED if asked_to_end and code == INTERRUPTED else code
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[list[int]]:
+    """Have SIGTERM do what Ctrl-C does, so that no unfinished file stays; yields a list that is
+    filled then. Whoever handles it already keeps it.
+    """
+    asked: list[int] = []
+
+    def end(number: int, frame: Any) -> None:
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    ours = ours and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, end)
+    try:
+        yield asked
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
         warnings.filterwarnings("ignore", "alpha is the mass")  # the option has said so
@@ -161,9 +216,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_message(kind: str, text: str) -> None:
     """One line on standard error, of its own: a line of progress makes way, and comes again."""
-    if sys.stderr is not None and sys.stderr.isatty():
+    if sys.stderr.isatty():
         sys.stderr.write(CLEAR)
-    click.echo(printable(f"tailpath: {kind}: {' '.join(text.split())}"), err=True)
+    what = f"{kind}:"
+    if kind == "error" and in_colour(sys.stderr):
+        what = click.style(what, fg="red", bold=True)
+    line = printable(" ".join(text.split()))
+    click.echo(f"tailpath: {what} {line}", err=True)
+
+
+def in_colour(stream: Any) -> bool:
+    """Whether a stream is a terminal whose user wants colours (https://no-color.org)."""
+    wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return wanted and stream is not None and bool(stream.isatty())
 
 
 def printable(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from click.types import FuncParamType
 
 import tailpath
 from tailpath.cli.application import policy_files, print_message
@@ -21,11 +22,14 @@ from tailpath.formats.registry import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag, Option, confidence_note, percent_hint
-from tailpath.pictures.progress import progress_line
-from tailpath.risk.measure import parse_number_or_percent
+from tailpath.options import Option, confidence_note, percent_hint
+from tailpath.progress import AFTER, progress_line
+from tailpath.registers import folder_of
+from tailpath.risk.measure import Limit, Measure, parse_number_or_percent
+from tailpath.risk.measures import parse, parse_limit
 
-Command = Callable[..., Any]
+Called = Callable[..., Any]
+Decorator = Callable[[Called], Called]
 #: Commands that take no intervals.
 WITHOUT_INTERVALS = ("show", "diff", "explain", "simulate")
 
@@ -36,15 +40,34 @@ WITHOUT_INTERVALS = ("show", "diff", "explain", "simulate")
 def alpha(text: str) -> float:
     """The type of an option that takes a number in (0, 1], or a percentage."""
     try:
-        value = parse_number_or_percent(str(text))  # a default is a number
+        found = parse_number_or_percent(str(text))  # a default is a number
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
-    if not 0 < value <= 1:
-        raise click.BadParameter(f"{text} does not lie in (0, 1]{percent_hint(value)}")
-    note = confidence_note(value)
+    if not 0 < found <= 1:
+        raise click.BadParameter(f"{text} does not lie in (0, 1]{percent_hint(found)}")
+    note_confidence(found)
+    return found
+
+
+ALPHA = FuncParamType(alpha)
+
+
+def note_confidence(mass: float) -> None:
+    note = confidence_note(mass)
     if note is not None:
         print_message("note", note)
-    return value
+
+
+def measure(text: str) -> Measure:
+    """The type of an option that takes a measure of risk."""
+    found = parse(text)
+    note_confidence(found.finest_alpha)
+    return found
+
+
+def limit(text: str) -> Limit:
+    """The type of an option that takes a limit on a measure."""
+    return parse_limit(text)
 
 
 def out_file(*suffixes: str) -> Callable[[str], str]:
@@ -52,7 +75,7 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
     is done.
     """
 
-    def path(text: str) -> str:
+    def file(text: str) -> str:
         if suffixes and not text.lower().endswith(suffixes):
             raise click.BadParameter(f"{text}: the file must end with {' or '.join(suffixes)}")
         try:
@@ -61,7 +84,13 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
             raise click.BadParameter(str(error)) from None
         return text
 
-    return path
+    return file
+
+
+def picture(file: str) -> str:
+    """The type of an option that takes a picture to write."""
+    folder_of("matplotlib", "plot")
+    return out_file(".png", ".pdf", ".svg")(file)
 
 
 def refuse_same_file(output: str | None, source: str) -> None:
@@ -107,50 +136,52 @@ def _float(text: str) -> float:
 PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
 
 
+class AtLeast(click.IntRange):
+    """The type of an option that takes a whole number of at least `min`."""
+
+    name = "n"
+
+
 def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option:
     """The flag of an option that somebody else has, who takes its default if the user says nothing:
     its value is None then.
     """
-    names, settings = _declared(option if isinstance(option, Flag) else Flag(**vars(option)))
-    if option.kind is not bool and option.default is not None:
-        settings["help"] += f"  [default: {option.default}]"
-    return cls(names, default=None, **settings)
-
-
-def flags(*options: Flag) -> Callable[[Command], Command]:
-    """Give a command the flags of some options; it is called with their values."""
-
-    def with_flags(command: Command) -> Command:
-        for option in reversed(options):
-            names, settings = _declared(option)
-            if option.default is not None:  # None would do for a value that is required
-                settings |= {"default": option.default, "show_default": option.default != ""}
-            command = click.option(*names, required=option.required, **settings)(command)
-        return command
-
-    return with_flags
-
-
-def _declared(option: Flag) -> tuple[list[str], dict[str, Any]]:
-    """What click is told about an option: its names, and all but its default."""
-    names = option.flag.split() or [f"--{option.name.replace('_', '-')}"]
-    settings: dict[str, Any] = {"help": option.help}
+    names = [*(option.flag.split() or [f"--{option.name.replace('_', '-')}"]), option.name]
     if option.kind is bool:
-        return [*names, option.name], {**settings, "is_flag": True}
-    if option.word:
-        settings["metavar"] = option.word
-    settings |= {"type": _type(option), "multiple": option.several}
-    return [*names, option.name], settings
+        return cls(names, is_flag=True, default=None, help=option.help)
+    shown = "" if option.default is None else f"  [default: {option.default}]"
+    return cls(
+        names,
+        type=_type(option),
+        multiple=option.several,
+        default=None,
+        metavar=option.word or None,
+        help=option.help + shown,
+    )
 
 
 def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     if option.least is not None:
-        return click.IntRange(min=option.least)
+        return AtLeast(option.least)
     if option.mass:
-        return alpha
+        return ALPHA
     return table_file if option.kind is dict else PAIRS.get(option.word, option.kind)
+
+
+def under(heading: str, *options: Decorator) -> Decorator:
+    """Give a command some options, which stand below a heading of its help."""
+
+    def with_options(command: Called) -> Called:
+        known = len(getattr(command, "__click_params__", ()))
+        for option in reversed(options):
+            command = option(command)
+        for param in vars(command)["__click_params__"][known:]:
+            param.heading = heading
+        return command
+
+    return with_options
 
 
 def table_file(path: str) -> dict[str, Any]:
@@ -167,24 +198,57 @@ def table_file(path: str) -> dict[str, Any]:
 
 #: Flags that make a goal sure, or go with one that does.
 ENDINGS = (
-    Flag("give_up", str, None, "Let every state end the run at a price of C.", "C"),
-    Flag(
+    Option("give_up", str, None, "Let every state end the run at a price of C.", "C"),
+    Option(
         "given_arrival", bool, None, "Arrive as surely as possible, and count the runs that arrive."
     ),
-    Flag("within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1),
-    Flag("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
-    Flag("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
+    Option(
+        "within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1
+    ),
+    Option("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
+    Option("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
 )
 
 
+class Command(click.Command):
+    """A command whose help has headings (`under`) and the examples of its docstring."""
+
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        text = inspect.cleandoc(settings["help"])
+        settings["help"], _, examples = text.partition("\n\nExamples\n--------\n")
+        super().__init__(name, **settings, context_settings={"show_default": True})
+        self.examples = examples.splitlines()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with progress_line(str(ctx.info_name), after=AFTER):
+            return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx) if param.param_type_name == "option" else None
+            if record is not None:
+                found.setdefault(getattr(param, "heading", "Options"), []).append(record)
+        for heading, records in found.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Examples"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
 class ModelOption(click.Option):
-    """An option of reading or ending a model, told apart from those of commands."""
+    """An option of reading or ending a model, told in full by `tailpath info --help` alone."""
+
+    heading = "How the MODEL is read and ended, the same for all commands"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        return None
+        return super().get_help_record(ctx) if ctx.info_name == "info" else None
 
 
-class ModelCommand(click.Command):
+class ModelCommand(Command):
     """A command about a model: it has the argument MODEL and its options, and is called with `ssp`,
     the model read, and `source`, its name as typed. A command with a parameter `gamma` gets the
     discount, unless it is part of the model, and None where there is none. A parameter called like
@@ -192,8 +256,8 @@ class ModelCommand(click.Command):
     those of reading models in short.
     """
 
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
+    def __init__(self, name: str | None, **settings: Any) -> None:
+        super().__init__(name, **settings)
         taken = {param.name for param in self.params}
         self.shared = [
             flag(each, ModelOption)
@@ -201,21 +265,18 @@ class ModelCommand(click.Command):
             if each.name not in taken
         ]
         model = click.Argument(["model"], shell_complete=complete_model)
-        self.params = [model, *self.shared, *self.params]
+        self.params = [model, *self.params, *self.shared]
         self.callback = with_model(self.callback, [each.name for each in self.shared])
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
-        shared = {" ".join([*each.opts, each.metavar or ""]).strip(): each for each in self.shared}
         if ctx.info_name != "info":
             with formatter.section("How the MODEL is read and ended (see tailpath info --help)"):
-                formatter.write_text("  ".join(shared))
-        else:
-            with formatter.section("How the MODEL is read and ended, the same for all commands"):
-                formatter.write_dl([(short, each.help or "") for short, each in shared.items()])
+                names = (f"{each.opts[0]} {each.metavar or ''}".strip() for each in self.shared)
+                formatter.write_text("  ".join(names))
 
 
-def with_model(command: Any, shared: Sequence[str]) -> Command:
+def with_model(command: Any, shared: Sequence[str]) -> Called:
     """The command, called with the model that is read, and ended, as its shared options say."""
     discounts = "gamma" in inspect.signature(command).parameters
 
@@ -255,7 +316,7 @@ def complete_model(
     ]
 
 
-def given_policy(command: Command) -> Command:
+def given_policy(command: Called) -> Called:
     """Give a command the argument POLICY, for which the shell offers files."""
 
     def files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
@@ -303,18 +364,21 @@ def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
 
 
 #: Policies of the user beside others, and whether they may be those of another model.
-POLICIES = Flag(
+POLICIES = click.option(
+    "--policy",
     "files",
-    str,
-    None,
-    "Also this policy of yours, called like its file (repeatable).",
-    "FILE",
-    flag="--policy",
-    several=True,
+    metavar="FILE",
+    multiple=True,
+    help="Also this policy of yours, called like its file (repeatable).",
 )
-LOOSE = Flag(
-    "loose", bool, False, "Take a policy made for another model with the same states and actions."
+LOOSE = click.option(
+    "--loose", is_flag=True, help="Take policies of another model with the same states and actions."
 )
+
+
+def policy_output(text: str) -> Decorator:
+    """The option that saves a policy."""
+    return click.option("-o", "--output", type=out_file(".json", ".npz"), help=text)
 
 
 def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
@@ -348,19 +412,17 @@ class ManyAlphas(ModelCommand):
         return remaining
 
 
-def several_alphas(default: Sequence[float] | None = None) -> Flag:
+def several_alphas(default: Sequence[float] | None = None) -> Decorator:
     """The option `--alpha` of such a command, which must be given if there is no default."""
-    help_ = "Masses of the worst tail, in (0, 1], one or more."
-    return Flag(
+    return click.option(
+        "--alpha",
         "alphas",
-        float,
-        default,
-        help_,
-        "A...",
-        mass=True,
-        flag="--alpha",
-        several=True,
+        type=ALPHA,
+        metavar="A...",
+        multiple=True,
+        default=default,
         required=default is None,
+        help="Masses of the worst tail, in (0, 1], one or more.",
     )
 
 

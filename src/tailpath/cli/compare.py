@@ -17,23 +17,26 @@ import click
 import tailpath
 from tailpath.cli.application import print_message
 from tailpath.cli.common import (
+    ALPHA,
     LOOSE,
     POLICIES,
+    AtLeast,
     ManyAlphas,
-    flags,
+    measure,
     out_file,
+    picture,
     policy_argument,
     several_alphas,
+    under,
 )
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     fitted_table,
     reported,
     save_picture,
     terminal_width,
 )
-from tailpath.cli.planning import load_methods, measure, method_option
+from tailpath.cli.planning import load_methods, method_option
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods import Method
@@ -51,12 +54,11 @@ from tailpath.methods.comparison import (
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.risk.measure import Measure
+from tailpath.show.page.bands import planned_lines
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
-from tailpath.show.page.make import planned_lines
 from tailpath.texts import number
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
@@ -65,65 +67,47 @@ FEW, MANY = 49, 193
 
 
 @click.command(cls=ManyAlphas)
-@flags(several_alphas(ALPHAS))
-@method_option("named", multiple=True, help="Compare this method, beside the optimum (repeatable).")
-@flags(
+@several_alphas(ALPHAS)
+@under(
+    "What is compared",
+    method_option("named", multiple=True, help="This method, beside the optimum (repeatable)."),
     POLICIES,
-    Flag(
-        "everything",
-        bool,
-        False,
-        "Compare every method in every variant, and what policy iteration makes of each.",
-        flag="--all",
-    ),
-    Flag("atoms", int, 25, "Atoms of the planners' grid.", least=2),
-    Flag(
-        "alpha0",
-        float,
-        None,
-        "The first atom.  [default: a tenth of the smallest alpha]",
-        "A",
-        mass=True,
-    ),
-    Flag(
-        "tolerance", float, 0.001, "Planners stop when a sweep changes no value by more than this."
-    ),
-    Flag(
-        "with_slow",
-        bool,
-        False,
-        "Also CVaRVILI: a linear program per state, action and atom in every sweep.",
-        flag=f"--{SLOW}",
-    ),
-    Flag("improve", bool, False, "Also what policy iteration makes of the planners' policies."),
-    Flag(
-        "delta",
-        str,
-        None,
-        "Round costs to multiples of D for the optimum, which is then bracketed.",
-        "D",
-    ),
-    Flag(
-        "measures",
-        measure,
-        None,
-        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
-        " it (repeatable).",
-        "MEASURE",
-        flag="--measure",
-        several=True,
-    ),
-    Flag(
-        "plot", out_file(*PICTURES), None, "Draw CVaR against alpha (.png, .pdf or .svg).", "FILE"
-    ),
     LOOSE,
+    click.option("--all", "everything", is_flag=True, help="Every method in every variant."),
+    click.option("--improve", is_flag=True, help="Also each policy after policy iteration."),
+    click.option(f"--{SLOW}", "with_slow", is_flag=True, help="Also CVaRVILI, by linear programs."),
+    click.option(
+        "--measure",
+        "measures",
+        type=measure,
+        multiple=True,
+        help="Also a table of this measure, such as 'late(35)', with the policies that have the"
+        " least of it (repeatable).",
+    ),
 )
+@under(
+    "How it is planned",
+    click.option("--atoms", type=AtLeast(2), default=25, help="Atoms of the planners' grid."),
+    click.option(
+        "--alpha0", type=ALPHA, help="The first atom.  [default: a tenth of the smallest alpha]"
+    ),
+    click.option(
+        "--tolerance", type=float, default=0.001, help="Planners stop when no value changes more."
+    ),
+    click.option("--delta", help="Round costs to multiples of it; the optimum is then bracketed."),
+)
+@under("Output", click.option("--plot", type=picture, help="Draw CVaR against alpha."))
 @reported
 def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: Any) -> Output:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
     optimum.
 
     With --policy your own policies stand beside them.
+
+    Examples
+    --------
+    tailpath compare river:30x10
+    tailpath compare river:5x5 --alpha 0.05 0.01 --policy policy.json --measure 'late(20)'
     """
     asked = SimpleNamespace(**given)
     if isinstance(ssp, IntervalSSP):
@@ -277,25 +261,15 @@ def _draw(
 
 
 @click.command(cls=ManyAlphas)
-@flags(
-    Flag(
-        "out",
-        out_file(".html", ".htm"),
-        None,
-        "Where to write the page (.html).",
-        "FILE",
-        required=True,
-    ),
-    several_alphas(PAGE_ALPHAS),
+@click.option("--out", type=out_file(".html", ".htm"), required=True, help="The page to write.")
+@several_alphas(PAGE_ALPHAS)
+@under(
+    "What is shown",
     POLICIES,
-)
-@method_option("methods", multiple=True, help="Also this planner (repeatable).")
-@flags(
-    Flag(
-        "title", str, None, "Title of the page.  [default: the model, without its folder]", "TEXT"
-    ),
-    Flag("unit", str, "", "What costs are counted in, e.g. minutes.", "TEXT"),
     LOOSE,
+    method_option("methods", multiple=True, help="Also this planner (repeatable)."),
+    click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
+    click.option("--unit", default="", show_default=False, help="Of costs, e.g. minutes."),
 )
 @reported
 def page_command(
@@ -313,6 +287,11 @@ def page_command(
     The page is one HTML file that any browser shows, offline: decisions on a map or graph by budget
     left, distributions, CVaR against alpha, the worst runs step by step, blame, and in words what
     differs.
+
+    Examples
+    --------
+    tailpath page river:8x6 --out page.html --unit steps
+    tailpath page river:5x5 --out page.html --policy policy.json --method quantile
     """
     begin = perf_counter()
     mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}

@@ -21,7 +21,7 @@ from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.texts import count, name, number, pairs
 
 
@@ -30,6 +30,11 @@ from tailpath.texts import count, name, number, pairs
 def info_command(ssp: SSP, source: str) -> Output:
     """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every
     policy is proper.
+
+    Examples
+    --------
+    tailpath info gridworld:14x16
+    tailpath info roads.csv --start home --goals work --json
     """
     if isinstance(ssp, IntervalSSP):
         record = interval_record(ssp, source)
@@ -202,6 +207,11 @@ def convert_command(ssp: SSP, source: str, target: str) -> Output:
     file is replaced.
 
     What the format of TARGET cannot hold is refused, and nothing is written.
+
+    Examples
+    --------
+    tailpath convert river:5x5 river.npz
+    tailpath convert roads.csv roads.drn --start home --goals work
     """
     with progress_line() as update:
         tailpath.write(

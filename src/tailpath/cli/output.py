@@ -8,6 +8,7 @@ import io
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,17 +17,25 @@ from typing import Any
 import click
 
 from tailpath import texts
-from tailpath.cli.application import printable
+from tailpath.cli.application import in_colour, printable
+from tailpath.cli.common import under
 from tailpath.formats.files import write_bytes
-from tailpath.model.tables import GAINS
+from tailpath.model.ends import GAINS
+from tailpath.progress import end_line
 from tailpath.texts import name, number
 
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help='Print JSON for programs; infinite numbers are the string "inf".',
+json_option = under(
+    "Output",
+    click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        help='Print JSON for programs; infinite numbers are the string "inf".',
+    ),
 )
+
+#: The lines of a result that tell what is best: in bold on a terminal.
+OPTIMUM = re.compile(r"^(least .*|\S+ +optimum .*)$", re.MULTILINE)
 
 
 def reported(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,8 +59,12 @@ def print_result(record: Mapping[str, Any], text: str, as_json: bool) -> None:
         text = json.dumps(json_types(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
     else:
         text = texts.fitted(text, terminal_width())
+    end_line()
     # What the terminal has no letters for is escaped.
-    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+    text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    if not as_json and in_colour(sys.stdout):
+        text = OPTIMUM.sub(lambda found: click.style(found[0], bold=True), text)
+    click.echo(text)
 
 
 def json_types(value: Any) -> Any:
@@ -108,8 +121,6 @@ def with_gains(
 
 #: What a command returns that is `reported`.
 Output = tuple[dict[str, Any], str]
-#: The kinds of pictures there are.
-PICTURES = (".png", ".pdf", ".svg")
 
 
 def save_picture(axes: Any, path: str) -> None:

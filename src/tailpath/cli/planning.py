@@ -22,23 +22,21 @@ import click
 from click.shell_completion import CompletionItem
 
 import tailpath
-from tailpath.analysis.reachability import NATURES
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, flag, flags
+from tailpath.cli.common import AtLeast, ModelCommand, flag, limit, measure
 from tailpath.cli.output import Output, print_result, reported
+from tailpath.distributed.files import read_part, write_parts
 from tailpath.distributed.generate import part_called
-from tailpath.distributed.part import Part, read_part, write_part
+from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import SECONDS, Job, together, world
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method
-from tailpath.methods.method import all_methods, bounds_row, method_names
+from tailpath.methods.method import all_methods, bounds_row, method_names, shared_options
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag, confidence_note
 from tailpath.risk.measure import Measure
-from tailpath.risk.measures import parse, parse_limit
 from tailpath.texts import number, pairs
 
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
@@ -66,17 +64,18 @@ class Solved:
     notes: Sequence[str] = ()
 
 
+class MethodOption(click.Option):
+    heading = "Of some methods"
+
+
 def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[str]]]:
     """The flags of all options of these methods, each once, with the names of the methods that take
     it.
     """
-    found: dict[str, tuple[click.Option, list[str]]] = {}
-    for method in methods:
-        for option in method.options:
-            if option.name not in found:
-                found[option.name] = (flag(option), [])
-            found[option.name][1].append(method.name)
-    return found
+    return {
+        name: (flag(option, MethodOption), those)
+        for name, (option, those) in shared_options(methods).items()
+    }
 
 
 def require_alpha(method: Method, alpha: float | None) -> None:
@@ -124,36 +123,20 @@ def _complete_method(
 # ---------------------------------------------------------------------- measures
 
 
-def measure(text: str) -> Measure:
-    found = parse(text)
-    note = confidence_note(found.finest_alpha)
-    if note is not None:
-        print_message("note", note)
-    return found
-
-
 #: The options of `solve` that ask for any measure, under limits on others.
 OBJECTIVES = (
-    Flag(
-        "minimise",
-        measure,
-        None,
-        "Minimise mean, cvar(A), var(A), late(T), shortfall(B) or a sum.",
-        "MEASURE",
+    click.option(
+        "--minimise", type=measure, help="mean, cvar(A), var(A), late(T), shortfall(B) or a sum."
     ),
-    Flag(
+    click.option(
+        "--subject-to",
         "limits",
-        parse_limit,
-        None,
-        "Such as 'late(35) <= 0.05' (repeatable).",
-        "LIMIT",
-        flag="--subject-to",
-        several=True,
+        type=limit,
+        multiple=True,
+        help="Such as 'late(35) <= 0.05' (repeatable).",
     ),
-    Flag("deadline", float, None, "Short for --minimise 'late(T)'.", "T"),
-    Flag(
-        "no_mix", bool, False, "A single policy, even where a coin between several would be better."
-    ),
+    click.option("--deadline", type=float, help="T is short for --minimise 'late(T)'."),
+    click.option("--no-mix", is_flag=True, help="One policy, even if a mixture is better."),
 )
 
 
@@ -231,15 +214,6 @@ def _delivered(
 # ---------------------------------------------------------------------- intervals
 
 
-NATURE = Flag(
-    "nature",
-    str,
-    None,
-    "Of a model with intervals: who picks the probabilities inside them.  [default: adversarial]",
-    choices=tuple(NATURES),
-)
-
-
 def objective_of(method: Method, alpha: float | None) -> Measure:
     """What a method minimises, for a model with intervals."""
     if method.objective is None:
@@ -295,11 +269,11 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
 
 #: The scheme of models that are made in parts.
 PARTS = "parts:"
-#: The flags of a command that runs on all ranks of MPI.
+#: The options of a command that runs on all ranks of MPI.
 ON_RANKS = (
-    Flag("mpi", bool, False, "Run on all ranks of MPI, under mpiexec."),
-    Flag("checkpoint", str, None, "With --mpi, save progress here, and resume it.", "FOLDER"),
-    Flag("every", float, None, "Seconds between two checkpoints.", "S"),
+    click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
+    click.option("--checkpoint", metavar="FOLDER", help="Save progress here, and resume it."),
+    click.option("--every", type=float, help="Seconds between two checkpoints."),
 )
 
 
@@ -370,17 +344,20 @@ def on_ranks(method: Method, job: Job | None) -> Method:
 
 
 @click.command(cls=ModelCommand)
-@flags(
-    Flag("parts", int, None, "One per rank.", "N", least=1, required=True),
-    Flag("output", str, None, "Where the parts go.", "FOLDER", flag="-o --output", required=True),
-)
+@click.option("--parts", type=AtLeast(1), required=True, help="How many, one per rank.")
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="Where the parts go.")
 @reported
 def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.
 
     The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
     holds more than its own.
+
+    Examples
+    --------
+    tailpath split river:30x10 --parts 4 --output parts
+    mpiexec -n 4 tailpath solve parts --alpha 0.05 --mpi
     """
-    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
-    record = {"model": source, "parts": files, "states": ssp.n_states}
+    files = write_parts(ssp, parts, output)
+    record = {"model": source, "parts": list(map(str, files)), "states": ssp.n_states}
     return record, f"{output}: {ssp.n_states} states in {parts} parts"

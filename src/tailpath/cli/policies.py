@@ -18,17 +18,19 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli.application import INTERRUPTED, print_message
 from tailpath.cli.common import (
+    ALPHA,
     LOOSE,
+    AtLeast,
+    Decorator,
     ManyAlphas,
     ModelCommand,
-    flags,
     given_policy,
-    out_file,
+    picture,
     policy_argument,
     several_alphas,
+    under,
 )
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     fitted_table,
     json_option,
@@ -41,45 +43,36 @@ from tailpath.cli.output import (
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag
-from tailpath.pictures.progress import progress_line
 from tailpath.policies.display import decision_in_words, decision_table
+from tailpath.progress import progress_line
 from tailpath.texts import count, name, number, pairs
+
+#: The alpha of what is told beside decisions, and how much of it is shown.
+ONE_ALPHA = click.option("--alpha", type=ALPHA, default=0.05, help="Mass of the worst tail.")
+
+
+def most_option(default: int, text: str) -> Decorator:
+    return click.option("--most", type=AtLeast(1), default=default, help=text)
 
 
 @click.command(cls=ManyAlphas)
 @given_policy
-@flags(
-    several_alphas(),
-    Flag("engine", str, "auto", "How to search.", choices=("auto", "lattice", "queue")),
-    Flag("heuristic", str, "min", "Lower bound on the cost to go.", choices=("min", "zero")),
-    Flag(
-        "state",
-        str,
-        None,
-        "Start from this state, by its name as `tailpath info` writes it.",
-        "STATE",
-        flag="--from",
+@several_alphas()
+@LOOSE
+@click.option("--from", "state", help="Start from this state, as `tailpath info` writes it.")
+@under(
+    "How it is computed",
+    click.option("--engine", type=click.Choice(("auto", "lattice", "queue")), default="auto"),
+    click.option("--heuristic", type=click.Choice(("min", "zero")), default="min"),
+    click.option(
+        "--max-nodes", type=AtLeast(1), help="Give up after so many pairs, with the bounds reached."
     ),
-    Flag(
-        "max_nodes",
-        int,
-        None,
-        "Give up after N expanded pairs, with the bounds reached so far.",
-        "N",
-        least=1,
-    ),
-    Flag(
-        "picture",
-        out_file(*PICTURES),
-        None,
-        "Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
-        "FILE",
-        flag="--plot",
-    ),
-    LOOSE,
 )
-@json_option
+@under(
+    "Output",
+    click.option("--plot", type=picture, help="Draw the distribution."),
+    json_option,
+)
 def evaluate_command(
     ssp: SSP,
     source: str,
@@ -87,7 +80,7 @@ def evaluate_command(
     alphas: tuple[float, ...],
     state: str | None,
     gamma: Fraction | None,
-    picture: str | None,
+    plot: str | None,
     loose: bool,
     as_json: bool,
     **options: Any,
@@ -96,6 +89,11 @@ def evaluate_command(
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. Ctrl-C ends the search with the bounds reached so far.
+
+    Examples
+    --------
+    tailpath evaluate river:5x5 policy.json --alpha 0.05 0.01
+    tailpath evaluate river:5x5 expected --alpha 0.05 --plot costs.png
     """
     followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
     has_intervals, facts = isinstance(ssp, IntervalSSP), {}
@@ -127,8 +125,8 @@ def evaluate_command(
         "mean_bounds": costs.mean_bounds,
     }
     print_result({**record, **facts}, text, as_json)
-    if picture is not None:
-        save_picture(costs.plot(*[] if has_intervals else [min(alphas)]), picture)
+    if plot is not None:
+        save_picture(costs.plot(*[] if has_intervals else [min(alphas)]), plot)
     return 0
 
 
@@ -199,18 +197,16 @@ def band_text(band: tailpath.CostBand, alphas: Sequence[float]) -> str:
 
 @click.command(cls=ManyAlphas)
 @given_policy
-@flags(
-    Flag("runs", int, None, "Number of runs.", "N", least=1, required=True),
-    Flag("seed", int, 0, "The same seed gives the same runs.", "S", least=0),
-    several_alphas(),
-    Flag(
-        "confidence",
-        click.FloatRange(0, 1, min_open=True, max_open=True),
-        0.95,
-        "Confidence of every interval.",
-    ),
-    LOOSE,
+@several_alphas()
+@click.option("--runs", type=AtLeast(1), required=True, help="Number of runs.")
+@click.option("--seed", type=AtLeast(0), default=0, help="The same seed gives the same runs.")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    help="Confidence of every interval.",
 )
+@LOOSE
 @reported
 def simulate_command(
     ssp: SSP,
@@ -227,6 +223,11 @@ def simulate_command(
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. The exact values come from `tailpath evaluate`.
+
+    Examples
+    --------
+    tailpath simulate river:5x5 policy.json --runs 10000 --alpha 0.05
+    tailpath simulate river:5x5 expected --runs 1000 --seed 7 --alpha 0.1 --json
     """
     costs = tailpath.simulate(ssp, policy_argument(policy, ssp, loose), runs, seed)
     estimates = [
@@ -266,11 +267,9 @@ def span(interval: tuple[float, float]) -> str:
 
 @click.command(cls=ModelCommand)
 @given_policy
-@flags(
-    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR to go.", "A", mass=True),
-    Flag("most", int, 40, "Rows to show.", "N", least=1),
-    Flag("state", str, None, "Only the rows of this state.", "NAME"),
-)
+@ONE_ALPHA
+@most_option(40, "Rows to show.")
+@click.option("--state", help="Only the rows of this state.")
 @reported
 def show_command(
     ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None
@@ -281,6 +280,11 @@ def show_command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. The likeliest rows come first; budgets left with the same decision are one
     row.
+
+    Examples
+    --------
+    tailpath show river:5x5 policy.json
+    tailpath show river:5x5 expected --state '(2, 1)'
     """
     with progress_line() as update:
         rows = decision_table(
@@ -321,10 +325,8 @@ def show_command(
 @click.command(cls=ModelCommand)
 @click.argument("first")
 @click.argument("second")
-@flags(
-    Flag("alpha", float, 0.05, "Mass of the worst tail, for the CVaR.", "A", mass=True),
-    Flag("most", int, 20, "Places to show.", "N", least=1),
-)
+@ONE_ALPHA
+@most_option(20, "Places to show.")
 @reported
 def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
     """Where the policies FIRST and SECOND first decide differently on a MODEL, how probable that
@@ -332,6 +334,11 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 
     A policy is a file made by `tailpath solve --output`, or the word expected for the policy with
     the least expected cost.
+
+    Examples
+    --------
+    tailpath diff river:5x5 expected policy.json
+    tailpath diff river:5x5 expected policy.json --alpha 0.01 --most 5
     """
     found = tailpath.differences(
         ssp, policy_argument(first, ssp), policy_argument(second, ssp), alpha
@@ -351,11 +358,9 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 
 @click.command(cls=ModelCommand)
 @given_policy
-@flags(
-    Flag("alpha", float, None, "Mass of the worst tail.", "A", mass=True, required=True),
-    Flag("runs", int, 3, "How many of the most probable runs beyond VaR to show.", "K", least=0),
-    Flag("most", int, 10, "How many outcomes to show.", "N", least=1),
-)
+@click.option("--alpha", type=ALPHA, required=True, help="Mass of the worst tail.")
+@click.option("--runs", type=AtLeast(0), default=3, help="The most probable runs beyond VaR.")
+@most_option(10, "How many outcomes to show.")
 @reported
 def explain_command(
     ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int
@@ -365,6 +370,11 @@ def explain_command(
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost.
+
+    Examples
+    --------
+    tailpath explain river:5x5 policy.json --alpha 0.05
+    tailpath explain river:5x5 expected --alpha 0.01 --runs 1
     """
     found = tailpath.worst_runs(ssp, policy_argument(policy, ssp), alpha, runs)
     record = {

@@ -12,10 +12,19 @@ from typing import Any
 import click
 
 import tailpath
+from tailpath.analysis.reachability import NATURES
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ModelCommand, flags, out_file, refuse_same_file
+from tailpath.cli.common import (
+    ALPHA,
+    AtLeast,
+    ModelCommand,
+    measure,
+    picture,
+    policy_output,
+    refuse_same_file,
+    under,
+)
 from tailpath.cli.output import (
-    PICTURES,
     Output,
     json_option,
     print_result,
@@ -26,7 +35,6 @@ from tailpath.cli.output import (
 )
 from tailpath.cli.planning import (
     MAX_NODES,
-    NATURE,
     OBJECTIVES,
     ON_RANKS,
     Solved,
@@ -34,7 +42,6 @@ from tailpath.cli.planning import (
     flags_of,
     job_of,
     load_methods,
-    measure,
     method_option,
     objective_of,
     on_ranks,
@@ -52,8 +59,7 @@ from tailpath.methods.method import ADDRESSES, all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag
-from tailpath.pictures.progress import progress_line
+from tailpath.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.texts import count, pairs
 
@@ -96,53 +102,40 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 
 
 @click.command(cls=SolveCommand)
+@click.option("--alpha", type=ALPHA, help="Mass of the worst tail, in (0, 1].")
 @method_option(
-    default=method_names()[0],
-    show_default=True,
-    callback=_known,
-    help=f"How to solve: {', '.join(method_names())}.",
+    default=method_names()[0], callback=_known, help=f"How to solve: {', '.join(method_names())}."
 )
-@flags(
-    Flag(
-        "variant",
-        str,
-        "",
-        "Variant of a published planner: published or, where it has one, printed.",
-        "NAME",
-    ),
-    Flag("alpha", float, None, "Mass of the worst tail, in (0, 1].", "A", mass=True),
-    *OBJECTIVES,
-    NATURE,
-    Flag(
-        "max_nodes",
-        int,
-        None,
-        "Give up evaluating the policy after N expanded pairs.",
-        "N",
-        least=1,
-    ),
-    Flag(
-        "verify",
-        bool,
-        False,
-        "Check the result on the model as given, in exact arithmetic, and say what was proved.",
-    ),
-    Flag(
-        "output",
-        out_file(".json", ".npz"),
-        None,
-        "Save the policy (.json or .npz).",
-        "FILE",
-        flag="-o --output",
+@click.option(
+    "--variant", default="", show_default=False, help="Of a planner: published or printed."
+)
+@under("Measures and limits", *OBJECTIVES)
+@under(
+    "Models with intervals",
+    click.option(
+        "--nature",
+        type=click.Choice(tuple(NATURES)),
+        help="Who picks the probabilities inside them.  [default: adversarial]",
     ),
 )
-@json_option
-@flags(*ON_RANKS)
+@under("On ranks of MPI", *ON_RANKS)
+@under(
+    "Output",
+    click.option("--verify", is_flag=True, help="Check the result in exact arithmetic."),
+    click.option("--max-nodes", type=AtLeast(1), help="Expand so many pairs at most to evaluate."),
+    policy_output("Save the policy (.json or .npz)."),
+    json_option,
+)
 def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
     such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
+
+    Examples
+    --------
+    tailpath solve river:5x5 --alpha 0.05 --output policy.json
+    tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
     """
     asked, job = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
@@ -234,41 +227,21 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
 
 
 @click.command(cls=ModelCommand)
-@flags(
-    Flag(
-        "risk",
-        measure,
-        None,
-        "The mean against cvar(A), late(T) or shortfall(B).",
-        "MEASURE",
-        required=True,
-    ),
-    Flag(
-        "tolerance",
-        click.FloatRange(min=0),
-        None,
-        "Stop this close to the frontier, relatively; 0 finds all corners.",
-        "X",
-    ),
-    Flag("delta", str, None, "Round costs to multiples of D; the frontier is then bracketed.", "D"),
-    Flag("everything", bool, False, "Print every corner, however many there are.", flag="--all"),
-    Flag("plot", out_file(*PICTURES), None, "Draw the frontier (.png, .pdf or .svg).", "FILE"),
-    Flag(
-        "corner",
-        int,
-        None,
-        "The corner whose policy is saved by --output, counted as in the table.",
-        "N",
-        least=1,
-    ),
-    Flag(
-        "output",
-        out_file(".json", ".npz"),
-        None,
-        "Save the policy of --corner (.json or .npz).",
-        "FILE",
-        flag="-o --output",
-    ),
+@click.option(
+    "--risk", type=measure, required=True, help="Such as cvar(0.05), late(30) or shortfall(30)."
+)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    help="Stop this close to the frontier, relatively; 0 finds all corners.",
+)
+@click.option("--delta", help="Round costs to multiples of it; the frontier is then bracketed.")
+@under(
+    "Output",
+    click.option("--all", "everything", is_flag=True, help="Print every corner."),
+    click.option("--plot", type=picture, help="Draw the frontier."),
+    click.option("--corner", type=AtLeast(1), help="The corner whose policy --output saves."),
+    policy_output("Save the policy of --corner (.json or .npz)."),
 )
 @reported
 def frontier_command(
@@ -283,6 +256,11 @@ def frontier_command(
 ) -> Output:
     """Show what safety costs: every corner of least mean against a risk, from the safest policy to
     the one that is best on average.
+
+    Examples
+    --------
+    tailpath frontier river:5x5 --risk 'cvar(0.05)'
+    tailpath frontier river:5x5 --risk 'late(30)' --corner 2 --output safe.json
     """
     if (corner is None) != (output is None):
         raise click.UsageError(

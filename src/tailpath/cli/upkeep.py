@@ -1,5 +1,4 @@
-"""`tailpath warm-up`: small uses of every command, so that everything is compiled; and `tailpath
-bench`.
+"""`tailpath warm-up`: small uses of every command, so that everything is compiled.
 
 `tests/cli/test_warm_up.py` finds the commands that are not used here, and the kernels.
 """
@@ -9,10 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import pathlib
 import shlex
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -22,6 +18,7 @@ import click
 
 import tailpath as tp
 from tailpath.cli.application import group
+from tailpath.cli.common import Command
 from tailpath.kernels.jit import interpreter
 
 #: Each line is run in a folder with the models of `models`; a name in braces is one of them.
@@ -145,12 +142,17 @@ def left_with(probability: float) -> tp.SSP:
     return tp.SSP.from_outcomes(rows, 0, [-1])
 
 
-@click.command()
+@click.command(cls=Command)
 def warm_up_command() -> None:
     """Compile everything now instead of when it is first used.
 
     The compiled code is stored on disk; with nothing to compile this takes a few seconds. What only
     runs over the ranks of MPI is compiled there.
+
+    Examples
+    --------
+    tailpath warm-up
+    NUMBA_CACHE_DIR=/shared/cache tailpath warm-up
     """
     begin = time.perf_counter()
     if interpreter.compiles is None:
@@ -164,18 +166,3 @@ def warm_up_command() -> None:
             with contextlib.redirect_stdout(io.StringIO()):
                 group.main(shlex.split(use.format(folder=folder, **files)), standalone_mode=False)
     click.echo(f"ready after {time.perf_counter() - begin:.1f} s")
-
-
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def bench_command(arguments: tuple[str, ...]) -> int:
-    """Run the benchmarks of a checkout; ARGUMENTS are handed on to them."""
-    root = pathlib.Path(tp.__file__).resolve().parents[2]
-    if not (root / "benchmarks" / "__main__.py").is_file():
-        raise click.ClickException(
-            "the benchmarks are part of the repository, not of the installed package: run this from"
-            " a checkout"
-        )
-    return subprocess.run(
-        [sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False
-    ).returncode

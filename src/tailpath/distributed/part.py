@@ -2,13 +2,11 @@
 more.
 
 Parts are contiguous in the numbers of states, so that two numbers say who has what. A part comes
-from a model (`Part.of`), from a file (`read_part`), or from whoever makes its arrays.
+from a model (`Part.of`), from a file (`files.py`), or from whoever makes its arrays.
 """
 
 from __future__ import annotations
 
-import json
-import pathlib
 from dataclasses import dataclass
 from fractions import Fraction
 from types import SimpleNamespace
@@ -18,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import joined
-from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths
-from tailpath.model.checks import LARGEST_COST, checked_probabilities
+from tailpath.model.checks import LARGEST_COST, checked_probabilities, model_mark
 from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -69,6 +67,8 @@ class Part:
         What a unit of cost is.
     probability_error : float
         How far probabilities may be off, relatively, beside rounding; as of `SSP`.
+    model : str
+        The hash of the model, if it was whole before: its parts belong together.
 
     Raises
     ------
@@ -89,19 +89,22 @@ class Part:
     actions: tuple[Any, ...]
     unit: Fraction
     probability_error: float = 0.0
+    model: str = ""
 
     def __post_init__(self) -> None:
         for name, kind in ARRAYS.items():
             array: Array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             object.__setattr__(self, name, array)
-        n, choices = len(self.is_goal), len(self.choice_action)
-        rows = self.state_choices, self.choice_outcomes
-        lengths = [len(rows[0]) - 1, int(rows[0][-1]), len(rows[1]) - 1, int(rows[1][-1])]
+        self._check_place()
+        rows = {"state_choices": len(self.is_goal), "choice_outcomes": len(self.choice_action)}
+        for name, count in rows.items():
+            row = getattr(self, name)
+            if len(row) != count + 1 or row[0] != 0 or np.any(np.diff(row) < 0):
+                raise ModelError(f"part {self.index}: {name} does not rise from 0 in {count} steps")
         columns = self.outcome_target, self.outcome_probability, self.outcome_level
-        if lengths[:3] != [n, choices, choices] or any(len(c) != lengths[3] for c in columns):
+        ends = [*(len(column) for column in columns), int(self.choice_outcomes[-1])]
+        if len(set(ends)) > 1 or self.state_choices[-1] != len(self.choice_action):
             raise ModelError(f"part {self.index}: its arrays differ in length")
-        if n != self.bounds[self.index + 1] - self.first or np.any(np.diff(self.bounds) < 0):
-            raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")
         self._check_rows()
         probability = checked_probabilities(self._named())
         object.__setattr__(self, "outcome_probability", probability)
@@ -128,11 +131,30 @@ class Part:
         cost = self.outcome_level * float(self.unit.numerator) / float(self.unit.denominator)
         return np.asarray(cost, dtype=np.float64)
 
+    def _check_place(self) -> None:
+        """Numbers that say where the part belongs, and what its costs are."""
+        steps = np.diff(self.bounds)
+        if len(steps) == 0 or self.bounds[0] != 0 or not np.all((steps >= 0) & (steps < 2**31)):
+            raise ModelError("the bounds of parts do not rise from 0")
+        if not 0 <= self.index < len(steps) or steps[self.index] != len(self.is_goal):
+            n = len(self.is_goal)
+            raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")
+        if type(self.start) is not int or not 0 <= self.start < self.n_states < 2**31:
+            raise ModelError(f"the start {self.start!r} is none of {self.n_states} states")
+        error, model = self.probability_error, self.model
+        if type(error) not in (int, float) or not 0 <= error < 1 or not isinstance(model, str):
+            raise ModelError(f"probabilities that are off by {error!r}, of the model {model!r}")
+        if not 1 / LARGEST_COST <= self.unit <= LARGEST_COST:
+            raise ModelError("the unit of costs is out of range")
+
     def _check_rows(self) -> None:
         wrong = (np.diff(self.state_choices) == 0) != self.is_goal
         for state in np.flatnonzero(wrong)[:1].tolist():
             what = "is a goal and has choices" if self.is_goal[state] else "has no choices"
             raise ModelError(f"state {self.first + state} {what}")
+        action = self.choice_action
+        if np.any((action < 0) | (action >= len(self.actions))):
+            raise ModelError(f"part {self.index} has choices without the name of an action")
         target, level = self.outcome_target, self.outcome_level
         for choice in np.flatnonzero(np.diff(self.choice_outcomes) == 0)[:1].tolist():
             raise ModelError(f"{self._where(choice)} has no outcomes")
@@ -161,9 +183,9 @@ class Part:
         )
 
     @classmethod
-    def of(cls, ssp: SSP, index: int, parts: int) -> Part:
+    def of(cls, ssp: SSP, index: int, parts: int, mark: str | None = None) -> Part:
         """One of so many parts of a model, whose costs have a unit, with about as many states
-        each.
+        each; `mark` is the hash of the model, where it is known.
         """
         refuse_signed(ssp, "a model in parts")
         if ssp.cost_unit is None:
@@ -186,6 +208,7 @@ class Part:
             actions=tuple(ssp.actions),
             unit=ssp.cost_unit,
             probability_error=ssp.probability_error,
+            model=model_mark(ssp) if mark is None else mark,
         )
 
 
@@ -220,41 +243,3 @@ def even_bounds(n_states: int, parts: int) -> IntArray:
     if parts < 1:
         raise OptionError(f"a model has 1 or more parts, not {parts}")
     return np.arange(parts + 1, dtype=np.int64) * n_states // parts
-
-
-def part_file(folder: str | pathlib.Path, index: int, parts: int) -> pathlib.Path:
-    return pathlib.Path(folder) / f"part-{index}-of-{parts}.npz"
-
-
-def write_part(part: Part, folder: str | pathlib.Path) -> pathlib.Path:
-    """Write a part to its file in the folder of all parts, which is made if need be."""
-    path = part_file(folder, part.index, len(part.bounds) - 1)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    about = {"start": part.start, "actions": list(part.actions), "unit": str(part.unit)}
-    about["probability_error"] = part.probability_error
-    arrays = {name: getattr(part, name) for name in ARRAYS}
-    np.savez(path, about=np.array(json.dumps(about, default=str)), **arrays)
-    return path
-
-
-def read_part(folder: str | pathlib.Path, index: int, parts: int) -> Part:
-    """Read one of so many parts of a model from the folder where `tailpath split` has put them."""
-    path = part_file(folder, index, parts)
-    if not path.exists():
-        there = len(list(pathlib.Path(folder).glob("part-0-of-*.npz")))
-        hint = "tailpath split makes them" if not there else f"it was not split into {parts}"
-        raise FormatError(f"{path}: there is no such part; {hint}")
-    try:
-        with np.load(path) as found:
-            about = json.loads(str(found["about"]))
-            arrays = {name: found[name] for name in ARRAYS}
-        return Part(
-            index=index,
-            start=int(about["start"]),
-            actions=tuple(about["actions"]),
-            unit=Fraction(about["unit"]),
-            probability_error=float(about.get("probability_error", 0.0)),
-            **arrays,
-        )
-    except (OSError, KeyError, ValueError, ModelError) as error:
-        raise FormatError(f"{path}: {error}") from None

@@ -193,14 +193,20 @@ def _neighbours(comm: Any, part: Part, outside: Array) -> tuple[IntArray, IntArr
 
 
 def _check_fits(comm: Any, part: Part) -> None:
-    """Refuse parts that are not those of one model, one for each rank."""
+    """Refuse parts that are not those of one model, one for each rank. Rank 0 says so, and ends the
+    others."""
     about = part.bounds.tolist(), part.start, part.actions, part.unit, part.probability_error
-    every = comm.allgather((part.index, *about))
-    if [each[0] for each in every] != list(range(comm.size)):
-        indices = [each[0] for each in every]
-        raise ModelError(f"{comm.size} ranks need parts 0 to {comm.size - 1}, not {indices}")
-    if any(each[1:] != every[0][1:] for each in every) or len(part.bounds) != comm.size + 1:
-        raise ModelError("the parts are not those of one model: bounds, start or unit differ")
+    every = comm.allgather((part.index, *about, part.model))
+    indices, wrong = [each[0] for each in every], ""
+    if indices != list(range(comm.size)) or len(part.bounds) != comm.size + 1:
+        wrong = f"{comm.size} ranks need parts 0 to {comm.size - 1}, not {indices}"
+    for each in every:
+        if each[1:] != every[0][1:]:
+            wrong = f"part {each[0]} is not of the same model as part {indices[0]}"
+    if wrong and comm.rank == 0:
+        raise ModelError(wrong)
+    if wrong:
+        comm.Barrier()
 
 
 def require_arrival(graph: PartGraph, nearest: FloatArray, why: str = DEAD_END) -> None:

@@ -212,7 +212,7 @@ SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
 RIVER_COST = (2, Fraction(1, 2), 1, 1)
 
 
-def river(*, rows: int, columns: int) -> SSP:
+def river(*, rows: int, columns: int, dead_end: bool = False) -> SSP:
     """Build a River: cross by the long safe bridge, or swim and risk the waterfall.
 
     States are named `(row, column)`, counted from 0 at the top left. The start is on the left bank,
@@ -222,6 +222,9 @@ def river(*, rows: int, columns: int) -> SSP:
     ----------
     rows, columns : int, 2 or more
         The size.
+    dead_end : bool
+        Nobody leaves the waterfall; `give_up` or `given_arrival` makes the goal sure again. As in
+        the paper, it leads back to the start otherwise.
 
     Returns
     -------
@@ -237,6 +240,9 @@ def river(*, rows: int, columns: int) -> SSP:
     --------
     >>> tp.domains.river(rows=3, columns=3).n_states
     9
+    >>> falls = tp.domains.river(rows=3, columns=3, dead_end=True)
+    >>> round(tp.solve_arrival(falls).probability((1, 1)), 4)
+    0.9524
     """
     rows, columns = check_integer(rows, "rows", 2), check_integer(columns, "columns", 2)
     refuse_huge(rows, columns)
@@ -248,7 +254,7 @@ def river(*, rows: int, columns: int) -> SSP:
         river_kinds(rows, columns, cells).tolist(),
         start,
         goal,
-        river_moves(rows, columns, cells),
+        river_moves(rows, columns, cells, dead_end),
     )
 
 
@@ -262,19 +268,20 @@ def river_kinds(rows: int, columns: int, cells: Array) -> Array:
     return kind
 
 
-def river_moves(rows: int, columns: int, cells: Array) -> list[Moves]:
+def river_moves(rows: int, columns: int, cells: Array, dead_end: bool = False) -> list[Moves]:
     """How each of some cells of a River behaves, the goal left out."""
     kind, start = river_kinds(rows, columns, cells), (rows - 2) * columns
     firm, wet, falls = (
         cells[chosen]
         for chosen in ((kind == "bank") | (kind == "bridge"), kind == "river", kind == "waterfall")
     )
+    stays = shifted_cells(rows, columns, [[(0, 0)] * 4] * 4)
     swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
     slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
     return [
         Moves(firm, shifted_cells(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
         Moves(wet, shifted_cells(rows, columns, swims), slots, RIVER_COST),
-        Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
+        Moves(falls, stays if dead_end else to_one_cell(start), CERTAIN, [1] * 4),
     ]
 
 

@@ -116,7 +116,7 @@ def register(domain: Domain) -> None:
     >>> tp.read("fare:25").goals
     ('work', 'gave up')
     """
-    REGISTER.add(domain.scheme, domain)
+    REGISTER.add(domain, domain.scheme)
 
 
 def schemes() -> list[str]:

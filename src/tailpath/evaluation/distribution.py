@@ -28,6 +28,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.expected_loss import (
@@ -359,6 +360,43 @@ class CostDistribution(Record):
             return loss_of_head_and_tail(self, loss)[1:]
         return loss_bounds_by_lines(self, loss)
 
+    def envelope(self, alpha: float) -> FloatArray:
+        """The worst-case density of the dual form of CVaR, by cost of the head.
+
+        CVaR is the largest mean of Z reweighted by a density xi with 0 <= xi <= 1 / alpha and mean
+        1, the risk envelope (the paper's Eqs. 6 and 7). The density that attains it is 0 below the
+        VaR and 1 / alpha above it, also for the mass beyond the head; at the VaR it makes the mean
+        1.
+
+        Parameters
+        ----------
+        alpha : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        array of float64, shape (n,)
+            The density at each of `self.costs`.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is smaller than the distribution answers.
+
+        Examples
+        --------
+        >>> xi = costs.envelope(0.5)
+        >>> xi, float(xi @ (costs.probabilities * costs.costs)), costs.cvar(0.5)
+        (array([0.88888889, 2.        ]), 28.0, 28.0)
+        """
+        a, position = self._var_index(alpha)
+        density = np.full(len(self.costs), 1 / a)
+        if position >= 0:
+            density[:position] = 0.0
+            at_var = max(a - self.tails[position], 0.0) / self.probabilities[position]
+            density[position] = at_var / a
+        return density
+
     @property
     def _last_cost(self) -> float:
         """The last cost of the head; below every cost if there is none."""
@@ -385,7 +423,7 @@ class CostDistribution(Record):
             return self.deviation
         return float(_evaluation().deviation_of(self))
 
-    def cdf(self, x: Any) -> Any:
+    def cdf(self, x: ArrayLike) -> Any:
         """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
 
         Where all that is left never arrives, it is known everywhere.
@@ -530,7 +568,7 @@ class CostDistribution(Record):
         return card(
             "Distribution of the total cost",
             [Table((), facts), Table(("alpha", "VaR", "CVaR"), rows)],
-            self.plot(),
+            self.plot,
         )
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.options import check_alpha, takes_alpha
+from tailpath.options import answering, check_alpha, takes_alpha
 
 #: Fewer runs than this in the tail say nothing about its mean.
 MIN_TAIL_RUNS = 30
@@ -85,6 +85,7 @@ class Estimate:
     unreached: float
 
 
+@answering
 @takes_alpha
 def estimate(
     costs: ArrayLike, alpha: float, confidence: float = 0.95, *, least: float = 0.0

@@ -97,7 +97,7 @@ def evaluate(
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> CostDistribution | CostBand:
-    """Find the exact distribution of the total cost of a policy.
+    """Find the exact distribution of the total cost of a policy (the paper's ForPECVaR).
 
     It is good for every tail mass from `alpha` up.
 

@@ -1,4 +1,4 @@
-"""ForPECVaR as published (Algorithm 1), in plain Python: the engine for any costs, any discount and
+"""ForPECVaR (Algorithm 1), in plain Python: the engine for any costs, any discount and
 any policy, and the reference for the other one.
 
 Pairs (node, cost) leave a priority queue in the order (cost + V_min(node), cost). A goal adds its

@@ -13,7 +13,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
-from tailpath.formats.files import brief, located
+from tailpath.formats.files import (
+    begin_of_input,
+    brief,
+    located,
+    parse_number,
+    read_bytes,
+    read_text,
+    write_bytes,
+)
 from tailpath.formats.registry import (
     FORMATS,
     Format,
@@ -23,18 +31,37 @@ from tailpath.formats.registry import (
     register,
 )
 from tailpath.model.columns import WORDS, has_intervals
+from tailpath.model.frames import column_names, is_graph, is_table
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import column_names, is_graph, is_table
-from tailpath.options import Progress, takes_model
+from tailpath.options import Progress, answering, takes_model
 
-__all__ = ["Format", "read", "register", "write"]
+__all__ = [
+    "Format",
+    "parse_number",
+    "read",
+    "read_bytes",
+    "read_text",
+    "register",
+    "write",
+    "write_bytes",
+]
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
 
+#: How files begin whose format is not said.
+_MARKS = {
+    b"PK": ".npz",
+    b"{": ".json",
+    b"//": ".drn",
+    b"@": ".drn",
+    b"\x1f\x8b": ".umb",
+}
 
+
+@answering
 def read(
     source: Any,
     *,
@@ -63,8 +90,9 @@ def read(
     Parameters
     ----------
     source : str, path, table, graph, environment, or dict
-        Environments are those of Gymnasium; the dict is the table `P` of one. A path, whose suffix
-        decides the format (`.json`, `.npz`, `.csv`, `.drn`, `.umb`, ..), or a scheme:
+        Environments are those of Gymnasium; the dict is the table `P` of one. `-` is standard
+        input: a table, or JSON, npz, DRN or UMB by how it begins. A path, whose suffix decides the
+        format (`.json`, `.npz`, `.csv`, `.drn`, `.umb`, ..), or a scheme:
         `gridworld:14x16`, `river:30x10`, `textbook:geometric`, `gym:FrozenLake-v1`.
     goal : str, optional
         The label of the goal states (default `goal`), or a condition (`x=3 & y=1`); in Gymnasium
@@ -160,7 +188,8 @@ def _read(source: Any, reading: Reading) -> SSP:
         entry = by_scheme(match[1].lower()) if match else None
         if match and entry:
             return entry.read(match[2], reading)
-        return by_suffix(path_name).read(path_name, reading)
+        suffix = _suffix_of_input() if path_name == "-" else path_name
+        return by_suffix(suffix).read(path_name, reading)
     except ModelError as error:
         raise FormatError(brief(f"{path_name}: {error}")) from None
     except FormatError as error:
@@ -169,16 +198,21 @@ def _read(source: Any, reading: Reading) -> SSP:
         raise FormatError(f"{path_name}: nested too deeply") from None
 
 
+def _suffix_of_input() -> str:
+    """The format of what standard input holds, by how it begins: a table unless it is another."""
+    begin = begin_of_input(64).lstrip()
+    return next((suffix for mark, suffix in _MARKS.items() if begin.startswith(mark)), ".csv")
+
+
 @takes_model
-def write(
-    ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None
-) -> None:
+def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
+    ssp : SSP, IntervalSSP or CostChain
+        The model; or model x policy as `unroll` makes it, which goes to `.drn`, `.umb` or `.tra` as
+        a DTMC, node by node.
     path : str or path
         Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.
     progress : callable, optional
@@ -199,6 +233,8 @@ def write(
     True
     """
     path_name = os.fsdecode(path)
+    if not isinstance(ssp, (SSP, IntervalSSP)) and not hasattr(ssp, "row_start"):
+        raise OptionError(f"write takes a model or a chain, not {kind_of(ssp)}")
     try:
         by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:

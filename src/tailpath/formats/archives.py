@@ -178,11 +178,12 @@ def write_archive(path: str, members: Mapping[str, Any]) -> None:
     large as what it holds.
     """
     buffer = io.BytesIO()
-    arrays = {
-        name: _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value)
-        for name, value in members.items()
-    }
-    np.savez(buffer, allow_pickle=False, **arrays)
+    # Not by `numpy.savez`, which before numpy 2.2 takes `allow_pickle` for a member.
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, value in members.items():
+            array = _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value)
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, version=(1, 0), allow_pickle=False)
     write_bytes(path, buffer.getvalue())
 
 

@@ -241,25 +241,27 @@ def writable_action(word: str) -> bool:
     return plain and word != UNNAMED and not word.startswith("[")
 
 
-def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+def write(
+    ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None, *, dtmc: bool = False
+) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
     the reward structure is `cost`.
     """
-    pieces = _pieces(ssp, progress)
+    pieces = _pieces(ssp, progress, "DTMC" if dtmc else "MDP")
     if path.lower().endswith((".gz", ".xz")):
         write_bytes(path, packed_tar({"model.drn": b"".join(pieces)}, path[-2:].lower()))
     else:
         write_bytes(path, pieces)
 
 
-def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, progress: Progress | None, what: str) -> Iterator[bytes]:
     ssp = underlying_ssp(model)
     target, choice_cost, auxiliary = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(auxiliary)
     n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(auxiliary)
     yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(auxiliary))}\n")
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
-    yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
+    yield encoded(f"@type: {what}\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
     number, word = text_column(map(str, range(n_states))), action_words(ssp, writable_action)
     for block in blocks(model, progress):

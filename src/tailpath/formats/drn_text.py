@@ -16,9 +16,10 @@ import numpy as np
 
 from tailpath.formats import text_files
 from tailpath.formats.files import shorten
-from tailpath.formats.text_files import Categorical, TextFile
+from tailpath.formats.text_files import TextFile
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray
+from tailpath.model.outcome_columns import Categorical
 
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 _VALUES = ("double", "rational", "double-interval", "rational-interval")
@@ -268,11 +269,11 @@ class Body:
             kinds.append(kind)
         if not all(colon for _, colon, _ in transitions):
             raise self.file.error("expected 'target : probability'")
-        probabilities = Categorical.from_texts([text for _, _, text in transitions])
+        probabilities = Categorical.from_cells([text for _, _, text in transitions])
         columns = BodyColumns(
             np.frombuffer(kinds, dtype=np.uint8),
-            self.states.of(Categorical.from_texts(states)),
-            self.actions.of(Categorical.from_texts(actions)),
+            self.states.of(Categorical.from_cells(states)),
+            self.actions.of(Categorical.from_cells(actions)),
             self.file.integers([target.rstrip() for target, _, _ in transitions]),
             probabilities.map(self._probabilities),
         )

@@ -19,6 +19,7 @@ import math
 import os
 import re
 import stat
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
@@ -43,8 +44,33 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def read_bytes(path: str) -> bytes:
-    """The whole of a file, or a `FormatError`."""
+    """The whole of a file.
+
+    Parameters
+    ----------
+    path : str
+        The file, or `-` for standard input; a pipe or a device is refused, since it may have no
+        end.
+
+    Returns
+    -------
+    bytes
+        What it holds.
+
+    Raises
+    ------
+    FormatError
+        If it cannot be read; the text begins with the path.
+
+    Examples
+    --------
+    >>> tp.formats.write_bytes("a.mine", b"home work")
+    >>> tp.formats.read_bytes("a.mine")
+    b'home work'
+    """
     try:
+        if path == "-":
+            return bytes(_standard_input().read())
         if stat.S_ISFIFO(os.stat(path).st_mode):
             # Opening it would wait for ever.
             raise FormatError(f"{path}: this is a pipe, not a file")
@@ -57,7 +83,47 @@ def read_bytes(path: str) -> bytes:
         _refuse(path, error)
 
 
+def _standard_input() -> Any:
+    if sys.stdin is None or sys.stdin.closed:
+        raise FormatError("-: standard input is closed")
+    return sys.stdin.buffer
+
+
+def begin_of_input(size: int) -> bytes:
+    """The first bytes of standard input, which are still to be read."""
+    stream = _standard_input()
+    if hasattr(stream, "peek"):
+        return bytes(stream.peek(size)[:size])
+    begin = stream.tell()
+    found = bytes(stream.read(size))
+    stream.seek(begin)
+    return found
+
+
 def read_text(path: str) -> str:
+    """The text of a file in UTF-8, without a byte order mark.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Returns
+    -------
+    str
+        Its text.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read, is empty or no text; the text begins with the path and the line.
+
+    Examples
+    --------
+    >>> tp.formats.write_bytes("a.mine", b"home work")
+    >>> tp.formats.read_text("a.mine").split()
+    ['home', 'work']
+    """
     return text_bytes(path, read_bytes(path)).decode()
 
 
@@ -119,8 +185,29 @@ def load_json(text: str, location: str) -> Any:
 
 
 def parse_number(text: str, location: str) -> float:
-    """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are
-    refused.
+    """A finite decimal or a fraction `p/q`; no hexadecimal, underscore, NaN or infinity.
+
+    Parameters
+    ----------
+    text : str
+        The number as the file has it.
+    location : str
+        The file and the line, which a refusal begins with.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    FormatError
+        If the text is not such a number, or one beyond floating point.
+
+    Examples
+    --------
+    >>> tp.formats.parse_number("1/8", "a.mine:3")
+    0.125
     """
     value = math.nan
     # The patterns try every way to split a row of digits, so a longer text would take its square in
@@ -179,11 +266,30 @@ def located(error: Exception, path: str) -> str:
 # ---------------------------------------------------------------------- writing
 
 
-def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
-    or not at all, with the permissions of the one that it replaces. Devices and pipes are written
-    to.
+def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole: it appears under its name when it is complete, or not at all.
+
+    It has the permissions of the one that it replaces. Devices and pipes are written to.
+
+    Parameters
+    ----------
+    path : path
+        Where to.
+    data : bytes, or iterable of bytes
+        What it holds, at once or piece by piece.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written; the text begins with the path.
+
+    Examples
+    --------
+    >>> tp.formats.write_bytes("a.mine", (word + b"\\n" for word in [b"home", b"work"]))
+    >>> tp.formats.read_text("a.mine").split()
+    ['home', 'work']
     """
+    path = os.fsdecode(path)
     part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
         if _is_stream(path):

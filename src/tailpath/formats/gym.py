@@ -21,13 +21,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.outcomes import CostRule, loop_cost, refuse_improbable
+from tailpath.formats.outcomes import cost_rule, loop_cost, refuse_improbable
 from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.builders import Numbering, describe_outcome
 from tailpath.model.endings import fresh_name
+from tailpath.model.ends import GAINS
+from tailpath.model.outcome_columns import CostRule
 from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS
 from tailpath.texts import did_you_mean
 
 
@@ -35,7 +36,7 @@ def read(source: Any, reading: Reading) -> SSP:
     """Read an environment by its name, or an object that holds the table; `constants` are arguments
     of `gymnasium.make`.
     """
-    rule = CostRule.from_options(-1, reading)
+    rule = cost_rule(-1, reading)
     if isinstance(source, str):
         location = f"gym:{source}"
         environment = _make(source, reading.constants, location)

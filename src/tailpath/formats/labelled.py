@@ -19,10 +19,10 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
 from tailpath.formats.outcomes import (
-    CostRule,
-    OutcomeColumns,
+    cost_rule,
     exact_sum,
     loop_cost,
+    model_of,
     refuse_improbable,
 )
 from tailpath.formats.registry import Reading
@@ -30,6 +30,7 @@ from tailpath.formats.writing import MARK, Extras, written_actions
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
+from tailpath.model.outcome_columns import CostRule, OutcomeColumns
 from tailpath.model.ssp import Name
 from tailpath.texts import did_you_mean
 
@@ -108,7 +109,7 @@ def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
     `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them.
     """
-    rule = CostRule.from_options(1, reading)
+    rule = cost_rule(1, reading)
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
@@ -139,7 +140,7 @@ def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     names: dict[str, Any] = {"states": states, "actions": actions}
     own["notes"] = (*own["notes"], *notes)
-    return rows.model({"is_goal": is_goal, "start_index": start, **names, **own})
+    return model_of(rows, {"is_goal": is_goal, "start_index": start, **names, **own})
 
 
 def _without_goal_rows(

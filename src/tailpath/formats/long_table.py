@@ -6,18 +6,17 @@ assumed where one is missing.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
-from itertools import compress
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.files import write_bytes
-from tailpath.formats.outcomes import CostRule, OutcomeColumns, refuse_improbable
+from tailpath.formats.outcomes import cost_rule, model_of
 from tailpath.formats.registry import Reading
-from tailpath.formats.table_text import LongTable, decode, encode, encode_all
+from tailpath.formats.table_text import ArrowTable, TextTable, encode, encode_all
 from tailpath.formats.writing import (
     Block,
     blocks,
@@ -27,13 +26,13 @@ from tailpath.formats.writing import (
     probability_columns,
     text_column,
 )
-from tailpath.graph import Array, first_of
+from tailpath.graph import first_of
+from tailpath.model.columns import has_intervals
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
-from tailpath.model.ssp import SSP, Name
-from tailpath.model.tables import GAINS, StartAndGoals, start_and_goals
+from tailpath.model.ssp import SSP
+from tailpath.model.tables import outcomes_of_table
 from tailpath.options import Progress
-from tailpath.texts import did_you_mean
 
 #: The header of what is written; the words of craam, which other tools know.
 COLUMNS = ("idstatefrom", "idaction", "idstateto")
@@ -42,91 +41,29 @@ CONFIDENCE = 0.95
 
 
 def read(path: str, reading: Reading) -> SSP | IntervalSSP:
-    table = LongTable(path, reading)
-    rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
-    states, (state, target) = table.states.ordered(table.source, table.target)
-    actions, (action,) = table.actions.ordered(table.action)
-    costs = rule.apply(table.amount)
-    probabilities = tuple(table.probabilities) or (np.ones(len(costs)),)
-    rows = OutcomeColumns(state, action, target, costs, probabilities)
-    del table.source, table.target, table.action  # a million states fill a gigabyte
-    del table.amount, table.probabilities
-    is_goal, start, mask, named, notes = _ends(table, rows, states, reading)
-
-    def describe_row(row: int) -> str:
-        return (
-            f"{table.row_noun} {table.line[row]}: state {states[state[row]]!r}, action"
-            f" {actions[action[row]]!r} -> {states[target[row]]!r}"
+    is_parquet = path.lower().endswith(".parquet")
+    table = ArrowTable(path, reading) if is_parquet else TextTable(path, reading)
+    chosen, is_log = reading.table_columns(), reading.confidence is not None
+    rows, fields, counted = outcomes_of_table(
+        table,
+        reading.start,
+        reading.goals or None,
+        chosen,
+        intervals=is_log or has_intervals(table.names, chosen),
+        rule=partial(cost_rule, reading=reading),
+    )
+    if is_log and not counted:
+        has = "probability" if len(rows.probabilities) == 1 else "low and high"
+        raise FormatError(
+            f"{path}: confidence is for counts, or a log of steps, and the table has {has};"
+            " for a risk at 95 % confidence say alpha = 0.05"
         )
-
-    _check_probabilities(table, probabilities, path, describe_row)
-    if rule.sign < 0 and rule.step_cost is None:
-        notes += (GAINS,)
-    if not mask.all():
-        rows = rows.only(mask)
-    if not named.all():
-        rows = rows.numbered(np.cumsum(named) - 1)
-    fields: dict[str, Any] = {
-        "is_goal": is_goal[named],
-        "start_index": int(np.count_nonzero(named[:start])),
-        "states": states if named.all() else list(compress(states, named)),
-        "actions": actions,
-        "exact_unit": table.exact_unit(rows.cost) if rule == CostRule(1, None, {}) else None,
-        "notes": notes,
-    }
-    if table.probability_names != ("count",) and (table.probability_names or not table.is_log):
-        return rows.model(fields)
+    if not counted:
+        return model_of(rows, fields)
     confidence = CONFIDENCE if reading.confidence is None else reading.confidence
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
-        return rows.model(fields, confidence)
-
-
-def _ends(
-    table: LongTable, rows: OutcomeColumns, states: Sequence[Name], reading: Reading
-) -> StartAndGoals:
-    goals = [reading.goals] if isinstance(reading.goals, str) else list(reading.goals)
-    given = [_number_of(name, states, table.path) for name in goals] or None
-    start = None if reading.start is None else _number_of(reading.start, states, table.path)
-    return start_and_goals(
-        *(rows.state, rows.target, rows.cost != 0, states, start, given, table.marks),
-        possible=rows.probabilities[-1] > 0,
-    )
-
-
-def _check_probabilities(
-    table: LongTable, probabilities: Sequence[Array], path: str, describe_row: Callable[[int], str]
-) -> None:
-    if table.is_log and table.probability_names not in ((), ("count",)):
-        raise FormatError(
-            f"{path}: confidence is for counts, or a log of steps, and the table has"
-            f" {' and '.join(table.probability_names)}; for a risk at 95 % confidence say alpha ="
-            " 0.05"
-        )
-    if table.probability_names == ("low", "high"):
-        low, high = probabilities
-        for row in first_of(~((low >= 0) & (low <= high) & (high <= 1))):
-            raise FormatError(
-                f"{path}: {describe_row(row)} has the interval [{low[row]:g}, {high[row]:g}], which"
-                " is not one of probabilities"
-            )
-    elif table.probability_names == ("count",):
-        count = probabilities[0]
-        for row in first_of(~((count >= 0) & (count == np.floor(count)))):
-            raise FormatError(
-                f"{path}: {describe_row(row)} has count {count[row]:g}, which is not a whole"
-                " number of 0 or more"
-            )
-    else:
-        refuse_improbable(probabilities[0], path, describe_row)
-
-
-def _number_of(given: Any, states: Sequence[Name], path: str) -> int:
-    """The number of a state given by its name, or by what stands for it in the file."""
-    for name in (given, decode(given.strip(), path)) if isinstance(given, str) else (given,):
-        if name in states:
-            return states.index(name)
-    raise FormatError(f"{path}: the table has no state {given!r}{did_you_mean(given, states)}")
+        return model_of(rows, fields, confidence)
 
 
 def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.domains.register import Domain, find_domain, schemes
+from tailpath.domains.register import Domain, find_domain
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
@@ -39,7 +39,7 @@ from tailpath.graph import Array
 from tailpath.model.checks import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import takes_alpha
+from tailpath.options import answering, takes_alpha
 from tailpath.policies.given import as_policy, policy_of
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
@@ -48,6 +48,7 @@ FORMAT = "tailpath policy"
 VERSION = 1
 
 
+@answering
 @takes_alpha
 def write_policy(policy: Any, path: str | os.PathLike[str], *, alpha: float | None = None) -> None:
     """Write a policy made of tables to a file.
@@ -92,6 +93,7 @@ def write_policy(policy: Any, path: str | os.PathLike[str], *, alpha: float | No
     write_bytes(path_name, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
 
 
+@answering
 def read_policy(
     path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict: bool = True
 ) -> Policy:
@@ -132,7 +134,7 @@ def read_policy(
         ssp = ssp.inside
     path_name = os.fsdecode(path)
     scheme, colon, name = path_name.partition(":")
-    is_scheme = colon and isinstance(path, str) and scheme in schemes()
+    is_scheme = colon and isinstance(path, str) and len(scheme) > 1 and scheme.isidentifier()
     domain = find_domain(scheme) if is_scheme else None
     if domain is not None:
         return _of_domain(domain, name, ssp)

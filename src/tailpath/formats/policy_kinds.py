@@ -21,18 +21,16 @@ from tailpath.formats.files import (
     shorten,
 )
 from tailpath.formats.policy_transfer import (
-    OLD_KINDS,
     atoms_on,
     budgets_on,
     has_state,
     made_for,
-    old_changes,
 )
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import AtomPolicy, Grids
-from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy, MixedPolicy
 from tailpath.policies.policy import Decision, Policy
 
@@ -61,7 +59,6 @@ ARRAYS = {
     "atom": (*_ATOMS, *_CHOICES, *_OUTCOMES),
     "atom grids": (*_ATOMS, *_GRIDS, *_CHOICES, *_OUTCOMES),
     "budget steps": (*_STEPS, "level", *_CHOICES),
-    **{kind: (*arrays, "neutral", "level", *_CHOICES) for kind, arrays in OLD_KINDS.items()},
 }
 #: What a header has, by kind, besides what all of them have.
 MEMBERS = {
@@ -69,7 +66,6 @@ MEMBERS = {
     "atom": ("start_atom", "states", "actions"),
     "atom grids": ("start_atom", "states", "actions"),
     "budget steps": ("budget", "unit", "deadline", "states", "actions"),
-    **dict.fromkeys(OLD_KINDS, ("budget", "unit", "table_type", "states", "actions")),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
@@ -268,7 +264,7 @@ class PolicyReader:
         if elsewhere:  # where costs are those of the other model
             level = np.zeros(model.n_outcomes, dtype=np.int64)
         policy = BudgetPolicy(
-            model, self._integer("budget"), level=level, unit=self._unit(), **self._steps(model)
+            model, self._integer("budget"), level=level, unit=self._unit(), **self._arrays(_STEPS)
         )
         policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
         return policy.by_deadline() if deadline else policy
@@ -298,13 +294,6 @@ class PolicyReader:
                 raise self._error("own must hold 0 and 1")
             arrays["grids"] = Grids(own.astype(np.bool_), of_state)
         return AtomPolicy(ssp, start_atom=start, **arrays)
-
-    def _steps(self, ssp: SSP) -> dict[str, Any]:
-        if self.header["kind"] == "budget steps":
-            return self._arrays(_STEPS)
-        risk_neutral = self.array("neutral", np.int32, 1)
-        changes = old_changes(self.header, self.array, ssp, risk_neutral)
-        return {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
 
     def _integer(self, member: str) -> int:
         value = self.header.get(member)

@@ -1,5 +1,4 @@
-"""Tables of policies that are not as they are used: those made for another model with the same
-names, and those of older files.
+"""Tables of policies that were made for another model with the same names.
 
 A file holds, beside its tables, the skeleton of the model they number: the names of states and
 actions, the action of every choice, and for an `AtomPolicy` the target and the cost of every
@@ -10,19 +9,12 @@ outcome. With it
 - a budget stays what it is, in the same unit; costs of the other model count in it rounded up;
 - a risk factor belongs to the outcome of the same choice that leads to the same state at the
   nearest cost; where there is none, y stays.
-
-Before decisions were steps, files had the choice for each budget of a state, as its position among
-the choices there. They are read as changes `(state, from_budget, choice)`:
-
-- `budget`: `table[row[s], b]`, for every budget b from 1 on
-- `budget windows`: the same for a budget of `sure[row[s]]` + b; outside, the risk-neutral choice
-- `budget pairs`: the budgets `left[first[row[s]] : first[row[s] + 1]]`, each up to the next
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +25,6 @@ from tailpath.graph import (
     IntArray,
     first_of,
     members,
-    members_of,
     offsets_from_lengths,
     owners,
 )
@@ -42,7 +33,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import AtomPolicy, Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.checks import MAX_LEVELS, own_choices, rising_steps
+from tailpath.policies.checks import MAX_LEVELS
 
 
 def made_for(skeleton: Mapping[str, Any], location: str) -> SSP:
@@ -170,95 +161,3 @@ def _outcomes(old: SSP, ssp: SSP, choice: int, there: int) -> list[int]:
         ]
         found.append(min(near)[2] if near else -1)
     return found
-
-
-# ---------------------------------------------------------------------- from files of older kinds
-
-
-#: `source(name, dtype, axes)` gives an array of the file.
-Source = Callable[[str, Any, int], Array]
-ChangeColumns = tuple[Array, Array, Array]
-TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
-#: The arrays of each older kind besides `risk_neutral` and `level`.
-OLD_KINDS = {
-    "budget": ("row", "table"),
-    "budget windows": ("row", "sure", "table"),
-    "budget pairs": ("row", "first", "left", "table"),
-}
-
-
-def old_changes(
-    header: Mapping[str, Any], source: Source, model: SSP, risk_neutral: Array
-) -> ChangeColumns:
-    """The changes of an old file, made for a model with these states and choices."""
-    if header.get("table_type") not in TABLE_TYPES:
-        raise PolicyError(f"table_type must be one of {', '.join(TABLE_TYPES)}")
-    row = source("row", np.int32, 1)
-    if len(row) != len(model.states) or len(risk_neutral) != len(model.states):
-        raise PolicyError("row and neutral need an entry per state")
-    if header["kind"] == "budget pairs":
-        return _pairs(header, source, model, row)
-    return _windows(header, source, model, row, risk_neutral)
-
-
-def _pairs(header: Mapping[str, Any], source: Source, model: SSP, row: Array) -> ChangeColumns:
-    table = source("table", header["table_type"], 1)
-    first, left = source("first", np.int64, 1), source("left", np.int64, 1)
-    if left.shape != table.shape:
-        raise PolicyError("left needs an entry for each of the table")
-    rising_steps(first, left, "left")
-    _check_rows(row, len(first) - 1)
-    state = np.flatnonzero(row >= 0)
-    member, ends = members_of(first, row[state])
-    state = np.repeat(state, np.diff(ends))
-    return state, left[member], _own(table[member], state, model)
-
-
-def _windows(
-    header: Mapping[str, Any],
-    source: Source,
-    model: SSP,
-    row: Array,
-    risk_neutral: Array,
-) -> ChangeColumns:
-    table = source("table", header["table_type"], 2)
-    _check_rows(row, len(table))
-    shift = np.zeros(len(table), dtype=np.int64)
-    if header["kind"] == "budget windows":
-        shift = source("sure", np.int64, 1)
-    elif len(table) and header["budget"] >= table.shape[1]:
-        raise PolicyError(
-            f"the budget is {header['budget']}, but the table ends at {table.shape[1] - 1}"
-        )
-    if shift.shape != (len(table),) or (
-        len(shift) and not 0 <= shift.min() <= shift.max() < MAX_LEVELS
-    ):
-        raise PolicyError(
-            f"sure needs an entry for each row, none of them negative, and all below {MAX_LEVELS}"
-        )
-    state = np.flatnonzero(row >= 0)
-    positions = table[row[state]]
-    changed = np.ones(positions.shape, dtype=np.bool_)
-    changed[:, 1:] = positions[:, 1:] != positions[:, :-1]
-    changed[:, :1], changed[:, 1:2] = False, True
-    at, budget = np.nonzero(changed)
-    choice = _own(positions[at, budget], state[at], model)
-    # Budgets beyond the table count as spent ones.
-    ends = state[risk_neutral[state] >= 0]
-    return (
-        np.append(state[at], ends),
-        np.append(budget + shift[row[state[at]]], positions.shape[1] + shift[row[ends]]),
-        np.append(choice, risk_neutral[ends]),
-    )
-
-
-def _check_rows(row: Array, end: int) -> None:
-    if len(row) and not -1 <= row.min() <= row.max() < end:
-        raise PolicyError("row points outside the table")
-
-
-def _own(position: Array, state: Array, model: SSP) -> Array:
-    """Positions among the choices of states as choices."""
-    choice = np.asarray(model.state_choices[state] + position)
-    own_choices(choice, model, "the table", state)
-    return choice

@@ -256,7 +256,9 @@ def _value(word: str) -> Name:
 # ---------------------------------------------------------------------- writing
 
 
-def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+def write(
+    model: SSP | IntervalSSP, path: str, progress: Progress | None = None, *, dtmc: bool = False
+) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
     of numbers.
     """
@@ -271,18 +273,19 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
             " files cannot hold; write .umb or .drn"
         )
     n_goals = int(np.count_nonzero(ssp.is_goal))
-    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", _rewarded(ssp)
+    sizes = f"{ssp.n_states}" if dtmc else f"{ssp.n_states} {ssp.n_choices + n_goals}"
+    costly = _rewarded(ssp)
     head = '# Reward structure "cost"\n'
     files: dict[str, Iterable[bytes]] = {
         path: chain(
             [encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")],
-            _transition_rows(model, progress),
+            _transition_rows(model, progress, dtmc),
         ),
         f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
         # No state rewards; the file is there lest an older one be taken for ours.
         f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
         f"{stem}.trew": chain(
-            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)
+            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress, dtmc)
         ),
     }
     names: Any = ssp.states
@@ -292,16 +295,22 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
         write_bytes(path_name, pieces)
 
 
-def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
+def _transition_rows(
+    model: SSP | IntervalSSP, progress: Progress | None, dtmc: bool
+) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
     ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
     word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
     for block in blocks(model, progress):
         # The last one is for the goals after all outcomes.
-        heads = np.append(_heads(ssp, block.choice), "")
+        heads = np.append(_heads(ssp, block.choice, dtmc), "")
         goals = [state for state in block.states if ssp.is_goal[state]]
         position = np.searchsorted(ssp.choice_state[block.choice], goals)
-        put_before(heads, position.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals))
+        put_before(
+            heads,
+            position.tolist(),
+            (f"{goal} {'' if dtmc else '0 '}{goal} {one}\n" for goal in goals),
+        )
         yield joined_columns(
             heads[:-1],
             block.targets(number),
@@ -318,24 +327,28 @@ def _rewarded(ssp: SSP) -> Array:
     return np.asarray(once[ssp.outcome_cost[once] != 0])
 
 
-def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterator[bytes]:
+def _reward_lines(
+    ssp: SSP, costly: Array, progress: Progress | None, dtmc: bool
+) -> Iterator[bytes]:
     number = text_column(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
         costs = formatted(ssp.outcome_cost[outcome], " {!r}\n".format)
         yield joined_columns(
-            _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
+            _heads(ssp, ssp.outcome_choice[outcome], dtmc),
+            number[ssp.outcome_target[outcome]],
+            costs,
         )
 
 
-def _heads(ssp: SSP, choice: Array) -> Texts:
-    """How lines begin: the state of each choice, (n,), and its number there."""
+def _heads(ssp: SSP, choice: Array, dtmc: bool) -> Texts:
+    """How lines begin: the state of each choice, (n,), and its number there unless it is alone."""
     # The outcomes of a choice stand together.
     new = np.append(True, np.diff(choice) != 0)[: len(choice)]
     state = ssp.choice_state[choice[new]]
     numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
-    heads = text_column(f"{state} {number} " for state, number in numbers)
+    heads = text_column(f"{state} " if dtmc else f"{state} {number} " for state, number in numbers)
     return np.asarray(heads[np.cumsum(new) - 1])
 
 

@@ -12,17 +12,14 @@ import ast
 import os
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Mapping
 from functools import lru_cache
-from graphlib import CycleError, TopologicalSorter
-from itertools import chain, combinations
-from math import comb
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tailpath.errors import FormatError
-from tailpath.formats.rddl_terms import Fluents, Ground, Law, Term, key_of
+from tailpath.formats.rddl_problem import MAX_OUTCOMES, Problem, State, refuse_beyond_limits
+from tailpath.formats.rddl_terms import Count, told
 from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
@@ -31,21 +28,26 @@ from tailpath.registers import folder_of, module_of
 from tailpath.texts import count as counted
 from tailpath.texts import did_you_mean
 
-#: Outcomes, and joint actions, beyond which a problem is refused.
-MAX_OUTCOMES, MAX_ACTIONS = 1_000_000, 10_000
-NOOP, DONE = "noop", "done"
+#: Values of fluents in all states together and bytes of a file, pairs of state and step and their
+#: outcomes, beyond which a problem is refused.
+MAX_VALUES, MAX_TEXT = 20_000_000, 2**20
+MAX_PAIRS, MAX_STEPS = 1_000_000, 10_000_000
+DONE = "done"
 
-State = tuple[Any, ...]
 #: State, action, next state, probability, reward.
 GroundRow = tuple[State, str, State, Any, Any]
 
 
 def read(source: str, reading: Reading) -> SSP:
     location = f"rddl:{source}"
-    problem = _Problem.of(parsed(*files_of(source, location), location), location)
-    rows, ended = _explored(problem, location)
-    horizon = _horizon(reading.constants, problem.horizon, location)
-    return _model(problem, rows, ended, horizon, location)
+    model = checked(*files_of(source, location), location)
+    problem = Problem(model, location)
+    horizon = _horizon(reading.constants, model.horizon, location)
+    if not 0 < model.discount <= 1:
+        raise FormatError(f"{location}: a discount of {model.discount} lies outside (0, 1]")
+    with told(location):
+        rows, ended = _explored(problem)
+        return _model(problem, rows, ended, horizon)
 
 
 def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | None:
@@ -54,231 +56,38 @@ def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | N
     text = str(constants.get("horizon", given))
     if text == "none":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         what = "a whole number from 1 on, or none"
-        raise FormatError(f"{location}: the horizon is {what}, not {text!r}")
+        raise FormatError(f"{location}: the horizon is {what}, not {text[:20]!r}")
     return int(text)
 
 
-# ---------------------------------------------------------------------- the problem, in terms
-
-
-class _Problem(NamedTuple):
-    """A problem with objects put in: fluents by name, and the terms of what happens to them."""
-
-    start: dict[str, Any]
-    actions: dict[str, tuple[str, ...]]
-    happens: dict[str, Term]
-    reward: Term
-    allowed: tuple[Term, ...]
-    ended: tuple[Term, ...]
-    horizon: int
-    discount: Fraction
-    notes: tuple[str, ...]
-
-    @classmethod
-    def of(cls, tree: Any, location: str) -> _Problem:
-        domain, instance = tree.domain, tree.instance
-        ground, fluents = _ground(tree, location)
-        if fluents["observ-fluent"]:
-            raise FormatError(f"{location}: its state is only observed in part (a POMDP)")
-        start = fluents["state-fluent"]
-        for (name, objects), value in getattr(instance, "init_state", ()):
-            start[key_of(name, objects or ())] = _value(value)
-        happens = {}
-        for cpf in domain.cpfs[1]:
-            name, variables = cpf.pvar[1]
-            variable = next(each for each in domain.pvariables if each.name == name.rstrip("'"))
-            for objects in ground.all_of(variable.param_types):
-                ground.location = f"{location}: {key_of(name, objects)}"
-                happens[key_of(name, objects)] = ground.term(
-                    cpf.expr, dict(zip(variables or (), objects))
-                )
-        ground.location = f"{location}: the reward"
-        reward = ground.term(domain.reward, {})
-        ground.location = f"{location}: a condition"
-        allowed = tuple(ground.term(each, {}) for each in domain.preconds)
-        ended = tuple(ground.term(each, {}) for each in domain.terminals)
-        most = getattr(instance, "max_nondef_actions", "pos-inf")
-        return cls(
-            start,
-            _joint_actions(domain, fluents["action-fluent"], most, location),
-            _ordered(happens, location),
-            reward,
-            allowed,
-            ended,
-            int(instance.horizon),
-            as_fraction(instance.discount),
-            ("state-action-constraints are not looked at",) if domain.constraints else (),
-        )
-
-
-def _ground(tree: Any, location: str) -> tuple[Ground, dict[str, dict[str, Any]]]:
-    """What terms are made from, and the fluents of each kind with their defaults."""
-    objects = {name: list(members) for name, members in filter(None, tree.non_fluents.objects)}
-    for name, members in tree.domain.types:
-        if members != "object":
-            objects[name] = [member.lstrip("@") for member in members]
-    variables = tree.domain.pvariables
-    kinds = (
-        "state-fluent",
-        "action-fluent",
-        "observ-fluent",
-        "non-fluent",
-        "interm-fluent",
-        "derived-fluent",
-    )
-    fluents: dict[str, dict[str, Any]] = {kind: {} for kind in kinds}
-    ground = Ground(
-        objects, fluents["non-fluent"], frozenset(each.name for each in variables), location
-    )
-    for variable in variables:
-        for way in ground.all_of(variable.param_types):
-            fluents[variable.fluent_type][key_of(variable.name, way)] = _value(variable.default)
-    for (name, way), value in getattr(tree.non_fluents, "init_non_fluent", ()):
-        fluents["non-fluent"][key_of(name, way or ())] = _value(value)
-    return ground, fluents
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.lstrip("@")
-    return value if isinstance(value, bool) or value is None else as_fraction(value)
-
-
-def _joint_actions(
-    domain: Any, fluents: Mapping[str, Any], most: Any, location: str
-) -> dict[str, tuple[str, ...]]:
-    """The sets of action fluents that may be true together, by name."""
-    for each in domain.pvariables:
-        if each.fluent_type == "action-fluent" and (each.range != "bool" or each.default):
-            what = "is not of the kind bool, false by default"
-            raise FormatError(f"{location}: the action {each.name} {what}")
-    many = len(fluents) if most == "pos-inf" else min(int(most), len(fluents))
-    count = sum(comb(len(fluents), size) for size in range(many + 1))
-    if count > MAX_ACTIONS:
-        raise FormatError(f"{location}: {count} joint actions are more than {MAX_ACTIONS}")
-    sets = chain.from_iterable(combinations(fluents, size) for size in range(many + 1))
-    return {" & ".join(each) or NOOP: each for each in sets}
-
-
-def _ordered(happens: dict[str, Term], location: str) -> dict[str, Term]:
-    """The terms in an order in which each finds what it depends on."""
-    sorter = TopologicalSorter({key: term.scope & happens.keys() for key, term in happens.items()})
-    try:
-        return {key: happens[key] for key in sorter.static_order()}
-    except CycleError as error:
-        raise FormatError(f"{location}: {' depends on '.join(error.args[1])}") from None
-
-
-# ---------------------------------------------------------------------- all states
-
-
-class _CachedTerm:
-    """A term with a memory: the law for each combination of what it depends on. It is `alone` if
-    that is no other fluent that changes in the same step."""
-
-    def __init__(self, term: Term, others: Iterable[str] = ()) -> None:
-        self.term, self.scope = term, tuple(sorted(term.scope))
-        self.alone = term.scope.isdisjoint(others)
-        self.laws: dict[State, Law] = {}
-
-    def __call__(self, fluents: Fluents) -> Law:
-        key = tuple([fluents[name] for name in self.scope])
-        if key not in self.laws:
-            self.laws[key] = self.term.law(fluents)
-        return self.laws[key]
-
-    def value(self, fluents: Fluents, location: str) -> Any:
-        law = self(fluents)
-        if len(law) > 1:
-            raise FormatError(f"{location} is drawn at random, which cannot be read")
-        return law[0][0]
-
-
-def _explored(problem: _Problem, location: str) -> tuple[list[GroundRow], set[State]]:
+def _explored(problem: Problem) -> tuple[list[GroundRow], set[State]]:
     """The outcomes of all states that can be reached, and the states in which runs have ended."""
-    names, first = tuple(problem.start), tuple(problem.start.values())
-    actions = {name: dict.fromkeys(each, True) for name, each in problem.actions.items()}
-    none = dict.fromkeys(chain.from_iterable(problem.actions.values()), False)
-    happens = [(key, _CachedTerm(term, problem.happens)) for key, term in problem.happens.items()]
-    allowed, over = (
-        [_CachedTerm(term) for term in terms] for terms in (problem.allowed, problem.ended)
-    )
-    reward, primed = _CachedTerm(problem.reward), [f"{name}'" for name in names]
-    found, waiting = {first}, [first]
+    found, waiting = {problem.start: problem.start}, [problem.start]
+    values = Count(MAX_VALUES, "values of fluents in the states that can be reached")
+    outcomes = Count(MAX_OUTCOMES, "outcomes of the states that can be reached")
     rows: list[GroundRow] = []
     ended: set[State] = set()
     for state in waiting:
-        fluents = {**dict(zip(names, state)), **none}
-        if any(term.value(fluents, f"{location}: a termination") for term in over):
+        if problem.ended(state):
             ended.add(state)
             continue
-        count = len(rows)
-        for action, chosen in actions.items():
-            here = {**fluents, **chosen}
-            if not all(term.value(here, f"{location}: a precondition") for term in allowed):
-                continue
-            for probability, after in _branches(happens, here):
-                target = tuple([after[name] for name in primed])
-                gain = reward.value(after, f"{location}: the reward")
-                rows.append((state, action, target, probability, gain))
-                if target not in found:
-                    found.add(target)
-                    waiting.append(target)
-        if len(rows) == count:
-            raise FormatError(
-                f"{location}: no action is allowed in the state {_name(names, state)}"
-            )
-        if len(rows) > MAX_OUTCOMES:
-            so_far = f"the first {len(found)} states that can be reached have"
-            raise FormatError(f"{location}: {so_far} more than {MAX_OUTCOMES} outcomes")
+        for action, target, probability, gain in problem.steps(state):
+            outcomes()
+            if target not in found:
+                values(len(target))
+                found[target] = target
+                waiting.append(target)
+            rows.append((state, action, found[target], probability, gain))
     return rows, ended
-
-
-def _branches(
-    happens: Sequence[tuple[str, _CachedTerm]], fluents: dict[str, Any]
-) -> Iterator[tuple[Any, Fluents]]:
-    """What may come of a state and an action: the probability and all fluents, new and old."""
-    branches: list[tuple[Any, dict[str, Any]]] = [(1, fluents)]
-    drawn = []
-    for key, law in happens:
-        if law.alone:
-            ways = law(fluents)
-            fluents[key] = ways[0][0]
-            if len(ways) > 1:
-                drawn.append((key, ways))
-    for key, ways in drawn:
-        branches = [
-            (p * share, {**after, key: value}) for p, after in branches for value, share in ways
-        ]
-    for key, law in happens:
-        if not law.alone:
-            branches = [
-                (p * share, {**after, key: value})
-                for p, after in branches
-                for value, share in law(after)
-            ]
-    yield from branches
-
-
-def _name(names: Sequence[str], state: State) -> str:
-    """The fluents that are true, and the values of those that are no truths."""
-    parts = [
-        name if value is True else f"{name}={value}"
-        for name, value in zip(names, state)
-        if value is not False
-    ]
-    return " ".join(parts) or "nothing"
 
 
 # ---------------------------------------------------------------------- the model
 
 
-def _model(
-    problem: _Problem, rows: list[GroundRow], ended: set[State], horizon: int | None, location: str
-) -> SSP:
-    first, names = tuple(problem.start.values()), tuple(problem.start)
+def _model(problem: Problem, rows: list[GroundRow], ended: set[State], horizon: int | None) -> SSP:
+    first, location = problem.start, problem.location
     done = ended | _settled(rows)
     if first in done:
         raise FormatError(f"{location}: no reward but 0 can follow, whatever is done")
@@ -289,7 +98,7 @@ def _model(
     if any(row[4] > (bonus if row[2] in done else 0) for row in left):
         shift, bonus = max(row[4] for row in rows), 0
         done, left = ended, rows
-        notes = [_shifted(shift, problem, horizon, bool(ended), location)]
+        notes = [_shifted(shift, problem, horizon, bool(ended))]
     elif bonus:
         left_out = f"the bonus of {float(bonus):g} for arriving is left out"
         paid = "and a run that does not arrive in time pays it"
@@ -298,26 +107,30 @@ def _model(
         settled = counted(len(done - ended), "state")
         notes.append(f"{DONE!r} stands for {settled} from which no reward but 0 can follow")
     called = {
-        state: DONE if state in done else _name(names, state)
+        state: DONE if state in done else problem.named(state)
         for state in {row[2] for row in rows} | {first}
     }
     outcomes = (
         (called[s], action, called[t], p, shift - reward + (bonus if t in done else 0))
         for s, action, t, p, reward in left
     )
-    ssp = SSP.from_outcomes(outcomes, called[first], [DONE], notes=(*notes, *problem.notes))
-    return ssp if horizon is None else within(ssp, horizon, bonus, gamma=problem.discount)
+    if problem.model.ast.domain.constraints:
+        notes.append("state-action-constraints are not looked at")
+    ssp = SSP.from_outcomes(outcomes, called[first], [DONE], notes=tuple(notes))
+    if horizon is None:
+        return ssp
+    pairs = min(MAX_PAIRS, MAX_STEPS * ssp.n_states // ssp.n_outcomes)
+    return within(ssp, horizon, bonus, gamma=as_fraction(problem.model.discount), max_pairs=pairs)
 
 
-def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, location: str) -> str:
+def _shifted(shift: Any, problem: Problem, horizon: int | None, ends: bool) -> str:
     if horizon is None or ends:
         what = "an end before the horizon" if ends else "no horizon"
-        most = f"rewards are positive, up to {float(shift):g}"
-        raise FormatError(f"{location}: {most}, and there is {what}")
-    gamma = problem.discount
-    total = shift * sum(gamma**step for step in range(horizon))
+        raise ValueError(f"rewards are positive, up to {float(shift):g}, and there is {what}")
+    gamma = float(problem.model.discount)
+    steps = horizon if gamma == 1 else (1 - gamma**horizon) / (1 - gamma)
     costs = f"costs are {float(shift):g} minus the reward, in every step"
-    return f"{costs}: the total reward is {float(total):g} minus the cost"
+    return f"{costs}: the total reward is {float(shift) * steps:g} minus the cost"
 
 
 def _settled(rows: list[GroundRow]) -> set[State]:
@@ -377,17 +190,36 @@ def _repository() -> dict[str, Path]:
     return found
 
 
-def parsed(domain: Path, instance: Path, location: str) -> Any:
-    parse = _parser()
+def checked(domain: Path, instance: Path, location: str) -> Any:
+    """The program as pyRDDLGym's model, which refuses what is none."""
+    text = "\n".join(_text(path) for path in (domain, instance)) + "\n"
+    parser = _parser()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # of what the lexer would skip
-            reader = module_of("pyRDDLGym.core.parser.reader", "rddl").RDDLReader(domain, instance)
-            parse.lexer._lexer.lineno = 1  # it goes on counting from file to file
-            return parse.parse(reader.rddltxt)
-    except Exception as error:  # the parser raises what it meets
-        text = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split()))
-        raise FormatError(f"{location}: {text or type(error).__name__}") from None
+            parser.lexer._lexer.lineno = 1  # it goes on counting from file to file
+            tree = parser.parse(text)
+            warnings.simplefilter("ignore")
+            refuse_beyond_limits(tree, location)
+            model = module_of("pyRDDLGym.core.compiler.model", "rddl").RDDLLiftedModel(tree)
+            module_of("pyRDDLGym.core.simulator", "rddl").RDDLSimulator(model)
+            return model
+    except FormatError:
+        raise
+    except Exception as error:  # it raises what it meets
+        words = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split())).strip()
+        what = words[:300] or type(error).__name__
+        raise FormatError(f"{location}: refused by pyRDDLGym: {what}") from None
+
+
+def _text(path: Path) -> str:
+    """A file without its comments."""
+    with path.open("rb") as file:
+        data = file.read(MAX_TEXT + 1)
+    if len(data) > MAX_TEXT:
+        raise FormatError(f"{path}: more than {MAX_TEXT} bytes")
+    lines = data.decode(errors="replace").splitlines()
+    return "\n".join(line.partition("//")[0] for line in lines)
 
 
 @lru_cache(maxsize=1)

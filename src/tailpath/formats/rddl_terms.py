@@ -4,24 +4,174 @@ A *term* knows which fluents it depends on, and gives for their values a law: pa
 probability) in rationals. Objects are put in for variables and sums over them written out as terms
 are made; what is known then, such as every non-fluent, is worked out at once, so that a term keeps
 only what can change. Draws (`Bernoulli`, `Discrete`) are branches of a law, and nothing is sampled.
+
+Pairs are counted before they are made (`Count`), and no number has more than `MAX_BITS` binary
+digits. What cannot be worked out is a `ValueError` or an `ArithmeticError`, which `told` gives a
+place.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from itertools import product
 from typing import Any
 
 from tailpath.errors import FormatError
 from tailpath.model.cost_units import as_fraction
 
+MAX_BITS = 2_048
 Law = tuple[tuple[Any, Any], ...]
 Fluents = Mapping[str, Any]
 _OPEN = object()
+
+
+class Count:
+    """What was made so far; more than the limit is refused."""
+
+    def __init__(self, limit: int, what: str) -> None:
+        self.limit, self.what = limit, what
+        self.made = 0
+
+    def __call__(self, many: int = 1) -> None:
+        self.made += many
+        if self.made > self.limit:
+            raise ValueError(f"more than {self.limit} {self.what}")
+
+
+TROUBLES = ArithmeticError, ValueError, KeyError, RecursionError
+
+
+def refusal(error: Exception, location: str) -> FormatError:
+    """What could not be worked out, at which place."""
+    if isinstance(error, ZeroDivisionError):
+        return FormatError(f"{location}: a division by 0")
+    if isinstance(error, KeyError):
+        return FormatError(f"{location}: {error.args[0]} has no value here")
+    if isinstance(error, RecursionError):
+        return FormatError(f"{location}: an expression is nested too deeply")
+    return FormatError(f"{location}: {error}")
+
+
+@contextlib.contextmanager
+def told(location: str) -> Iterator[None]:
+    """Refusals of what is done inside begin with the location."""
+    try:
+        yield
+    except TROUBLES as error:
+        raise refusal(error, location) from None
+
+
+# ---------------------------------------------------------------------- values
+
+
+def truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value} is neither true nor false")
+    return value
+
+
+def number(value: Any) -> Any:
+    """A number of bounded size; a truth counts as 0 or 1."""
+    if isinstance(value, str):
+        raise ValueError(f"{value} is not a number")
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise ValueError(f"a number has more than {MAX_BITS} binary digits")
+    return int(value) if isinstance(value, bool) else value
+
+
+def whole(value: Any) -> int:
+    if number(value).denominator != 1:
+        raise ValueError(f"{value} is not a whole number")
+    return int(value)
+
+
+def total_of(values: Iterable[Any]) -> Any:
+    return reduce(BINARY["+"], values, 0)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if exponent.denominator == 1:
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if (bits - 1) * abs(exponent) > MAX_BITS:
+            raise ValueError(f"a power has more than {MAX_BITS} binary digits")
+        return Fraction(base) ** int(exponent)
+    if base < 0:
+        raise ValueError(f"{base} to the power of {exponent} is not real")
+    return as_fraction(float(base) ** float(exponent))
+
+
+def _rounded(function: Callable[[float], float]) -> Callable[[Any], Fraction]:
+    return lambda value: as_fraction(function(float(value)))
+
+
+def _number_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: number(function(*map(number, values)))
+
+
+def _whole_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: function(*map(whole, values))
+
+
+def _truth_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *values: function(*map(truth, values))
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": lambda left, right: Fraction(left) / right,
+    "min": min,
+    "max": max,
+    "fmod": operator.mod,
+    "pow": _power,
+}
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    **{name: _number_of(function) for name, function in ARITHMETIC.items()},
+    "div": _whole_of(operator.floordiv),
+    "mod": _whole_of(operator.mod),
+    "==": operator.eq,
+    "~=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<=>": _truth_of(operator.is_),
+    "=>": _truth_of(lambda left, right: not left or right),
+    "~": _truth_of(operator.is_not),
+}
+NUMERIC: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "abs": abs,
+    "sgn": lambda value: (value > 0) - (value < 0),
+    "round": round,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "exp": _rounded(math.exp),
+    "ln": _rounded(math.log),
+    "sqrt": _rounded(math.sqrt),
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    **{name: _number_of(function) for name, function in NUMERIC.items()},
+    "~": _truth_of(operator.not_),
+}
+#: The operator between the objects, and where it begins.
+OF_MANY: dict[str, tuple[str, list[int]]] = {
+    "sum": ("+", [0]),
+    "avg": ("+", [0]),
+    "prod": ("*", [1]),
+    "minimum": ("min", []),
+    "maximum": ("max", []),
+}
+
+
+# ---------------------------------------------------------------------- terms
 
 
 @dataclass(frozen=True)
@@ -44,8 +194,15 @@ def known(value: Any) -> Term:
     return Term(frozenset(), lambda fluents: law, value)
 
 
-def scope_of(terms: Iterable[Term]) -> frozenset[str]:
-    return frozenset().union(*(term.scope for term in terms))
+def term_of(terms: Iterable[Term], law: Callable[[Fluents], Law]) -> Term:
+    """A term made of others; one that depends on nothing is worked out now, or raises later, since
+    it may never be looked at."""
+    scope = frozenset().union(*(term.scope for term in terms))
+    if not scope:
+        with contextlib.suppress(ArithmeticError, ValueError):
+            found = law({})
+            return Term(scope, lambda fluents: found, found[0][0] if len(found) == 1 else _OPEN)
+    return Term(scope, law)
 
 
 def added_up(pairs: Iterable[tuple[Any, Any]]) -> Law:
@@ -53,146 +210,8 @@ def added_up(pairs: Iterable[tuple[Any, Any]]) -> Law:
     found: dict[Any, Any] = {}
     for value, probability in pairs:
         if probability:
-            found[value] = found.get(value, 0) + probability
+            found[value] = number(found.get(value, 0) + probability)
     return tuple(found.items())
-
-
-def applied(function: Callable[..., Any], terms: Sequence[Term]) -> Term:
-    """A function of independent terms."""
-    if all(term.known for term in terms):
-        return known(function(*(term.value for term in terms)))
-
-    def law(fluents: Fluents) -> Law:
-        laws = [term.law(fluents) for term in terms]
-        if all(len(each) == 1 for each in laws):
-            return ((function(*(each[0][0] for each in laws)), 1),)
-        branches = product(*laws)
-        return added_up(
-            (function(*(value for value, _ in way)), math.prod(p for _, p in way))
-            for way in branches
-        )
-
-    return Term(scope_of(terms), law)
-
-
-def every(terms: Iterable[Term], wanted: bool) -> Term:
-    """Whether all are true (`wanted`), or whether any is (not `wanted`): the first that is not as
-    wanted decides."""
-    open_terms = []
-    for term in terms:
-        if not term.known:
-            open_terms.append(term)
-        elif bool(term.value) is not wanted:
-            return known(not wanted)
-
-    def law(fluents: Fluents) -> Law:
-        goes_on: Any = 1
-        for term in open_terms:
-            goes_on *= sum(p for value, p in term.law(fluents) if bool(value) is wanted)
-            if not goes_on:
-                return ((not wanted, 1),)
-        return added_up([(wanted, goes_on), (not wanted, 1 - goes_on)])
-
-    return Term(scope_of(open_terms), law) if open_terms else known(wanted)
-
-
-def chosen(condition: Term, then: Callable[[], Term], otherwise: Callable[[], Term]) -> Term:
-    """If, then, else; what is never taken is not looked at."""
-    if condition.known:
-        return then() if condition.value else otherwise()
-    ways = then(), otherwise()
-
-    def law(fluents: Fluents) -> Law:
-        found = condition.law(fluents)
-        if len(found) == 1:
-            return ways[0 if found[0][0] else 1].law(fluents)
-        return added_up(
-            (value, probability * share)
-            for holds, probability in found
-            for value, share in ways[0 if holds else 1].law(fluents)
-        )
-
-    return Term(scope_of((condition, *ways)), law)
-
-
-def drawn(probabilities: Mapping[Any, Term], location: str, *, scaled: bool) -> Term:
-    """A draw among values, each with the term of its probability, or of its weight (`scaled`)."""
-    terms = tuple(probabilities.values())
-
-    def law(fluents: Fluents) -> Law:
-        branches = []
-        for way in product(*(term.law(fluents) for term in terms)):
-            weight = [value for value, _ in way]
-            total = sum(weight)
-            if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
-                text = ", ".join(f"{float(each):g}" for each in weight)
-                raise FormatError(f"{location}: {text} are not probabilities")
-            probability = math.prod(share for _, share in way)
-            branches += [
-                (value, probability * Fraction(each) / total)
-                for value, each in zip(probabilities, weight)
-            ]
-        return added_up(branches)
-
-    return Term(scope_of(terms), law)
-
-
-def _ratio(left: Any, right: Any) -> Any:
-    return Fraction(left) / right
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    integral = Fraction(exponent).denominator == 1
-    return (
-        Fraction(base) ** int(exponent) if integral else as_fraction(float(base) ** float(exponent))
-    )
-
-
-def _rounded(function: Callable[[float], float]) -> Callable[[Any], Fraction]:
-    return lambda value: as_fraction(function(float(value)))
-
-
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": _ratio,
-    "==": operator.eq,
-    "~=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<=>": lambda left, right: bool(left) is bool(right),
-    "=>": lambda left, right: not left or bool(right),
-    "min": min,
-    "max": max,
-    "div": operator.floordiv,
-    "mod": operator.mod,
-    "fmod": operator.mod,
-    "pow": _power,
-}
-UNARY: dict[str, Callable[[Any], Any]] = {
-    "-": operator.neg,
-    "~": operator.not_,
-    "abs": abs,
-    "sgn": lambda value: (value > 0) - (value < 0),
-    "round": round,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "exp": _rounded(math.exp),
-    "ln": _rounded(math.log),
-    "sqrt": _rounded(math.sqrt),
-}
-
-
-OF_MANY: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "sum": sum,
-    "prod": math.prod,
-    "avg": lambda values: Fraction(sum(values)) / len(values),
-    "minimum": min,
-    "maximum": max,
-}
 
 
 def key_of(name: str, objects: Sequence[str]) -> str:
@@ -201,40 +220,38 @@ def key_of(name: str, objects: Sequence[str]) -> str:
     return plain + (f"({','.join(objects)})" if objects else "") + name[len(plain) :]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Ground:
-    """What terms are made from: objects by type, the non-fluents, names of all variables."""
+    """What terms are made from: objects by type, the non-fluents, names of all variables; and what
+    working out costs is counted."""
 
     objects: Mapping[str, Sequence[str]]
     constants: Mapping[str, Any]
     variables: frozenset[str]
-    location: str = field(default="")
+    work: Count
 
     def term(self, expression: Any, bound: Mapping[str, str]) -> Term:
         """The term of a parsed expression, with objects for its variables."""
         kind, name = expression.etype
         make = getattr(self, f"_{kind}", None)
         if make is None:
-            raise FormatError(f"{self.location}: {name} cannot be enumerated")
+            raise ValueError(f"{name} cannot be enumerated")
         found: Term = make(name, expression.args, bound)
         return found
 
-    def all_of(self, types: Sequence[str] | None) -> Iterable[tuple[str, ...]]:
+    def all_of(self, types: Iterable[str]) -> Iterable[tuple[str, ...]]:
         """Every way to put objects in for parameters of these types."""
-        return product(*(self.objects[each] for each in types or ()))
+        return product(*(self.objects[each] for each in types))
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
-        if isinstance(value, str):
-            raise FormatError(f"{self.location}: {value} is not a number")
-        return known(value if isinstance(value, bool) else as_fraction(value))
+        return known(value if isinstance(value, bool) else number(as_fraction(value)))
 
     def _pvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name in bound:
             return known(bound[name])
         if name.rstrip("'") not in self.variables:
             return known(name.lstrip("@"))
-        parts = [self._object(each, bound) for each in args[1] or ()]
-        key = key_of(name, parts)
+        key = key_of(name, [self._object(each, bound) for each in args[1] or ()])
         if key in self.constants:
             return known(self.constants[key])
         return Term(frozenset([key]), lambda fluents: ((fluents[key], 1),))
@@ -244,71 +261,155 @@ class Ground:
             return bound.get(given, given.lstrip("@"))
         inner = self.term(given, bound)
         if not inner.known:
-            raise FormatError(f"{self.location}: a fluent as the argument of a fluent")
+            raise ValueError("a fluent as the argument of a fluent")
         return str(inner.value)
 
     def _arithmetic(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
+        functions = UNARY if len(args) == 1 else BINARY
+        if name not in functions:
+            raise ValueError(f"the function {name} is not known")
         terms = [self.term(each, bound) for each in args]
-        if len(terms) == 1:
-            return applied(UNARY[name], terms)
-        made = terms[0]
-        for term in terms[1:]:
-            made = applied(BINARY[name], [made, term])
-        return made
+        return self._mapped(UNARY[name], *terms) if len(args) == 1 else self._folded(name, terms)
+
+    _relational = _func = _arithmetic
 
     def _boolean(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name in ("^", "&", "|"):
-            return every((self.term(each, bound) for each in args), name != "|")
+            return self._every((self.term(each, bound) for each in args), name != "|")
         return self._arithmetic(name, args, bound)
-
-    _relational = _arithmetic
-
-    def _func(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
-        if name not in (UNARY if len(args) == 1 else BINARY):
-            raise FormatError(f"{self.location}: the function {name} is not known")
-        return self._arithmetic(name, args, bound)
-
-    def _control(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
-        if name != "if":
-            raise FormatError(f"{self.location}: {name} cannot be enumerated")
-        condition, then, otherwise = args
-        return chosen(
-            self.term(condition, bound),
-            lambda: self.term(then, bound),
-            lambda: self.term(otherwise, bound),
-        )
 
     def _aggregation(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         *typed, inner = args
         names, types = zip(*(each[1] for each in typed))
         terms = (self.term(inner, {**bound, **dict(zip(names, way))}) for way in self.all_of(types))
         if name in ("forall", "exists"):
-            return every(terms, name == "forall")
-        listed = list(terms)
+            return self._every(terms, name == "forall")
         if name not in OF_MANY:
-            raise FormatError(f"{self.location}: {name} cannot be enumerated")
-        return applied(lambda *values: OF_MANY[name](values), listed)
+            raise ValueError(f"{name} cannot be enumerated")
+        operation, begin = OF_MANY[name]
+        listed = [*map(known, begin), *terms]
+        if not listed:
+            raise ValueError(f"the {name} over no objects")
+        total = self._folded(operation, listed)
+        return self._folded("/", [total, known(len(listed) - 1)]) if name == "avg" else total
+
+    def _mapped(self, function: Callable[[Any], Any], term: Term) -> Term:
+        def law(fluents: Fluents) -> Law:
+            found = term.law(fluents)
+            self.work(len(found))
+            return added_up((function(value), share) for value, share in found)
+
+        return term_of([term], law)
+
+    def _folded(self, name: str, terms: Sequence[Term]) -> Term:
+        """Independent terms with an operator between them, from left to right."""
+        function = BINARY[name]
+
+        def law(fluents: Fluents) -> Law:
+            found = terms[0].law(fluents)
+            for term in terms[1:]:
+                other = term.law(fluents)
+                self.work(len(found) * len(other))
+                found = (
+                    ((function(found[0][0], other[0][0]), 1),)
+                    if len(found) == len(other) == 1
+                    else added_up(
+                        (function(left, right), p * q) for left, p in found for right, q in other
+                    )
+                )
+            return found
+
+        return term_of(terms, law)
+
+    def _every(self, terms: Iterable[Term], wanted: bool) -> Term:
+        """Whether all are true (`wanted`), or whether any is (not `wanted`): the first that is not
+        as wanted decides."""
+        open_terms = []
+        for term in terms:
+            if not term.known:
+                open_terms.append(term)
+            elif truth(term.value) is not wanted:
+                return known(not wanted)
+
+        def law(fluents: Fluents) -> Law:
+            goes_on: Any = 1
+            self.work(len(open_terms))
+            for term in open_terms:
+                goes_on *= sum(p for value, p in term.law(fluents) if truth(value) is wanted)
+                if not number(goes_on):
+                    return ((not wanted, 1),)
+            return added_up([(wanted, goes_on), (not wanted, 1 - goes_on)])
+
+        return term_of(open_terms, law)
+
+    def _control(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
+        """If, then, else; what is never taken is not looked at."""
+        if name != "if":
+            raise ValueError(f"{name} cannot be enumerated")
+        condition = self.term(args[0], bound)
+        if condition.known:
+            return self.term(args[1 if truth(condition.value) else 2], bound)
+        ways = {True: self.term(args[1], bound), False: self.term(args[2], bound)}
+
+        def law(fluents: Fluents) -> Law:
+            found = condition.law(fluents)
+            laws = [(p, ways[truth(holds)].law(fluents)) for holds, p in found]
+            self.work(sum(len(inner) for _, inner in laws))
+            if len(laws) == 1:
+                return laws[0][1]
+            return added_up((value, p * share) for p, inner in laws for value, share in inner)
+
+        return term_of((condition, *ways.values()), law)
 
     def _randomvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
-        if name in ("KronDelta", "DiracDelta"):
+        if name == "DiracDelta":
             return self.term(args[0], bound)
+        if name == "KronDelta":
+            return self._mapped(
+                lambda value: value if isinstance(value, (bool, str)) else whole(value),
+                self.term(args[0], bound),
+            )
         if name == "Bernoulli":
             return self._coin(self.term(args[0], bound))
         if name in ("Discrete", "UnnormDiscrete"):
             cases = {value.lstrip("@"): self.term(p, bound) for _, (value, p) in args[1:]}
-            return drawn(cases, self.location, scaled=name == "UnnormDiscrete")
+            return self._drawn(cases, scaled=name == "UnnormDiscrete")
         able = "Bernoulli, Discrete, KronDelta and DiracDelta can"
-        raise FormatError(f"{self.location}: draws of {name} cannot be enumerated; {able}")
+        raise ValueError(f"draws of {name} cannot be enumerated; {able}")
 
     def _coin(self, probability: Term) -> Term:
         """A draw of true; its probability may depend on fluents, and may itself be drawn."""
-        location = self.location
 
         def law(fluents: Fluents) -> Law:
-            p = sum(value * share for value, share in probability.law(fluents))
+            found = probability.law(fluents)
+            self.work(len(found))
+            p = total_of(number(value) * share for value, share in found)
             if not 0 <= p <= 1:
-                raise FormatError(f"{location}: {float(p):g} is not a probability")
+                raise ValueError(f"{float(p):g} is not a probability")
             return added_up([(True, p), (False, 1 - p)])
 
-        decided = probability.known and probability.value in (0, 1)
-        return known(bool(probability.value)) if decided else Term(probability.scope, law)
+        return term_of([probability], law)
+
+    def _drawn(self, probabilities: Mapping[Any, Term], *, scaled: bool) -> Term:
+        """A draw among values, each with the term of its probability, or of its weight
+        (`scaled`)."""
+        terms = tuple(probabilities.values())
+
+        def law(fluents: Fluents) -> Law:
+            laws = [term.law(fluents) for term in terms]
+            self.work(len(laws) * math.prod(map(len, laws)))
+            branches = []
+            for way in product(*laws):
+                weight = [number(value) for value, _ in way]
+                total = total_of(weight)
+                if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
+                    text = ", ".join(f"{float(each):g}" for each in weight)
+                    raise ValueError(f"{text} are not probabilities")
+                share = reduce(BINARY["*"], (p for _, p in way), 1)
+                branches += [
+                    (value, share * Fraction(each) / total)
+                    for value, each in zip(probabilities, weight)
+                ]
+            return added_up(branches)
+
+        return term_of(terms, law)

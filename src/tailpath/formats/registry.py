@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from tailpath.domains.register import REGISTER as DOMAINS
 from tailpath.domains.register import Domain, find_domain, schemes
-from tailpath.errors import OptionError
-from tailpath.formats.files import read_text
+from tailpath.errors import FormatError, OptionError, TailpathError
+from tailpath.formats.files import located, read_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Flag, Progress
+from tailpath.options import Option, Progress
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
@@ -112,9 +113,9 @@ class Reading:
         }
 
 
-def options() -> list[Flag]:
+def options() -> list[Option]:
     """The options, in the order of the command line's help."""
-    return [Flag(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
+    return [Option(each.name, **each.metadata) for each in fields(Reading) if each.metadata]
 
 
 # ---------------------------------------------------------------------- formats
@@ -147,6 +148,14 @@ class Format:
         Whether reader and writer say how far they are.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
+    chains : bool
+        Whether it can hold a `CostChain`: the writer is then given `dtmc=True` and a model with one
+        choice in each state.
+
+    Raises
+    ------
+    OptionError
+        If a suffix does not begin with a dot.
 
     Examples
     --------
@@ -163,6 +172,12 @@ class Format:
     options: tuple[str, ...] = ()
     reports: bool = False
     intervals: bool = False
+    chains: bool = False
+
+    def __post_init__(self) -> None:
+        for suffix in self.suffixes:
+            if not suffix.startswith("."):
+                raise OptionError(f"a suffix begins with a dot, as '.abc', not {suffix!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.
@@ -195,13 +210,13 @@ class Format:
         ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
         return ssp
 
-    def write(self, ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+    def write(self, ssp: Any, path: str, progress: Progress | None = None) -> None:
         """Write a model.
 
         Parameters
         ----------
-        ssp : SSP or IntervalSSP
-            The model.
+        ssp : SSP, IntervalSSP or CostChain
+            The model, or the chain of a model and a policy.
         path : str
             Where to.
         progress : callable, optional
@@ -210,7 +225,7 @@ class Format:
         Raises
         ------
         OptionError
-            If the format can only be read, or cannot hold intervals.
+            If the format can only be read, or cannot hold intervals or a chain.
 
         Examples
         --------
@@ -224,12 +239,18 @@ class Format:
                 f" {', '.join(written_suffixes())}"
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
-            able = (suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes)
             raise OptionError(
                 f"{path}: {self.title} is written with known probabilities; intervals go to"
-                f" {', '.join(able)}"
+                f" {_listed('intervals')}"
             )
-        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()))
+        more: dict[str, Any] = {}
+        if not isinstance(ssp, (SSP, IntervalSSP)):
+            if not self.chains:
+                raise OptionError(
+                    f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
+                )
+            ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
+        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()), **more)
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
         for name in reading.given():
@@ -264,7 +285,10 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
         and (os.path.exists(text) or "." in text or os.sep in text)
     ):
         # It looks like a path: where there is no such file, `read_text` says so in our own words.
-        ssp = domain.from_text(read_text(text))
+        try:
+            ssp = domain.from_text(read_text(text))
+        except TailpathError as error:
+            raise FormatError(located(error, text)) from None
     if ssp is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
     return ssp
@@ -284,12 +308,13 @@ TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence
 _PROGRAM = (*LABELLED, "constants")
 _ALL: dict[str, Any] = {"writes": True, "intervals": True}
 _TEXT: dict[str, Any] = {**_ALL, "reports": True}
+_CHECKERS: dict[str, Any] = {"chains": True, "options": LABELLED}
 FORMATS = (
     _bundled("tailpath JSON", "json_files", ".json", **_TEXT),
     _bundled("tailpath npz", "archives", ".npz", **_ALL),
-    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", options=LABELLED, **_TEXT),
-    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", options=LABELLED, **_TEXT),
-    _bundled("UMB", "umb", ".umb", options=LABELLED, **_ALL),
+    _bundled("Storm DRN", "drn", ".drn", ".drn.gz", ".drn.xz", **_CHECKERS, **_TEXT),
+    _bundled("PRISM explicit", "prism_explicit", ".tra", ".tra.gz", **_CHECKERS, **_TEXT),
+    _bundled("UMB", "umb", ".umb", **_CHECKERS, **_ALL),
     _bundled("long table", "long_table", ".csv", options=TABLE, **_TEXT),
     _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
     _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
@@ -299,9 +324,19 @@ FORMATS = (
 )
 
 
-def written_suffixes() -> list[str]:
+def _suffixes() -> dict[str, Format]:
+    """The formats of the table and those registered, by suffix."""
     every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
-    return [suffix for entry in every if entry.writer for suffix in entry.suffixes]
+    return {suffix: entry for entry in every for suffix in entry.suffixes}
+
+
+def _listed(able: str) -> str:
+    """The suffixes of our own formats that can hold something."""
+    return ", ".join(each for entry in FORMATS if getattr(entry, able) for each in entry.suffixes)
+
+
+def written_suffixes() -> list[str]:
+    return [suffix for suffix, entry in _suffixes().items() if entry.writer]
 
 
 def by_scheme(scheme: str) -> Format | None:
@@ -310,27 +345,25 @@ def by_scheme(scheme: str) -> Format | None:
             return entry
     domain = find_domain(scheme)
     if domain is None:
-        return _third_party(scheme)
+        return _third_party(f"{scheme}:")
     return Format(f"{scheme}:", lambda text: _read_domain(domain, text))
 
 
 def by_suffix(path: str) -> Format:
     """The format of a path; the longest suffix decides."""
-    name = path.lower()
-    own = {suffix: entry for entry in FORMATS for suffix in entry.suffixes}
-    matches = [suffix for suffix in own if name.endswith(suffix)]
+    name, known = path.lower(), _suffixes()
+    matches = [suffix for suffix in known if name.endswith(suffix)]
     if matches:
-        return own[max(matches, key=len)]
-    found = _third_party(name.rpartition(".")[2]) if "." in name else None
+        return known[max(matches, key=len)]
+    found = _third_party("." + name.rpartition(".")[2]) if "." in name else None
     if found is not None:
         return found
-    suffixes = list(own)
     of_formats = (entry.scheme for entry in FORMATS if entry.scheme)
-    known = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
+    heads = [f"{scheme}:" for scheme in (*of_formats, *schemes())]
     parts = (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
-    word = next((part for part in parts if len(part) < len(path) or part in known), "")
-    every = f"; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}"
-    raise OptionError(f"{path}: unknown format{did_you_mean(word, [*known, *suffixes]) or every}")
+    word = next((part for part in parts if len(part) < len(path) or part in heads), "")
+    every = f"; known suffixes are {', '.join(known)}, known schemes are {', '.join(heads)}"
+    raise OptionError(f"{path}: unknown format{did_you_mean(word, [*heads, *known]) or every}")
 
 
 def _format(thing: Any) -> Format | None:
@@ -339,8 +372,15 @@ def _format(thing: Any) -> Format | None:
     return ReaderOnly("", thing) if callable(thing) else None
 
 
-#: The formats of others, by suffix without its dot and by scheme.
-REGISTER = Register("reader", "tailpath.formats.Format or a function", GROUP, {}, _format)
+#: The formats of others, by suffix (`.abc`) and by scheme (`abc:`).
+REGISTER = Register(
+    "format",
+    "tailpath.formats.Format or a function",
+    GROUP,
+    {},
+    _format,
+    taken=[name for entry in FORMATS for name in (*entry.suffixes, f"{entry.scheme}:")],
+)
 
 
 def register(added: Format) -> None:
@@ -353,22 +393,32 @@ def register(added: Format) -> None:
     added : Format
         The format; it is found by its suffixes and its scheme.
 
+    Raises
+    ------
+    OptionError
+        If a suffix is one of the package's own, the scheme one of its or of a domain's, or it has
+        neither.
+
     Examples
     --------
     >>> tp.formats.register(tp.formats.Format("one of mine", lambda path: ssp, suffixes=(".mine",)))
     >>> tp.read("any.mine") == ssp
     True
     """
-    for name in (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme):
-        if name:
-            REGISTER.add(name, added)
+    names = [*added.suffixes, *(f"{scheme}:" for scheme in filter(None, [added.scheme]))]
+    if not names:
+        raise OptionError(f"the format {added.title!r} has neither a suffix nor a scheme")
+    if added.scheme and find_domain(added.scheme) is not None:
+        raise OptionError(f"a domain named {added.scheme!r} is already registered")
+    REGISTER.add(added, *names)
+    DOMAINS.taken.update(filter(None, [added.scheme]))
 
 
 def _third_party(name: str) -> Format | None:
     found = REGISTER.find(name)
-    return found if found is None or found.title else replace(found, title=name)
+    return found if found is None or found.title else replace(found, title=name.strip(".:"))
 
 
 def _load(address: str | Reader) -> Reader:
-    function: Reader = loaded(address, "reader", GROUP) if isinstance(address, str) else address
+    function: Reader = loaded(address, "format", GROUP) if isinstance(address, str) else address
     return function

@@ -23,7 +23,7 @@ from typing import Any
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import read_bytes, read_text, shorten
 from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, to_ssp
-from tailpath.formats.outcomes import CostRule
+from tailpath.formats.outcomes import cost_rule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
 
@@ -46,7 +46,7 @@ LIMITS = StormLimits()
 
 def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
-    CostRule.from_options(1, reading)  # what is wrong with the options is said before Storm works
+    cost_rule(1, reading)  # what is wrong with the options is said before Storm works
     if find_spec("stormpy") is None:
         raise FormatError(
             f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]"

@@ -1,5 +1,5 @@
-"""The text of a long table: its columns, names and numbers. Small tables are read some rows at a
-time, large ones many; either way each different text of a column is parsed once.
+"""Long tables in files: the cells of `.csv`, which are texts, and those of `.parquet`, which have
+types. Small texts are read some rows at a time, large ones by way of pyarrow.
 """
 
 from __future__ import annotations
@@ -8,10 +8,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
-from functools import partial
-from itertools import chain, repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,253 +20,216 @@ from tailpath.formats.files import (
     brief,
     decode_name,
     load_json,
+    parse_number,
     read_bytes,
     shorten,
     text_bytes,
 )
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import BLOCK_ROWS, Categorical, TextFile, after, as_they_appear
+from tailpath.formats.text_files import BLOCK_ROWS, SEPARATORS, TextFile, after, arrow
 from tailpath.formats.writing import all_integers, encode_name, json_texts
-from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.columns import COST_COLUMNS, INTERVALS, columns_called, has_intervals
-from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.graph import FloatArray
+from tailpath.model.cells import Faults, OutcomeTable
+from tailpath.model.outcome_columns import Categorical
 from tailpath.model.ssp import Name
-from tailpath.model.tables import times_of
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
-TableColumns = tuple[Array, ...]
-NumberedRows = Iterator[tuple[int, Sequence[str]]]
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
-class CellNames:
-    """Names and their numbers, as they appear; a cell is parsed once."""
+class FileTable(OutcomeTable):
+    """A table in a file. A cell is a text, or in Parquet a number or a truth value, too."""
 
-    def __init__(self, file: TextFile, one_based: bool) -> None:
-        self.file, self.one_based = file, one_based
-        self.number_of_cell: dict[str, int] = {}
-        self.names = NameIndex("names")
+    is_file = True
+    error = FormatError
 
-    def of(self, words: Categorical) -> Array:
-        order = as_they_appear(words.codes, len(words.categories)).tolist()
-        cells, known = [words.categories[position] for position in order], self.number_of_cell
-        new = list(dict.fromkeys(cell for cell in cells if cell not in known))
-        names = [self._name(cell) for cell in new]
-        line = f"{self.file.path}:{self.file.line}"
-        known.update(zip(new, self.names.numbers(names, lambda _: line)))
-        number = np.full(len(words.categories), -1, dtype=np.int32)
-        number[order] = [known[cell] for cell in cells]
-        return np.asarray(number[words.codes])
+    def __init__(self, path: str, reading: Reading, data: bytes, names: Sequence[str]) -> None:
+        self.path, self.one_based = path, reading.one_based
+        self.file = TextFile(path, data, reading.progress)
+        self.names = [name.strip() for name in names]
+        if "idoutcome" in self.names:
+            raise FormatError(
+                f"{path}:1: a table with idoutcome describes a robust model, which cannot be read"
+            )
 
-    def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
-        """The names in their final order, and columns of numbers as indices there: integers are
-        sorted.
-        """
-        names: Any = self.names.names
-        if not all(type(name) is int for name in names):
-            return names, list(columns)
-        order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-        rank = np.empty(len(order), dtype=np.int32)
-        rank[order] = np.arange(len(order), dtype=np.int32)
-        ordered = tuple(sorted(names))
-        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, [
-            rank[column] for column in columns
-        ]
+    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+        try:
+            return super().called(chosen, intervals)
+        except ModelError as error:
+            raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
 
-    def _name(self, cell: str) -> Name:
-        name = decode(cell.strip(), f"{self.file.path}:{self.file.line}")
+    def place(self, row: int) -> str:
+        return f"{self.path}:{row + 1}"
+
+    def row(self, row: int) -> str:
+        return f"row {row + 1}"
+
+    def name(self, cell: Any) -> Name:
+        name = decode(cell.strip(), "") if isinstance(cell, str) else cell
+        if type(name) is float and name.is_integer() and not isinstance(cell, str):
+            name = int(name)
         if not self.one_based:
             return name
         if type(name) is not int or name < 1:
-            raise self.file.error(f"{shorten(cell)!r} does not count from 1")
+            raise FormatError(f"{shorten(str(cell))!r} does not count from 1")
         return name - 1
 
+    def numbered(
+        self, cells: Sequence[Any], place: Callable[[int], str]
+    ) -> tuple[Sequence[Name], list[int]]:
+        index = NameIndex("names")
+        numbers = index.numbers(list(map(self.name, cells)), place)
+        return index.names, numbers
 
-class LongTable:
-    """The columns of the file: states and actions by number, and the line of each row, or its
-    number in a Parquet file, which `row_noun` says. `probabilities` may be the ends of intervals,
-    or counts, as `probability_names` says; there are none in a log of steps."""
+    def number(self, cell: Any) -> float:
+        return parse_number(str(cell).strip(), "")
+
+    def numbers(self, cells: Sequence[Any]) -> FloatArray | None:
+        if set(map(type, cells)) != {str}:
+            return super().numbers(cells)
+        try:
+            return self.file.numbers([cell.strip() for cell in cells])
+        except FormatError:
+            return None
+
+    def truth(self, cell: Any) -> bool:
+        text = str(int(cell) if isinstance(cell, float) else cell).strip().lower()
+        if text not in _TRUE + _FALSE:
+            raise FormatError(f"{shorten(text)!r} is neither true nor false")
+        return text in _TRUE
+
+    def known(self, given: Any) -> Iterable[Any]:
+        return (given, decode(given.strip(), self.path)) if isinstance(given, str) else (given,)
+
+
+class Words:
+    """A column of texts that grows; each different one is stored once."""
+
+    def __init__(self) -> None:
+        self.index: dict[str, int] = {}
+        self.codes = [np.zeros(0, dtype=np.int32)]
+
+    def add(self, words: Categorical) -> None:
+        index = self.index
+        number = [index.setdefault(text, len(index)) for text in words.categories]
+        self.codes.append(np.array(number, dtype=np.int32)[words.codes])
+
+    def column(self) -> Categorical:
+        return Categorical(np.concatenate(self.codes), list(self.index))
+
+
+class TextTable(FileTable):
+    """The rows of a CSV file. Its cells may be separated by semicolons, with decimal commas."""
 
     def __init__(self, path: str, reading: Reading) -> None:
-        self.path, self.one_based = path, reading.one_based
-        self.columns = reading.table_columns()
-        self.is_log = reading.confidence is not None
-        self.probability_names: tuple[str, ...] = ()
-        self.width = 0
+        data = text_bytes(path, read_bytes(path))
+        header = data[: after(data, 1)].decode()
+        self.separator = max(SEPARATORS, key=header.count)
+        self.decimal_commas = self.separator != ","
         self.line: Sequence[int] = ()
-        is_parquet = path.lower().endswith(".parquet")
-        self.row_noun = "row" if is_parquet else "line"
-        data = b"" if is_parquet else text_bytes(path, read_bytes(path))
-        self.file = TextFile(path, data, reading.progress)
-        columns = self._parquet() if is_parquet else self._text()
-        self.source, self.target, self.action, self.amount, *self.probabilities = columns
-
-    def _text(self) -> TableColumns:
-        found = text_files.attempt(self.file.data, self._read_bulk)
-        return found or self._read(self._rows_of(self.file.data.decode()))
-
-    def _parquet(self) -> TableColumns:
-        table = text_files.read_parquet(self.path)
-        self._header(table.column_names)
-        positions = sorted(set(self.at.values()) - {self.width})
-        texts = text_files.parquet_texts(self.path, table, positions)
         try:
-            batches = (map(text_files.categorical, batch.columns) for batch in texts.to_batches())
-            found = self._concatenated(
-                self._plain(dict(zip(positions, words))) for words in batches
-            )
-        except FormatError:  # row by row, to find the one at fault
-            cells: list[Iterable[str]] = [repeat("")] * self.width
-            for position in positions:
-                cells[position] = texts[str(position)].to_pylist()
-            return self._read(enumerate(chain([table.column_names], zip(*cells))))
-        self.line = range(1, 1 + len(found[0]))
-        return found
+            names: list[str] = next(self._reader(io.StringIO(header, newline="")), [])
+        except csv.Error as error:
+            raise FormatError(f"{path}:1: {error}") from None
+        super().__init__(path, reading, data, names)
 
-    def _concatenated(self, blocks: Iterable[TableColumns]) -> TableColumns:
-        columns = tuple(np.concatenate(column) for column in zip(*blocks))
-        if not columns:
-            raise FormatError(f"{self.path}: the table has no rows")
+    def _reader(self, stream: io.StringIO) -> Any:
+        return csv.reader(stream, strict=True, delimiter=self.separator)
+
+    def place(self, row: int) -> str:
+        return f"{self.path}:{self.line[row]}"
+
+    def row(self, row: int) -> str:
+        return f"line {self.line[row]}"
+
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        at = {column: self.names.index(name) for column, name in called.items()}
+        positions = sorted(set(at.values()))
+        words = text_files.attempt(self.file.data, lambda: self._bulk(positions))
+        found = words or self._by_row(positions, faults)
+        self.file.data = b""  # a million states fill a gigabyte
+        return {column: found[position] for column, position in at.items()}
+
+    def _bulk(self, positions: list[int]) -> dict[int, Categorical]:
+        """The columns at some positions of plain text."""
+        found = {position: Words() for position in positions}
+        kinds = ["word" if position in found else "" for position in range(len(self.names))]
+        begin = after(self.file.data, 1)
+        for lines in text_files.pieces(self.file.data, begin, self.file.progress):
+            lines.refuse_quotes(self.separator)
+            every = np.ones(lines.n_lines, dtype=np.bool_)
+            for words, column in zip(found.values(), lines.columns(every, self.separator, kinds)):
+                words.add(column)
+        columns = {position: words.column() for position, words in found.items()}
+        self.line = range(2, 2 + len(columns[positions[0]].codes))
         return columns
 
-    def _header(self, words: Sequence[str]) -> None:
-        """Where each column stands; cost or reward is the `amount`. What was read is forgotten."""
-        self.states = CellNames(self.file, self.one_based)
-        self.actions = CellNames(self.file, self.one_based)
-        self.fractions: set[str] = set()
-        names = [word.strip() for word in words]
-        self.width = len(names)
-        if "idoutcome" in names:
-            raise FormatError(
-                f"{self.path}:1: a table with idoutcome describes a robust model, which cannot"
-                " be read"
-            )
+    def _by_row(self, positions: list[int], faults: Faults) -> dict[int, Categorical]:
+        """The same row by row, without those that are empty; ragged ones are at fault."""
+        found = {position: Words() for position in positions}
+        self.line = []
+        rows = self._rows(self.line, faults)
+        while block := list(zip(*islice(rows, BLOCK_ROWS))):
+            for position, words in found.items():
+                words.add(Categorical.from_cells(block[position]))
+        faults.refuse()
+        return {position: words.column() for position, words in found.items()}
+
+    def _rows(self, at_line: list[int], faults: Faults) -> Iterator[Sequence[str]]:
+        text, progress = self.file.data.decode(), self.file.progress
+        stream, width = io.StringIO(text, newline=""), len(self.names)
+        reader = self._reader(stream)
+        next(reader, None)
         try:
-            intervals = self.is_log or has_intervals(names, self.columns)
-            called = columns_called(names, self.columns, intervals)
-        except ModelError as error:
-            raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
-        at = {column: names.index(name) for column, name in called.items()}
-        self.is_reward = "reward" in at
-        at["amount"] = next(at[column] for column in COST_COLUMNS if column in at)
-        self.times = dict(at) if "times" in at else {}
-        if "times" in at:  # their probability has a column of its own, the last
-            at["probability"] = self.width
-        self.at = at
-        self.probability_names = next(
-            (ways for ways in INTERVALS if all(way in at for way in ways)), ()
-        )
-        self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
-
-    def _read_bulk(self) -> TableColumns:
-        """State, target, action, amount and probabilities of all rows of plain text."""
-        data = self.file.data
-        begin = after(data, 1)
-        self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
-        positions = sorted(set(self.at.values()))
-        kinds = ["word" if position in positions else "" for position in range(self.width)]
-        blocks = []
-        for lines in text_files.pieces(data, begin, self.file.progress):
-            lines.refuse_quotes()
-            words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
-            blocks.append(self._plain(dict(zip(positions, words))))
-        found = self._concatenated(blocks)
-        self.line = range(2, 2 + len(found[0]))
-        return found
-
-    def _plain(self, words: Mapping[int, Categorical]) -> TableColumns:
-        if self.times:
-            raise FormatError(f"{self.path}: rows with times are taken apart one by one")
-        return self._numbered(words)
-
-    def _numbered(self, words: Mapping[int, Categorical]) -> TableColumns:
-        """The columns of some rows, whose texts are given by the index of their column."""
-        at, numbers = self.at, self.file.numbers
-        source, target, amount = (words[at[column]] for column in ("state", "next_state", "amount"))
-        # Row by row, so that states count as they appear whatever the size of a block.
-        pairs = np.stack([source.codes, target.codes + len(source.categories)], axis=1)
-        states = self.states.of(Categorical(pairs.ravel(), source.categories + target.categories))
-        actions = self.actions.of(words[at["action"]] if "action" in at else target)
-        self.fractions.update(text.strip() for text in amount.categories if "/" in text)
-        columns = (amount, *(words[at[column]] for column in self.probability_names))
-        found = (
-            states[::2],
-            states[1::2],
-            actions,
-            *(each.map(numbers) for each in columns),
-        )
-        for mark, marked in self.marks.items():
-            marked.extend(words[at[mark]].map(partial(self._truths, mark)).tolist())
-        return found
-
-    def _truths(self, mark: str, texts: list[str]) -> BoolArray:
-        for text in texts:
-            if text.lower() not in _TRUE + _FALSE:
-                raise self.file.error(f"{mark}: {shorten(text)!r} is neither true nor false")
-        return np.array([text.lower() in _TRUE for text in texts])
-
-    # ------------------------------------------------------------------ some rows at a time
-
-    def _rows_of(self, text: str) -> NumberedRows:
-        """The rows of a text with their lines, the header first."""
-        stream = io.StringIO(text, newline="")
-        reader, progress = csv.reader(stream, strict=True), self.file.progress
-        try:
-            for number, row in enumerate(reader, start=1):
-                yield reader.line_num, row
-                if progress is not None and number % BLOCK_ROWS == 0:
+            for row in filter(None, reader):
+                at_line.append(reader.line_num)
+                if len(row) != width:
+                    message = f"{len(row)} columns, expected {width}"
+                    faults.add(np.array([len(at_line) - 1]), message)
+                    row = [*row, *[""] * width][:width]
+                yield row
+                if progress is not None and len(at_line) % BLOCK_ROWS == 0:
                     progress(stream.tell(), stream.tell() / len(text))
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
 
-    def _read(self, rows: NumberedRows) -> TableColumns:
-        """The columns of all rows, the header first."""
-        self._header(next(rows, (1, ()))[1])
-        self.line = at_line = []
-        blocks = []
-        for lines, block in self.file.blocks(self._full_rows(rows), self._block):
-            at_line += lines
-            blocks.append(block)
-        return self._concatenated(blocks)
 
-    def _block(self, rows: list[Sequence[str]]) -> TableColumns:
-        columns = list(zip(*rows))
-        return self._numbered(
-            {at: Categorical.from_texts(columns[at]) for at in set(self.at.values())}
-        )
+class ArrowTable(FileTable):
+    """The rows of a Parquet file, whose columns have types."""
 
-    def _full_rows(self, rows: NumberedRows) -> Iterator[Sequence[str]]:
-        """The rows that are not empty, each as wide as the header; with times, one for each
-        different time."""
-        for line, row in rows:
-            self.file.line = line
-            if row and len(row) != self.width:
-                raise self.file.error(f"{len(row)} columns, expected {self.width}")
-            if row:
-                yield from self._rows_per_time(row) if self.times else (row,)
+    def __init__(self, path: str, reading: Reading) -> None:
+        self.table = text_files.read_parquet(path)
+        super().__init__(path, reading, b"", self.table.column_names)
 
-    def _rows_per_time(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
-        """A row for each different time of one."""
-        cells = {column: row[position] for column, position in self.times.items()}
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        at = {column: self.names.index(name) for column, name in called.items()}
+        return {column: self._column(position) for column, position in at.items()}
+
+    def _column(self, position: int) -> Categorical:
+        pyarrow, compute = arrow(), arrow(".compute")
+        column, types = self.table.column(position), pyarrow.types
         try:
-            found = times_of(cells)
-            probability = as_fraction(cells.get("probability", "1").strip())
-        except (ModelError, ValueError, ZeroDivisionError) as error:
-            raise self.file.error(brief(str(error))) from None
-        for time, share in found.items():
-            each = [*row, str(share * probability)]
-            each[self.times["times"]] = str(time)
-            yield each
-
-    def exact_unit(self, costs: FloatArray) -> Fraction | None:
-        """The unit of costs some of which are written as fractions, which floats cannot hold."""
-        if not self.fractions:
-            return None
-        exact = {float(Fraction(text)): Fraction(text) for text in self.fractions}
-        return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
+            whole = column.combine_chunks()
+            if not types.is_dictionary(column.type):
+                whole = whole.dictionary_encode()
+            cells, codes = whole.dictionary, whole.indices.cast(pyarrow.int64())
+            typed = (types.is_string, types.is_integer, types.is_float64, types.is_boolean)
+            if not any(kind(cells.type) for kind in typed):
+                cells = cells.cast(pyarrow.string())  # a float of 32 bits as its shortest decimal
+        except pyarrow.ArrowException:
+            kind = f"{shorten(self.names[position])!r} of {shorten(str(column.type))}"
+            message = f"{self.path}: the column {kind} holds neither texts nor numbers"
+            raise FormatError(message) from None
+        # What is null is an empty text, a cell of its own; of the others, those that rows have.
+        codes = text_files.numbers(compute.fill_null(codes, len(cells)), np.int64)
+        used, codes = np.unique(codes, return_inverse=True)
+        listed = cells.take(
+            pyarrow.array(used[used < len(cells)].tolist(), pyarrow.int64())
+        ).to_pylist()
+        return Categorical(codes, [*listed, *[""] * (len(used) - len(listed))])
 
 
 def decode(cell: str, location: str) -> Name:

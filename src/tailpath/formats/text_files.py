@@ -7,8 +7,7 @@ column. A block that is refused is read again line by line, to find the one at f
 A model of a million states is half a gigabyte of text with few different words in it. Where pyarrow
 is installed, it cuts the lines of such a file into columns and numbers their words; each different
 word is parsed once, by the functions of the careful readers. A text that is odd in any way is left
-to the careful readers, so that both ways give the same model, or the same refusal. The columns of
-Parquet tables become texts, which are parsed as those of CSV files.
+to the careful readers, so that both ways give the same model, or the same refusal.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from tailpath.formats.files import LONGEST, parse_number, read_bytes, shorten
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 from tailpath.model.cost_units import vanishes
+from tailpath.model.outcome_columns import Categorical
 from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at
@@ -140,22 +140,6 @@ class TextFile:
         return np.array([self.integer(text) for text in texts], dtype=np.int64)
 
 
-class Categorical(NamedTuple):
-    """A column of texts as pandas has them: the code of each, (n,), and the different ones."""
-
-    codes: Array
-    categories: list[str]
-
-    @classmethod
-    def from_texts(cls, texts: Sequence[str]) -> Categorical:
-        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
-        return cls(np.fromiter(map(known.__getitem__, texts), np.int32, len(texts)), list(known))
-
-    def map(self, parse: Callable[[list[str]], Array]) -> Array:
-        """What each text, without the blanks around it, is parsed to, (n,); equal ones once."""
-        return parse([text.strip() for text in self.categories])[self.codes]
-
-
 def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
     """The lines of a text in UTF-8, without their ends and without holding them all. Progress is
     told in bytes."""
@@ -176,17 +160,11 @@ def after(data: bytes, n_lines: int) -> int:
     return at
 
 
-def as_they_appear(number: Array, count: int) -> IntArray:
-    """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
-    first = np.full(count, len(number), dtype=np.int64)
-    first[number[::-1]] = np.arange(len(number))[::-1]  # of equal ones, the last assignment stays
-    order = np.argsort(first, kind="stable")
-    return order[: np.count_nonzero(first < len(number))]
-
-
 # ---------------------------------------------------------------------- by way of pyarrow
 
 
+#: What may stand between the cells of a table.
+SEPARATORS = (",", ";", "\t", "|")
 #: From this many bytes on a file is worth loading pyarrow; below, the careful readers are done.
 LARGE = 4_000_000
 #: The bytes that are cut at a time, about.
@@ -252,7 +230,7 @@ class Lines:
 
     def columns(self, which: BoolArray, by: str, kinds: Sequence[str]) -> list[Any]:
         """Some lines, cut into columns at `by`: arrays of "integer"s, `Categorical` for "word"s;
-        those of another kind are left out. Quotes are quotes where commas separate.
+        those of another kind are left out. Quotes are quotes between separators of tables.
         """
         pyarrow, reader = arrow(), arrow(".csv")
         lines = self._lines if which.all() else self.chosen(which)
@@ -269,7 +247,7 @@ class Lines:
         taken = {name: types[kind] for name, kind in zip(names, kinds) if kind}
         options = (
             reader.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
-            reader.ParseOptions(delimiter=by, quote_char='"' if by == "," else False),
+            reader.ParseOptions(delimiter=by, quote_char='"' if by in SEPARATORS else False),
             reader.ConvertOptions(column_types=taken, include_columns=list(taken), null_values=[]),
         )
         table = reader.read_csv(pyarrow.BufferReader(text), *options)
@@ -280,11 +258,19 @@ class Lines:
             raise IrregularError
         return found
 
-    def refuse_quotes(self) -> None:
-        """Refuse quotes inside of cells, cells of several lines, and those that Python would."""
+    def refuse_quotes(self, by: str) -> None:
+        """Refuse quotes inside of cells, cells of several lines, and those that Python would; and
+        ends of lines that only some programs take for such.
+        """
+        returns = np.flatnonzero(self.text == ord("\r"))
+        if (self.text[returns + 1] != _NEWLINE).any():
+            raise IrregularError
         at = np.flatnonzero(self.text == ord('"'))
         opens, closes = self.text[at[::2] - 1], self.text[at[1::2] + 1]
-        fine = np.isin(opens, list(b',\n"')).all() and np.isin(closes, list(b',\n\r"')).all()
+        fine = (
+            np.isin(opens, list(f'{by}\n"'.encode())).all()
+            and np.isin(closes, list(f'{by}\n\r"'.encode())).all()
+        )
         if len(at) % 2 or not fine or np.diff(self.begin).max() > csv.field_size_limit():
             raise IrregularError
 
@@ -339,18 +325,3 @@ def read_parquet(path: str) -> Any:
         return table
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise FormatError(f"{path}: this is not a Parquet file: {shorten(str(error))}") from None
-
-
-def parquet_texts(path: str, table: Any, positions: Sequence[int]) -> Any:
-    """A table of some of the columns, all of them texts. What is null is an empty text."""
-    pyarrow, fill_null = arrow(), arrow(".compute").fill_null
-    columns = []
-    for position in positions:
-        column = table.column(position)
-        try:
-            columns.append(fill_null(column.cast(pyarrow.string()), ""))
-        except pyarrow.ArrowException:
-            kind = f"{shorten(table.column_names[position])!r} of {shorten(str(column.type))}"
-            message = f"{path}: the column {kind} holds neither texts nor numbers"
-            raise FormatError(message) from None
-    return pyarrow.table(columns, names=[str(position) for position in positions])

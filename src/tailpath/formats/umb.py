@@ -329,7 +329,7 @@ def _float(top: int, bottom: int) -> float:
 # ---------------------------------------------------------------------- writing
 
 
-def write(model: SSP | IntervalSSP, path: str) -> None:
+def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the
     reward `cost`; goals have a loop.
     """
@@ -350,7 +350,7 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
     strings = [b"", *map(str.encode, words)]  # the loops of the goals have no name
     lengths = np.insert(np.diff(ssp.choice_outcomes), loop, 1)
     index = _index(ssp, len(lengths), int(lengths.sum()), len(strings), entity)
-    index["transition-system"]["branch-probability-type"] = kind
+    index["transition-system"] |= {"branch-probability-type": kind, "#players": int(not dtmc)}
     arrays: dict[str, tuple[Any, str]] = {
         "state-to-choices": (ssp.state_choices + np.append(0, np.cumsum(ssp.is_goal)), "<u8"),
         "choice-to-branches": (np.append(0, np.cumsum(lengths)), "<u8"),

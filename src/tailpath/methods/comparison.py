@@ -69,6 +69,8 @@ HEADERS = (
     "mean",
     "seconds",
 )
+#: Columns that a narrow terminal does without, the first at first.
+SPARE = ("seconds", "over", "gap", "VaR")
 EXPLAINED = (
     "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and"
     " evaluation"
@@ -154,9 +156,8 @@ class Comparison(Shown):
             f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}"
             for alpha, ends in report
         ]
-        return Table(HEADERS, [_cells(line) for line in self.lines]), "\n".join(
-            [EXPLAINED, *self.notes, *notes]
-        )
+        table = Table(HEADERS, [_cells(line) for line in self.lines], spare=SPARE)
+        return table, "\n".join([EXPLAINED, *self.notes, *notes])
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         return {

@@ -10,8 +10,8 @@ processes of their own: there the module that calls `register` is named in the s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tailpath.errors import OptionError
@@ -40,8 +40,10 @@ ADDRESSES = {
     "surrogate": "tailpath.methods.published:SURROGATE",
     "nested": "tailpath.methods.published:NESTED",
 }
-#: What tables call a method is understood, too.
-ALSO = {"optimum": "exact"}
+#: What tables and papers call a method is understood, too, in any case of letters.
+ALSO = {"optimum": "exact", "cvarviq": "quantile", "cvarvili": "interpolation"}
+#: What is no method, and what to do instead.
+INSTEAD = {"forpecvar": "ForPECVaR evaluates policies: tp.evaluate, or tailpath evaluate"}
 
 
 def no_prediction(alpha: float) -> None:
@@ -220,7 +222,7 @@ class Method:
     doing : str
         A line of progress, with `{steps}` and `{reached}` in it.
     variants : mapping
-        Settings with a name, beside the defaults: `published` for a planner as its authors ran it.
+        Settings with a name, beside the defaults: `published` for values from zero.
     account : callable
         Makes an `Account` of a `Found`.
     objective : callable, optional
@@ -331,7 +333,8 @@ def register(method: Method) -> None:
     Raises
     ------
     OptionError
-        If its name is one of the package's own.
+        If its name is one of the package's own, or it has an option that another method has with a
+        value of another type.
 
     Examples
     --------
@@ -340,7 +343,9 @@ def register(method: Method) -> None:
     >>> tp.compare(ssp, alphas=[0.1], methods=["road"])["road", 0.1].deployed
     60.0
     """
-    REGISTER.add(method.name, method)
+    others = [name for name in (*ADDRESSES, *REGISTER.added) if name != method.name]
+    shared_options([*map(find_method, others), method])
+    REGISTER.add(method, method.name)
 
 
 def method_names() -> list[str]:
@@ -363,6 +368,42 @@ def all_methods() -> list[Method]:
     return [find_method(name) for name in method_names()]
 
 
+def shared_options(methods: Iterable[Method]) -> dict[str, tuple[Option, list[str]]]:
+    """The options of methods, each name once, with the methods that take it.
+
+    A name has one type, since `compare` and `study` hand a setting to all methods with an option of
+    its name. Where help or defaults differ, the help tells them apart.
+    """
+    found: dict[str, dict[str, Option]] = {}
+    for method in methods:
+        for option in method.options:
+            known = found.setdefault(option.name, {})
+            for other, same in known.items():
+                if _values(same) != _values(option):
+                    raise OptionError(
+                        f"the option {option.name} of the method {method.name} takes other values"
+                        f" than that of the method {other}; give it another name"
+                    )
+            known[method.name] = option
+    return {name: (_told_apart(takers), list(takers)) for name, takers in found.items()}
+
+
+def _values(option: Option) -> tuple[Any, ...]:
+    return option.kind, option.choices, option.least, option.mass
+
+
+def _told_apart(takers: Mapping[str, Option]) -> Option:
+    first, *others = takers.values()
+    if all(option == first for option in others):
+        return first
+    told: dict[str, list[str]] = {}
+    for name, option in takers.items():
+        default = "" if option.default is None else f"  [default: {option.default}]"
+        told.setdefault(f"{option.help}{default}", []).append(name)
+    text = "  ".join(f"{', '.join(names)}: {help}" for help, names in told.items())
+    return replace(first, default=None, help=text)
+
+
 def find_method(name: str) -> Method:
     """The method of a name.
 
@@ -383,10 +424,12 @@ def find_method(name: str) -> Method:
 
     Examples
     --------
-    >>> tp.methods.find_method("quantile").title
-    'CVaRVIQ'
+    >>> tp.methods.find_method("quantile").title, tp.methods.find_method("CVaRVILI").name
+    ('CVaRVIQ', 'interpolation')
     """
-    method = REGISTER.find(ALSO.get(name, name))
+    method = REGISTER.find(ALSO.get(name.lower(), name))
+    if method is None and name.lower() in INSTEAD:
+        raise OptionError(f"there is no method {name!r}; {INSTEAD[name.lower()]}")
     if method is None:
         every = f"; there are {', '.join(method_names())}"
         raise OptionError(

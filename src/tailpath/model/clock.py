@@ -10,7 +10,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.model.cost_units import as_fraction, refused_unless_number
 from tailpath.model.durations import plain_number
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress
+from tailpath.options import Progress, answering
 
 
 class At(NamedTuple):
@@ -20,6 +20,7 @@ class At(NamedTuple):
     time: Any
 
 
+@answering
 def clock(
     start: Name,
     actions: Callable[[Any, Any], Iterable[Name]],

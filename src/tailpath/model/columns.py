@@ -62,28 +62,29 @@ def columns_called(
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
                 f"the columns {listed(present)} could all be the {column};"
-                f" say which {_how(column, present)}"
+                f" say which {_how([column], present)}"
             )
         found[column] = present[0]
     unused = [name for name in names if name not in found.values()]
     if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in str(names[0])]):
         raise ModelError(f"the columns are separated by {marks[0]!r}, not by commas")
-    for column in ("state", "next_state"):
-        if column not in found:
-            expected = f"expected one of {listed(WORDS[column])} among {listed(names)}"
-            raise ModelError(
-                f"no column is the {column}; {expected}, or say which {_how(column, unused)}"
-            )
-    if sum(column in found for column in COST_COLUMNS) != 1:
-        expected = listed(word for column in COST_COLUMNS for word in WORDS[column])
+    costs = [column for column in COST_COLUMNS if column in found]
+    if len(costs) > 1:
         raise ModelError(
-            "exactly one column must be the cost, the reward or the times, one of"
-            f" {expected}; there are {listed(names)}; or say which {_how('cost', unused)}"
+            f"one column must be the cost, and {listed(found[column] for column in costs)} could"
+            f" all be; say which {_how(['cost'], [found[costs[0]]])}"
         )
-    if _ways_of_probability(found, intervals) and "action" not in found:
+    needed = ["state", "next_state", *(() if costs else ("cost",))]
+    if _ways_of_probability(found, intervals):
+        needed.insert(1, "action")
+    missing = [column for column in needed if column not in found]
+    if missing:
+        first, *others = (f"{column} ({listed(WORDS[column])})" for column in missing)
+        why = ", which probabilities need" if "action" in missing else ""
+        none = "".join(f", none the {other}" for other in others)
         raise ModelError(
-            "where there are probabilities a column must be the action, one of"
-            f" {listed(WORDS['action'])}; or say which {_how('action', unused)}"
+            f"no column is the {first}{none}{why}; there are {listed(names)}; say which"
+            f" {_how(missing, unused)}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -107,11 +108,16 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
     return known
 
 
-def _how(column: str, unused: Sequence[Any]) -> str:
-    """How to say which column is meant, in Python and on the command line, by an example."""
-    # Rows mostly begin with the state and end with the cost.
-    name = unused[0 if column in ("state", "action") else -1] if unused else "NAME"
-    return f"(columns={{{column!r}: {name!r}}}, --column {quote(f'{column}={name}')})"
+def _how(columns: Sequence[str], unused: Sequence[Any]) -> str:
+    """How to say which columns are meant, in Python and on the command line, by an example: rows
+    mostly begin with the state and end with the cost.
+    """
+    left, chosen = list(unused), {}
+    for column in sorted(columns, key="cost".__ne__):
+        chosen[column] = left.pop(-1 if column == "cost" else 0) if left else "NAME"
+    chosen = {column: chosen[column] for column in columns}
+    flags = " ".join(f"--column {quote(f'{column}={name}')}" for column, name in chosen.items())
+    return f"(columns={chosen!r}, {flags})"
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.model.columns import NONE
+from tailpath.model.frames import Frame
 from tailpath.model.interval_rows import (
     counted_rows,
     fields_of_rows,
@@ -20,6 +21,7 @@ from tailpath.model.interval_rows import (
     words_of_counts,
 )
 from tailpath.model.matrices import interval_arrays_from_matrices
+from tailpath.model.outcome_columns import OutcomeColumns
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
@@ -265,12 +267,8 @@ class IntervalBuilder(Record):
         ...                            "low": [0.4, 0.4], "high": [0.6, 0.6], "time": [1, 3]})
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'a'>
         """
-        found = outcomes_of_table(frame, start, goals, columns or NONE, intervals=True)
-        if found.counted:
-            return cls.from_counts(
-                found.rows, found.start, found.goals, confidence, notes=found.notes
-            )
-        return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
+        found = outcomes_of_table(Frame(frame), start, goals, columns or NONE, intervals=True)
+        return interval_model(cls, found.rows, found.fields, confidence if found.counted else None)
 
     @classmethod
     def from_counts(
@@ -384,3 +382,19 @@ class IntervalBuilder(Record):
         for each in words:
             warnings.warn(each, TailpathWarning, stacklevel=3)
         return found
+
+
+Model = TypeVar("Model", bound=IntervalBuilder)
+
+
+def interval_model(
+    kind: type[Model], rows: OutcomeColumns, fields: dict[str, Any], confidence: float | None
+) -> Model:
+    """The model of outcomes by column, with both ends of intervals or one probability; with a
+    confidence, of counts.
+    """
+    fields = rows.fields(fields, plain=False)
+    low, *high = fields["outcome_probability"].T
+    if confidence is not None:
+        return kind.from_fields_counted(fields, low, confidence)
+    return kind.from_fields(fields, low, np.minimum([low, *high][-1], 1.0))

@@ -17,6 +17,8 @@ table for LaTeX.
 from __future__ import annotations
 
 import functools
+import os
+import sys
 import threading
 import weakref
 from abc import abstractmethod
@@ -28,6 +30,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array
+from tailpath.options import answering_methods, check_integer
 from tailpath.pictures.notebook import card
 from tailpath.texts import Content, Table, as_text
 
@@ -44,7 +47,13 @@ def _fields(record: Any) -> tuple[Field[Any], ...]:
 
 
 class Record:
-    """Base of the frozen dataclasses; declare them with `eq=False`, so that these methods hold."""
+    """Base of the frozen dataclasses; declare them with `eq=False`, so that these methods hold.
+    Methods that are given something of the wrong kind say so.
+    """
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        answering_methods(cls)
 
     @classmethod
     def trusted(cls, **values: Any) -> Self:
@@ -143,6 +152,27 @@ class _Findings:
     def __init__(self) -> None:
         self.known: dict[Hashable, Any] = {}
         self.lock = threading.RLock()
+        _FINDINGS.add(self)
+
+
+_FINDINGS: weakref.WeakSet[_Findings] = weakref.WeakSet()
+
+
+def _in_a_new_process() -> None:
+    """Renew the locks of what is found out once: a fork copies them as they are, held by threads
+    that only the parent has. Before Python 3.12 `cached_property` has one for all its objects.
+    """
+    for findings in _FINDINGS:
+        findings.lock = threading.RLock()
+    ours = [module for name, module in sys.modules.items() if name.startswith("tailpath.")]
+    nouns = {noun for module in ours for noun in vars(module).values() if isinstance(noun, type)}
+    for each in [each for noun in nouns for each in vars(noun).values()]:
+        if isinstance(each, functools.cached_property) and hasattr(each, "lock"):
+            each.lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_a_new_process)
 
 
 def found_once(
@@ -247,7 +277,8 @@ class Shown(Record):
              1         30    30         1
              2         60    24         1
         """
-        return as_text(self._content(most), width)
+        room = None if width is None else check_integer(width, "width", 1)
+        return as_text(self._content(check_integer(most, "most", 1)), room)
 
     def to_pandas(self) -> Any:
         """All rows as a DataFrame.
@@ -292,4 +323,4 @@ class Shown(Record):
         return self.as_text()
 
     def _repr_html_(self) -> str:
-        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn())
+        return card(repr(self).strip("<>"), self._content(MAX_ROWS), self._drawn)

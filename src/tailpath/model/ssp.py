@@ -22,13 +22,20 @@ from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
 from tailpath.model.builders import Name as Name
-from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
+from tailpath.model.checks import (
+    check_outcomes,
+    check_structure,
+    check_unit,
+    checked_probabilities,
+    model_mark,
+)
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
 from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
+from tailpath.options import check_index
 from tailpath.pictures.notebook import model_card
 from tailpath.texts import count
 
@@ -251,6 +258,7 @@ class SSP(SSPBuilder):
         >>> ssp.choice_index(0, "train"), ssp.choice_index(0, "walk")
         (1, -1)
         """
+        state = check_index(state, self.n_states, "state")
         for choice in range(self.state_choices[state], self.state_choices[state + 1]):
             if self.actions[self.choice_action[choice]] == action:
                 return choice
@@ -274,6 +282,7 @@ class SSP(SSPBuilder):
         >>> ssp.choice_name(1)
         'train'
         """
+        choice = check_index(choice, self.n_choices, "choice")
         name: Name = self.actions[int(self.choice_action[choice])]
         return name
 
@@ -330,6 +339,15 @@ class SSP(SSPBuilder):
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
         return hand_over(in_levels(self.outcome_cost, self.cost_unit))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A short hash of all that decides the numbers of a run, the start included.
+
+        Two models have the same if their choices, probabilities, costs, goals and starts are the
+        same; names do not matter.
+        """
+        return model_mark(self)
 
     # ------------------------------------------------------------------ costs of any sign
 

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple, Self
 
 from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.builders import ModelArrays, Name, Numbering, arrays_from_outcomes
+from tailpath.model.ends import GAINS
+from tailpath.model.frames import Frame, Graph, is_graph
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record
-from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_of_table
+from tailpath.model.tables import outcomes_of_table
 from tailpath.options import Progress, check_integer
 from tailpath.texts import named_parts
 
@@ -183,9 +185,10 @@ class SSPBuilder(Record):
         ...                    "p": [0.5, 0.5], "time": [1, 3]})
         <SSP 2 states, 1 choice, 2 outcomes, start 'a'>
         """
-        read = outcomes_of_graph if is_graph(frame) else outcomes_of_table
-        found = read(frame, start, goals, columns or {}, rewards=rewards)
-        return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
+        table = Graph(frame, start, goals, columns or {}) if is_graph(frame) else Frame(frame)
+        found = outcomes_of_table(table, start, goals, columns or {}, rewards=rewards)
+        make: Callable[..., Self] = cls
+        return make(**found.rows.fields(found.fields, plain=True))
 
     @classmethod
     def from_arrays(

@@ -1,314 +1,196 @@
-"""Tables with one row per outcome, as pandas, polars, pyarrow or a dictionary of columns hold them,
-and graphs with costs on their edges: rows of names for `SSP.from_outcomes`.
+"""Tables with one row per outcome, in memory and in files: from columns of cells to the columns of
+outcomes and the other fields of a model.
 
-`columns.py` says which column is what. Where a table does not say where runs begin and end, its
-rows do; readers of files ask the same functions. What was assumed is among the notes of the model.
+`frames.py` has the tables in memory, `formats/table_text.py` those in files, and `columns.py` knows
+which column is what. Where a table does not say where runs begin and end, its rows do; what was
+assumed is among the notes of the model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, compress
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError, kind_of
-from tailpath.graph import Array, BoolArray
-from tailpath.model.columns import NONE, WORDS, columns_called, listed
-from tailpath.model.durations import shares_of_law
-from tailpath.texts import count, did_you_mean
+from tailpath.errors import ModelError, TailpathError
+from tailpath.graph import Array
+from tailpath.model.builders import Name
+from tailpath.model.cells import Cells, Faults, OutcomeTable
+from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
+from tailpath.model.ends import GAINS, MANY, StartAndGoals, note_typos, start_and_goals
+from tailpath.model.outcome_columns import Categorical, CostRule, OutcomeColumns, as_they_appear
+from tailpath.model.table_checks import RowChecks
+from tailpath.texts import did_you_mean
 
-#: What is noted where gains were given: which way round costs are.
-GAINS = "costs are minus the rewards"
 
+class TableOutcomes(NamedTuple):
+    """The outcomes of a table, the other fields of an `SSP`, and whether its probabilities are
+    counts.
+    """
 
-class OutcomeRows(NamedTuple):
-    """What `SSP.from_outcomes` takes; or, with pairs or counts for probabilities, `IntervalSSP`."""
-
-    rows: list[tuple[Any, Any, Any, Any, Any]]
-    start: Any
-    goals: Sequence[Any]
-    notes: tuple[str, ...]
-    counted: bool = False
+    rows: OutcomeColumns
+    fields: dict[str, Any]
+    counted: bool
 
 
 def outcomes_of_table(
-    frame: Any,
+    table: OutcomeTable,
     start: Any,
     goals: Any,
     chosen: Mapping[str, Any] = NONE,
     *,
     intervals: bool = False,
     rewards: bool = False,
-) -> OutcomeRows:
-    """The outcomes of a table, its start and its goals.
+    rule: Callable[[int], CostRule] = CostRule,
+) -> TableOutcomes:
+    """The outcomes of a table, with its start and its goals.
 
-    With `intervals`, pairs or counts for probabilities where it has them, and a count of 1 where it
-    has nothing; with `rewards`, gains.
+    With `intervals`, the ends of these or counts for probabilities where it has them, and a count
+    of 1 where it has nothing; with `rewards`, gains. `rule(sign)` says what outcomes cost whose
+    numbers have this sign as costs.
     """
-    names = column_names(frame)
-    called = columns_called(names, chosen, intervals)
-    columns = _columns_of(frame, called)
-    counted = intervals and not {"low", "probability"} & columns.keys()
-    rewards = rewards or "reward" in columns
-    columns = _completed(columns, rewards)
-    wanted = ("state", "action", "next_state", "probability", "cost")
-    rows = list(zip(*(columns[column] for column in wanted)))
-    notes: list[str] = [GAINS] if rewards else []
-    others = [
-        str(name)
-        for name in names
-        if not any(name is known or name == known for known in called.values())
-    ]
-    if others:
-        notes.append(f"columns that were not read: {', '.join(others)}")
-    found = _until_goals(rows, columns, start, goals)
-    return found._replace(notes=(*notes, *found.notes), counted=counted)
-
-
-def _until_goals(
-    rows: list[Any], columns: Mapping[str, list[Any]], start: Any, goals: Any
-) -> OutcomeRows:
-    """The rows that leave no goal, with the start and the goals as they are given, or found."""
-    number: dict[Any, int] = {}
-    for row in rows:
-        number.setdefault(row[0], len(number))
-        number.setdefault(row[2], len(number))
-    states = list(number)
-    state, target = (np.array([number[row[k]] for row in rows]) for k in (0, 2))
-    paid = np.array([not _is_zero(row[4]) for row in rows])
-    given = None if goals is None else _given_goals(goals, number)
-    wanted = None if given is None else [number[goal] for goal in given]
-    # A start that is no state is refused with the rows.
-    begin = None if start is None else number.get(start, 0)
-    ends = start_and_goals(state, target, paid, states, begin, wanted, columns)
-    goals = list(compress(states, ends.is_goal)) if given is None else given
-    start = states[ends.start] if start is None else start
-    return OutcomeRows(list(compress(rows, ends.mask)), start, goals, ends.notes)
-
-
-def _is_zero(cost: Any) -> bool:
-    try:
-        return bool(cost == 0)
-    except (TypeError, ValueError):  # such as NA of pandas, which the model will refuse by name
-        return False
-
-
-def _columns_of(frame: Any, called: Mapping[str, Any]) -> dict[str, list[Any]]:
-    columns = {column: _values(frame, name) for column, name in called.items()}
-    n_rows = len(columns["state"])
-    if any(len(values) != n_rows for values in columns.values()):
-        lengths = (f"{called[column]} {len(values)}" for column, values in columns.items())
-        raise ModelError(f"the columns differ in length: {listed(lengths)}")
-    if n_rows == 0:
-        raise ModelError("the table has no rows")
-    return columns
-
-
-def _completed(columns: dict[str, list[Any]], rewards: bool) -> dict[str, list[Any]]:
-    """With a probability, an action and a cost in every row, whichever the table has of these."""
-    if "low" in columns:
-        columns["probability"] = list(zip(columns["low"], columns["high"]))
-    elif "count" in columns:
-        columns["probability"] = columns["count"]
-    columns.setdefault("probability", [1] * len(columns["state"]))
-    columns.setdefault("action", columns["next_state"])
-    if "reward" in columns:
-        columns["cost"] = columns["reward"]
+    called, faults = table.called(chosen, intervals), Faults(table)
+    columns = table.columns(called, faults)
+    _check_lengths(columns, called, faults)
+    states, (state, target) = _numbered(table, faults, columns, "state", "next_state")
+    actions, (action,) = _numbered(
+        table, faults, columns, "action" if "action" in columns else "next_state"
+    )
+    costs = rule(-1 if rewards or "reward" in columns else 1)
+    cells = Cells(table, faults, columns, called)
+    kinds = next((way for way in INTERVALS if all(each in columns for each in way)), ())
     if "times" in columns:
-        columns = _row_per_time(columns)
-    if rewards:
-        columns["cost"] = [-value for value in columns["cost"]]
-    return columns
-
-
-def _row_per_time(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
-    """The columns with a row for each different time of each row."""
-    rows: dict[str, list[Any]] = {column: [] for column in (*columns, "cost")}
-    for row in zip(*columns.values()):
-        cells = dict(zip(columns, row))
-        for cost, share in times_of(cells).items():
-            each = {**cells, "cost": cost, "probability": cells["probability"] * share}
-            for column, cell in each.items():
-                rows[column].append(cell)
-    return rows
-
-
-def times_of(row: Mapping[str, Any]) -> dict[Any, Any]:
-    """What a row with times may cost, `{cost: share}`; an error says which row it is."""
-    try:
-        return shares_of_law(row["times"])
-    except OptionError as error:
-        raise ModelError(f"{row['state']!r} to {row['next_state']!r}: {error}") from None
-
-
-def outcomes_of_graph(
-    graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE, *, rewards: bool = False
-) -> OutcomeRows:
-    """The outcomes of a networkx graph: each edge is an action called like its end, unless the
-    edges have actions and probabilities.
-    """
-    edges = list(graph.edges(data=True))
-    if not edges:
-        raise ModelError("the graph has no edges")
-    attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
-    back = [(head, tail, data) for tail, head, data in edges if head != tail]
-    table: dict[str, list[Any]] = {column: [] for column in attributes}
-    for tail, head, data in edges if graph.is_directed() else edges + back:
-        cells = {**data, attributes["state"]: tail, attributes["next_state"]: head}
-        for column, name in attributes.items():
-            if name not in cells:
-                raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
-            table[column].append(cells[name])
-    if start is None or goals is None:
-        raise ModelError("a graph does not say where runs begin and end: give start= and goals=")
-    found = outcomes_of_table(table, start, goals, rewards=rewards)
-    others = dict.fromkeys(
-        str(name) for _, _, data in edges for name in data if name not in attributes.values()
-    )
-    note = f"attributes of edges that were not read: {', '.join(others)}"
-    return found._replace(notes=(*found.notes, note)) if others else found
-
-
-def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
-    """Whether something is a table of pandas, polars or pyarrow, or a dictionary of columns."""
-    if isinstance(source, Mapping):
-        if any(name in source for name in chosen.values()):
-            return True
-        words = (*WORDS["state"], *WORDS["next_state"])
-        return any(isinstance(name, str) and name.strip().lower() in words for name in source)
-    return hasattr(source, "column_names") or (
-        hasattr(source, "columns") and hasattr(source, "shape")
-    )
-
-
-def is_graph(source: Any) -> bool:
-    return hasattr(source, "edges") and hasattr(source, "is_directed")
-
-
-def column_names(frame: Any) -> list[Any]:
-    if isinstance(frame, Mapping):
-        return list(frame)
-    names = getattr(frame, "column_names", None)  # pyarrow, whose columns are arrays
-    if names is None:
-        names = getattr(frame, "columns", None)
-    if names is None:
-        raise ModelError(
-            f"cannot read {kind_of(frame)} as a table; give a DataFrame or a dictionary of"
-            " columns, or rows to SSP.from_outcomes"
-        )
-    return list(names)
-
-
-def _values(frame: Any, name: Any) -> list[Any]:
-    column = frame[name]
-    for method in ("tolist", "to_list", "to_pylist"):
-        if hasattr(column, method):
-            return list(getattr(column, method)())
-    if isinstance(column, str) or not isinstance(column, Iterable):
-        raise ModelError(
-            f"the column {name!r} must be a list with an entry per row, not {column!r}"
-        )
-    return list(column)
-
-
-# ---------------------------------------------------------------------- where runs begin and end
-
-
-class StartAndGoals(NamedTuple):
-    """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
-    a `mask`, the states that these name, and what was assumed.
-    """
-
-    is_goal: BoolArray
-    start: int
-    mask: BoolArray
-    named: BoolArray
-    notes: tuple[str, ...]
-
-
-def start_and_goals(
-    state: Array,
-    target: Array,
-    paid: BoolArray,
-    states: Sequence[Any],
-    start: int | None,
-    goals: Sequence[int] | None,
-    columns: Mapping[str, Sequence[Any]],
-    possible: Any = True,
-) -> StartAndGoals:
-    """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
-    mark it, else as the rows say.
-
-    Rows are given by the numbers of states, and by whether they cost anything (`paid`). Runs end at
-    goals, and behind these there may be states that no other row names. A loop at a goal that costs
-    nothing, and what is not `possible`, is not worth a note.
-    """
-    is_goal, notes = np.zeros(len(states), dtype=np.bool_), []
-    if goals is not None:
-        is_goal[list(goals)] = True
-    elif "goal" in columns:
-        is_goal[target[list(map(bool, columns["goal"]))]] = True
-        if not is_goal.any():
-            raise ModelError("the column goal marks no row")
+        row, amount, probabilities, unit = cells.times(states, state, target, kinds)
+        state, target = state[row], target[row]
+        action = action[row]
     else:
-        is_goal, assumed = _goals_assumed(state, target, paid, len(states))
-        notes.append(f"{assumed} ({is_goal.sum()} of them)")
-    if start is None and "start" in columns:
-        marked = np.unique(state[list(map(bool, columns["start"]))])
-        if len(marked) != 1:
-            raise ModelError(
-                f"the column start marks {len(marked)} states; exactly one must be the start"
-            )
-        start = int(marked[0])
-    elif start is None:
-        start = int(state[0])
-        notes.append(f"the start is {states[start]!r}, the state of the first row")
-    mask, named = ~is_goal[state], is_goal.copy()
-    named[state[mask]] = True
-    named[target[mask]] = True
-    n_rows = int(np.count_nonzero(~mask & possible & ((target != state) | paid)))
-    n_states = int(np.count_nonzero(~named))
-    behind = f", and so {_are(n_states)} {count(n_states, 'state')} behind them" if n_states else ""
-    if n_rows:
-        notes.append(
-            f"runs end at goals: {count(n_rows, 'row')} that would go on from there"
-            f" {_are(n_rows)} left out{behind}"
-        )
-    named[start] = True
-    return StartAndGoals(is_goal, start, mask, named, tuple(notes))
-
-
-def _goals_assumed(
-    state: Array, target: Array, paid: BoolArray, n_states: int
-) -> tuple[BoolArray, str]:
-    for leaves, what in (
-        (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
-        (
-            (target != state) | paid,
-            "states that lead only to themselves at no cost are the goals",
-        ),
-    ):
-        is_goal = np.ones(n_states, dtype=np.bool_)
-        is_goal[state[leaves]] = False
-        if is_goal.any():
-            return is_goal, what
-    raise ModelError(
-        "no goal: every state has rows, and none leads only to itself at no cost; give goals="
+        row = np.arange(len(state))
+        what = next(column for column in COST_COLUMNS if column in columns)
+        amount, unit = cells.amounts(what)
+        probabilities = tuple(map(cells.numbers, kinds)) or (np.ones(len(state)),)
+    marked: Mapping[str, Any] = {
+        mark: cells.truths(mark)[row] for mark in ("goal", "start") if mark in columns
+    }
+    del cells, columns
+    faults.refuse()
+    rows = OutcomeColumns(state, action, target, costs.apply(amount), probabilities)
+    given = _given(table, states, start, goals)
+    ends = start_and_goals(
+        *(rows.state, rows.target, rows.cost != 0, states, *given, marked),
+        possible=probabilities[-1] > 0,
     )
+    checks = RowChecks(table, rows, row, states, actions, faults)
+    checks.probabilities(kinds or (() if intervals else ("probability",)))
+    checks.dead_ends(ends)
+    if not intervals:
+        checks.sums(ends.mask)
+    faults.refuse()
+    notes = [*_unread(table, called), *ends.notes]
+    notes += [*checks.few_negative(ends.mask), *note_typos(ends, states)]
+    if costs.sign < 0 and costs.step_cost is None:
+        notes.insert(0, GAINS)
+    counted = intervals and kinds in ((), ("count",))
+    exact_unit = unit if costs.is_sign else None
+    fields = {"actions": actions, "notes": tuple(notes), "exact_unit": exact_unit}
+    return TableOutcomes(*_named(rows, ends, states, fields), counted)
 
 
-def _are(amount: int) -> str:
-    return "is" if amount == 1 else "are"
+def _named(
+    rows: OutcomeColumns, ends: StartAndGoals, states: Sequence[Name], fields: dict[str, Any]
+) -> tuple[OutcomeColumns, dict[str, Any]]:
+    """The rows that leave no goal, and the states that these name, with the fields about them."""
+    named = ends.named
+    if not ends.mask.all():
+        rows = rows.only(ends.mask)
+    if not named.all():
+        rows = rows.numbered(np.cumsum(named) - 1)
+        states = list(compress(states, named))
+    fields |= {"is_goal": ends.is_goal[named], "states": states}
+    return rows, fields | {"start_index": int(np.count_nonzero(named[: ends.start]))}
 
 
-def _given_goals(goals: Any, known: Collection[Any]) -> list[Any]:
+def _check_lengths(
+    columns: Mapping[str, Categorical], called: Mapping[str, Any], faults: Faults
+) -> None:
+    lengths = {column: len(cells.codes) for column, cells in columns.items()}
+    if len(set(lengths.values())) > 1:
+        text = ", ".join(f"{called[column]} {length}" for column, length in lengths.items())
+        raise ModelError(f"the columns differ in length: {text}")
+    if not lengths["state"]:
+        faults.refuse()
+        raise ModelError("the table has no rows")
+
+
+def _unread(table: OutcomeTable, called: Mapping[str, Any]) -> list[str]:
+    read = list(called.values())
+    others = [
+        str(name) for name in table.names if not any(name is one or name == one for one in read)
+    ]
+    return [f"{table.noun} that were not read: {', '.join(others)}"] if others else []
+
+
+def _numbered(
+    table: OutcomeTable, faults: Faults, columns: Mapping[str, Categorical], *which: str
+) -> tuple[Sequence[Name], list[Array]]:
+    """The names in some columns, and the columns as numbers of them: in the order in which they
+    appear, row by row; in files, integers are sorted.
+    """
+    every = [columns[column] for column in which]
+    shift = np.cumsum([0, *(len(column.categories) for column in every)], dtype=np.int32)
+    cells = list(chain.from_iterable(column.categories for column in every))
+    codes = np.stack([c.codes + s for c, s in zip(every, shift)], axis=1).ravel()
+    order = as_they_appear(codes, len(cells)).tolist()
+
+    def place(position: int) -> str:
+        return table.place(int(np.flatnonzero(codes == order[position])[0]) // len(every))
+
+    try:
+        names, numbers = table.numbered([cells[position] for position in order], place)
+    except TailpathError:
+        for column in every:
+            faults.parsed(column, table.name)
+        if not faults.found:
+            raise
+        return (), [column.codes for column in every]
+    number = np.zeros(len(cells), dtype=np.int32)
+    number[order] = numbers
+    found = [number[codes[k :: len(every)]] for k in range(len(every))]
+    return _sorted(names, found) if table.is_file else (names, found)
+
+
+def _sorted(names: Any, columns: list[Array]) -> tuple[Sequence[Name], list[Array]]:
+    if not all(type(name) is int for name in names):
+        return names, columns
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    ordered = tuple(sorted(names))
+    plain = range(len(names))
+    return plain if ordered == tuple(plain) else ordered, [rank[column] for column in columns]
+
+
+def _given(
+    table: OutcomeTable, states: Sequence[Name], start: Any, goals: Any
+) -> tuple[int | None, list[int] | None]:
+    """The start and the goals as they are given, by number."""
+    if start is None and goals is None:
+        return None, None
+    index = {name: number for number, name in enumerate(states)}
+
+    def number(given: Any, what: str) -> int:
+        for name in table.known(given):
+            try:
+                return index[name]
+            except (KeyError, TypeError):
+                continue
+        hint = did_you_mean(given, states if len(states) <= MANY else ())
+        raise ModelError(f"the table has no state {given!r}, which is to be {what}{hint}")
+
     single = isinstance(goals, str) or not isinstance(goals, Iterable)
-    given = [goals] if single else list(goals)
-    for goal in given:
-        if goal not in known:
-            raise ModelError(
-                f"the table has no state {goal!r}, which is to be a goal{did_you_mean(goal, known)}"
-            )
-    return given
+    wanted = [] if goals is None else [goals] if single else list(goals)
+    return (
+        None if start is None else number(start, "the start"),
+        None if goals is None else [number(goal, "a goal") for goal in wanted],
+    )

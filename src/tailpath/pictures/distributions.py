@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.options import takes_alpha
+from tailpath.options import answering, takes_alpha
 from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathematics
 
 #: A `CostDistribution`, of which costs, probabilities, mean, VaR and CVaR are looked at.
@@ -161,6 +161,7 @@ def plot_band(
     return ax
 
 
+@answering
 @takes_alpha
 def plot_tails(
     distributions: Mapping[str, Distribution], alpha: float, ax: Axes | None = None
@@ -276,22 +277,6 @@ def plot_comparison(curves: Sequence[MethodCurve], title: str = "") -> Any:
     locator.set_params(subs=(1, 2, 5) if most < 2000 * least else (1,))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
-    ax.legend(frameon=False)
-    return ax
-
-
-def plot_bands(bands: Mapping[str, tuple[Any, Any]], step: Any = None, **shape: Any) -> Any:
-    """What lies between two ends, by name: abscissas (m,) and ends (m, 2); those beyond the axes
-    end there. Returns the Axes, with whatever else `shape` sets.
-    """
-    ax = own_axes(None, 4.6, 3.0)
-    ax.set(**shape)
-    ax.minorticks_off()
-    for k, (name, (x, ends)) in enumerate(bands.items()):
-        low, high = np.minimum(ends, ax.get_ylim()[1]).T
-        colour, _, line = look(k)
-        drawn = {"facecolor": (colour, 0.18), "edgecolor": colour, "linestyle": line}
-        ax.fill_between(x, low, high, step=step, label=name, gid=f"band-{name}", **drawn)
     ax.legend(frameon=False)
     return ax
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 import base64
 import html
+from collections.abc import Callable
 from typing import Any
 
 from tailpath.pictures.states import plot_states
-from tailpath.pictures.style import as_png
+from tailpath.pictures.style import as_png, can_draw
 from tailpath.texts import Content, Table, name, number
 
 #: Cells of a map and states of a graph that a small picture still shows.
 MAX_CELLS, MAX_NODES = 2_500, 40
 
 
-def card(title: str, content: Content = (), axes: Any = None) -> str:
-    """A fragment of HTML: tables and sentences below a title. `axes` is what a picture function
-    returned.
+def card(title: str, content: Content = (), draw: Callable[[], Any] | None = None) -> str:
+    """A fragment of HTML: tables and sentences below a title, and the picture that `draw` makes, or
+    nothing where there is no matplotlib.
     """
     parts = [f"<div><b>{_text(title)}</b>"]
     parts += [
@@ -29,6 +30,7 @@ def card(title: str, content: Content = (), axes: Any = None) -> str:
         )
         for part in content
     ]
+    axes = draw() if draw is not None and can_draw() else None
     if axes is not None:
         parts.append(
             "<img alt='' style='max-width:100%'"
@@ -81,6 +83,5 @@ def model_card(ssp: Any) -> str:
         ),
     ]
     drawn = ssp.n_states <= (MAX_CELLS if ssp.geometry is not None else MAX_NODES)
-    return card(
-        "Stochastic shortest path problem", [Table((), facts)], plot_states(ssp) if drawn else None
-    )
+    draw = (lambda: plot_states(ssp)) if drawn else None
+    return card("Stochastic shortest path problem", [Table((), facts)], draw)

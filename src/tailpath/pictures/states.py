@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathematics
+from tailpath.pictures.style import (
+    COLOURS,
+    Axes,
+    look,
+    matplotlib,
+    own_axes,
+    without_mathematics,
+)
 from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
@@ -174,8 +181,7 @@ def _arrow(
 def _draw_map(
     ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any] | None, ax: Any, label: str
 ) -> None:
-    import matplotlib.patches as shapes
-
+    shapes = matplotlib("patches")
     geometry = ssp.geometry
     if heat is not None:
         grid = np.zeros((geometry.rows, geometry.columns))

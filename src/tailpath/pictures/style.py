@@ -7,10 +7,11 @@ hatching or brightness. Without `ax` a figure of its own is made that belongs to
 
 from __future__ import annotations
 
-import html
 import io
-import re
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tailpath.registers import module_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes as Axes
@@ -24,7 +25,15 @@ LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 
 
 class Look(NamedTuple):
-    """How one of several series is told from the others, with and without colours."""
+    """How one of several series is told from the others, with and without colours.
+
+    It has a `colour`, a `marker` and a `line`, as matplotlib takes them.
+
+    Examples
+    --------
+    >>> tp.pictures.look(1).marker
+    's'
+    """
 
     colour: str
     marker: str
@@ -32,7 +41,23 @@ class Look(NamedTuple):
 
 
 def look(number: int) -> Look:
-    """The look of the series of a number, from 0 on."""
+    """The look of the series of a number, from 0 on.
+
+    Parameters
+    ----------
+    number : int
+        The place of the series among those of the picture.
+
+    Returns
+    -------
+    Look
+        Colour, marker and style of line.
+
+    Examples
+    --------
+    >>> tp.pictures.look(0)
+    Look(colour='#0072b2', marker='o', line='-')
+    """
     k = number % len(COLOURS)  # there are as many of each
     return Look(COLOURS[k], MARKERS[k], LINES[k])
 
@@ -49,7 +74,7 @@ def own_axes(ax: Axes | None, width: float = 7.0, height: float = 4.0) -> Axes:
 
 def sheet(rows: int, columns: int, width: float, height: float) -> list[Any]:
     """The axes of a new figure, row by row; a notebook shows the figure for each of them."""
-    figure = _matplotlib().figure.Figure(figsize=(width, height), layout="constrained")
+    figure = matplotlib().Figure(figsize=(width, height), layout="constrained")
     axes: list[Any] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for each in axes:
         # What IPython asks an object for; an Axes of no window has none.
@@ -57,11 +82,16 @@ def sheet(rows: int, columns: int, width: float, height: float) -> list[Any]:
     return axes
 
 
-def _matplotlib() -> Any:
-    """It takes long to import, and most that is computed is never drawn."""
-    import matplotlib.figure
+def matplotlib(part: str = "figure") -> Any:
+    """A part of matplotlib, which comes with the extra `plot`. It takes long to import, and most
+    that is computed is never drawn.
+    """
+    return module_of(f"matplotlib.{part}", "plot")
 
-    return matplotlib
+
+def can_draw() -> bool:
+    """Whether there is a matplotlib, without importing it."""
+    return find_spec("matplotlib") is not None
 
 
 def as_png(figure: Any) -> bytes:
@@ -69,16 +99,3 @@ def as_png(figure: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110)
     return buffer.getvalue()
-
-
-def as_svg(ax: Any) -> str:
-    """A picture as an element of a page, as wide as there is room, with text as text."""
-    buffer = io.StringIO()
-    # Nothing that differs from one time to the next.
-    without = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with _matplotlib().rc_context({"svg.fonttype": "none", "svg.hashsalt": "tailpath"}):
-        ax.figure.savefig(buffer, format="svg", metadata=without, transparent=True)
-    element = buffer.getvalue().partition("<svg")[2]
-    element = re.sub(r'width="\S+" height="\S+"', 'width="100%"', element, count=1)
-    label = html.escape(f"{ax.get_ylabel()} against {ax.get_xlabel()}")
-    return f'<svg role="img" aria-label="{label}"{element}'

@@ -191,6 +191,8 @@ class CostChain(Record, Transitions):
     def least_cost(self) -> FloatArray:
         """The least cost to go, V_min: an array of float64, shape (n + 1,), 0 at the goal.
 
+        (The paper's PolicyEvaluationDeterminizedMDP.)
+
         It is in cost units if there is a unit, and infinite where the goal is out of reach. It is
         the admissible and consistent heuristic of `evaluate`. Where some cost is negative, it is
         that of `reduced`.
@@ -255,6 +257,8 @@ class CostChain(Record, Transitions):
     @cached_property
     def expected_cost(self) -> Bounds:
         """The expected cost to go, V_mean, per node, with verified bounds.
+
+        (The paper's MDPPolicyEvaluation.)
 
         `value`, `lower` and `upper` are arrays of float64, shape (n,); infinite where the goal may
         be missed.

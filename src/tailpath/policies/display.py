@@ -292,9 +292,10 @@ def policy_card(policy: Policy) -> str:
             ssp, policy, most=CARD_ROWS
         )
     ]
-    drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MAX_CELLS else None
+    fits = ssp.geometry is None or ssp.n_states <= MAX_CELLS
+    draw = (lambda: draw_policy(ssp, policy)) if fits else None
     return card(
         title,
         [Table(("state", "memory", "action", "probability", "mean to go"), cells).in_use()],
-        drawn,
+        draw,
     )

@@ -48,6 +48,8 @@ MANY_PAIRS = 200_000
 def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     """The chain of a policy on a model: the pairs (state, memory) that it reaches.
 
+    (The paper's CreateExtendedMDP.)
+
     Parameters
     ----------
     ssp : SSP

@@ -165,6 +165,30 @@ class Curve:
 
 
 def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
+    """A loss of the total cost, for the `curve` of a measure.
+
+    Parameters
+    ----------
+    points : iterable of pairs (cost, value)
+        Points of the loss, by rising cost; two at one cost are a jump just behind it.
+    slope : number, 0 or more
+        How steeply the loss rises behind the last point.
+
+    Returns
+    -------
+    Curve
+        The loss.
+
+    Raises
+    ------
+    OptionError
+        If the points do not rise, or the slope is negative.
+
+    Examples
+    --------
+    >>> tp.risk.curve_of([(30, 0), (30, 5)], 1).values([30, 31]).tolist()
+    [0.0, 6.0]
+    """
     breakpoints: dict[Fraction, list[float]] = {}
     last = None
     for x, y in points:

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, vanishes
-from tailpath.options import same_alpha
+from tailpath.options import answering_methods, same_alpha
 from tailpath.registers import Register
 from tailpath.risk.curves import Curve
 
@@ -36,14 +36,28 @@ class Measure:
 
     `word` is the name in text, by which a measure is known once it is defined; `parsed` makes one
     from the words between the brackets.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Missed(tp.risk.Measure):
+    ...     deadline: float
+    ...     word = "missed"
+    ...     @property
+    ...     def curve(self):
+    ...         return tp.risk.curve_of([(self.deadline, 0), (self.deadline, 1)], 0)
+    >>> Missed(30)(costs), str(Missed(30))
+    (0.1, 'missed(30)')
     """
 
     word: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
+        answering_methods(cls)
         own = REGISTER.addresses.get(cls.word) == f"{cls.__module__}:{cls.__name__}"
         if cls.word and not own:
-            REGISTER.add(cls.word, cls)
+            REGISTER.add(cls, cls.word)
 
     # ------------------------------------------------------------------ what a solver needs to know
 
@@ -208,7 +222,7 @@ def _measure(thing: Any) -> type[Measure] | None:
 #: Every measure by its word.
 REGISTER = Register(
     "measure",
-    "subclass of tailpath.risk.measure.Measure",
+    "subclass of tailpath.risk.Measure",
     "tailpath.measures",
     {
         "mean": "tailpath.risk.measures:Mean",

@@ -198,8 +198,9 @@ class ExpectedSolution(LeastCosts):
             ("proved to lie in", f"{lower:.12g} to {upper:.12g}"),
             ("from", self.ssp.start),
         ]
-        drawn = self.policy.plot(self.ssp) if self.ssp.geometry is not None else None
-        return card("Least expected cost", [Table((), facts)], drawn)
+        on_map = self.ssp.geometry is not None
+        draw = (lambda: self.policy.plot(self.ssp)) if on_map else None
+        return card("Least expected cost", [Table((), facts)], draw)
 
     def __repr__(self) -> str:
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"

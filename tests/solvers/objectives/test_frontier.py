@@ -162,3 +162,14 @@ def test_it_tells_how_far_it_has_come():
     )
     tables, pieces = zip(*told)
     assert list(tables) == sorted(tables) and tables[-1] > 0 and max(pieces) >= len(found) - 1
+
+
+def test_a_budget_that_arithmetic_moved_is_the_multiple_meant():
+    rows = [("a", "go", "g", 0.5, 0.1), ("a", "go", "g", 0.5, 0.8), ("a", "wait", "g", 1, 0.6)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    assert 7 * 0.1 != 0.7
+    moved, meant = (tp.frontier(ssp, tp.Shortfall(budget)) for budget in (7 * 0.1, 0.7))
+    assert moved.mean == pytest.approx(meant.mean) == pytest.approx([0.6, 0.45])
+    assert moved.risk == pytest.approx(meant.risk, abs=1e-15) == pytest.approx([0, 0.05])
+    with pytest.raises(OptionError, match=r"multiple of the cost unit 0\.1"):
+        tp.frontier(ssp, tp.Shortfall(0.75))

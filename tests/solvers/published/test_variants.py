@@ -163,7 +163,7 @@ def test_more_than_the_whole_is_warned_about():
     ):
         plan = tp.solve_cvar_quantile(model, tp.log_atoms(1e-2, 7), factors="printed")
     assert plan.factor_sum > 1.1
-    assert (plan.start, plan.factors) == ("neutral", "printed")
+    assert (plan.start, plan.factor_rule) == ("neutral", "printed")
 
 
 @pytest.mark.parametrize("source", ["gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"])
@@ -197,7 +197,7 @@ def test_linear_programs_from_zero():
 
 
 def test_on_river_a_smaller_alpha0_helps_in_every_variant(capsys):
-    """Finding 4 of docs/study.md, from the command line."""
+    """Finding 4 of papers/forpecvar/README.md, from the command line."""
     deployed = {}
     for variant in ("", "published", "printed"):
         for alpha0 in (1e-3, 1e-2):
@@ -245,3 +245,15 @@ def test_refusals():
         OptionError, match="unknown factors 'published'; use 'shared', 'vertex' or 'printed'"
     ):
         tp.solve_cvar_interpolation(model, factors="published")
+
+
+def test_factors_are_told_by_successor():
+    """Two ways in one step: the mass of the worst tenth is all of the second."""
+    rows = [("s", "go", "a", 0.9, 0), ("s", "go", "b", 0.1, 0), ("a", "go", "g", 1, 1),
+            ("b", "go", "g", 0.5, 10), ("b", "go", "g", 0.5, 30)]  # fmt: skip
+    plan = tp.solve_cvar_quantile(tp.SSP.from_outcomes(rows, "s", ["g"]), [0.05, 0.1, 0.5, 1])
+    assert plan.factors("s", 0.1) == pytest.approx({"a": 0.0, "b": 10.0})
+    assert plan.factors("b", 0.5) == pytest.approx({("g", 10.0): 0.0, ("g", 30.0): 2.0})
+    assert plan.factors("b", 1) == pytest.approx({("g", 10.0): 1.0, ("g", 30.0): 1.0})
+    with pytest.raises(OptionError, match="no choice in state 'g'"):
+        plan.factors("g", 1)

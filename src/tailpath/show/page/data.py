@@ -69,7 +69,7 @@ class Asked(NamedTuple):
 
 
 def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> dict[str, Any]:
-    """All that `page.js` needs."""
+    """All that `policies.js` needs."""
     alphas = sorted(asked.alphas, reverse=True)
     if ssp.reduced.cost_unit is None:  # here there is no delta to give
         raise ModelError(

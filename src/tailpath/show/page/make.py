@@ -1,10 +1,8 @@
 """The page as text: the data, the drawing program and the style in one document. Names of a model
 are data and never become markup.
 
-A model with intervals has a page of its own: plans side by side, for the probabilities in the
-middle, for the worst nature and for the best; both sides in one sentence, the bands of the three
-plans, and which probabilities hurt most. Its pictures are SVG: nothing moves, and it needs no
-program.
+There is one template, with two bodies: what policies do (`policies.html`, drawn by `policies.js`),
+and plans for a model with intervals (`bands.html`, `bands.js`).
 """
 
 from __future__ import annotations
@@ -13,29 +11,21 @@ import html
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from tailpath.analysis.reachability import NATURES
 from tailpath.errors import OptionError
-from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.formats.files import refuse_unwritable, write_text
 from tailpath.methods.comparison import Update
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alphas, check_named, takes_alpha, takes_model
-from tailpath.pictures.distributions import plot_bands
-from tailpath.pictures.style import as_svg
-from tailpath.policies.budget import BudgetPolicy
+from tailpath.show.page.bands import band_data
 from tailpath.show.page.data import ALPHAS, Asked, page_data
-from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.texts import name as name_in_words
-from tailpath.texts import number
 
 HERE = files("tailpath.show.page")
 #: Pixels of the frame in which a notebook shows a page.
@@ -143,36 +133,38 @@ def page(
         ssp = ssp.inside
     title = title or _title(ssp)
     if isinstance(ssp, SSP):
-        document = _document(ssp, Asked(title, levels, policies, methods, unit), progress)
+        asked = Asked(title, levels, policies, methods, unit)
+        document = _document(title, "policies", page_data(ssp, asked, progress))
     elif policies or methods or unit:
         raise OptionError(
             "the page of a model with intervals shows its robust plans alone; evaluate(model,"
             " policy, alpha) gives the band of a policy"
         )
     else:
-        document = band_page(ssp, title, levels, progress)
+        document = _document(title, "bands", band_data(ssp, title, levels, progress))
     if path is not None:
         write_text(path, document)
     return Page(title, document)
 
 
-def _document(ssp: SSP, asked: Asked, progress: Update) -> str:
-    data = json.dumps(
-        _plain(page_data(ssp, asked, progress)),
-        ensure_ascii=False,
-        allow_nan=False,
-        separators=(",", ":"),
-    )
-    document = HERE.joinpath("template.html").read_text(encoding="utf-8")
+def _document(title: str, body: str, data: dict[str, Any]) -> str:
+    """The template with one of its two bodies, `policies` or `bands`, and the data for it."""
+
+    def part(name: str) -> str:
+        return HERE.joinpath(name).read_text(encoding="utf-8")
+
+    text = json.dumps(_plain(data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    document = part("template.html")
     # Inside a script element only "<" could end it; JSON may write it as an escape. The data come
     # last: what they hold is not looked at again.
-    for mark, text in (
-        ("@TITLE@", html.escape(asked.title)),
-        ("@STYLE@", HERE.joinpath("page.css").read_text(encoding="utf-8")),
-        ("@PROGRAM@", HERE.joinpath("page.js").read_text(encoding="utf-8")),
-        ("@DATA@", data.replace("<", "\\u003c")),
+    for mark, found in (
+        ("@TITLE@", html.escape(title)),
+        ("@STYLE@", part("page.css")),
+        ("@BODY@", part(f"{body}.html")),
+        ("@PROGRAM@", part("draw.js") + part(f"{body}.js")),
+        ("@DATA@", text.replace("<", "\\u003c")),
     ):
-        document = document.replace(mark, text, 1)
+        document = document.replace(mark, found, 1)
     return document
 
 
@@ -192,207 +184,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
     return value
-
-
-# ---------------------------------------------------------------------- models with intervals
-
-
-class PlanLine(NamedTuple):
-    """What a plan for one alpha expects, None for a given policy, and what its policy may really
-    cost.
-    """
-
-    alpha: float
-    plan: str
-    predicted: float | None
-    band: CostBand
-
-
-def planned_lines(
-    model: IntervalSSP, alphas: Sequence[float], given: Mapping[str, Any]
-) -> list[PlanLine]:
-    """Every plan at every alpha: `nominal`, `adversarial`, `cooperative`, and policies that are
-    given.
-    """
-    least, nominal = min(alphas), model.nominal()
-    plain = solve_cvar_exact(nominal, least)
-    found: dict[str, Any] = {
-        nature: solve_cvar_exact(model, least, nature=nature) for nature in NATURES
-    }
-    lines = []
-    for alpha in alphas:
-        plans: list[tuple[str, float | None, Any]] = [
-            ("nominal", plain.cvar(alpha), _on(model, nominal, plain.policy(alpha)))
-        ]
-        plans += [(nature, each.cvar(alpha), each.policy(alpha)) for nature, each in found.items()]
-        plans += [(name, None, policy) for name, policy in given.items()]
-        lines += [
-            PlanLine(alpha, name, predicted, evaluate_band(model, policy, alpha))
-            for name, predicted, policy in plans
-        ]
-    return lines
-
-
-def _on(model: IntervalSSP, nominal: SSP, policy: Any) -> Any:
-    """A policy for the nominal model on the model with intervals, which may have outcomes that were
-    never seen.
-    """
-    inside = model.inside
-    if nominal is inside:
-        return policy
-    steps = policy.budget, policy.first, policy.from_budget, policy.choice, policy.risk_neutral
-    return BudgetPolicy(inside, *steps, inside.outcome_level, inside.cost_unit)
-
-
-#: Outcomes and choices listed, open choices for which the model is solved again, points of a curve.
-MOST, AGAIN = 8, 40
-POINTS = 200
-
-
-def band_page(model: IntervalSSP, title: str, alphas: Sequence[float], progress: Any) -> str:
-    """One HTML document about a model of which something is open."""
-    progress("plans for the worst and the best nature")
-    alphas = sorted(alphas, reverse=True)
-    lines = planned_lines(model, alphas, {})
-    best: Any = solve_cvar_exact(model, alphas[-1])
-    last = [line for line in lines if line.alpha == alphas[-1]]
-    words = [best.words(alpha) for alpha in alphas]
-    sentences = "".join(f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in words)
-    safe = next(line.band for line in last if line.plan == "adversarial")
-    cards = [
-        ("In one sentence", sentences),
-        (f"What a run may cost, plans for alpha {alphas[-1]:g}", _distributions(last)),
-        ("CVaR against alpha: what each plan may really cost", _curves(lines)),
-        ("Which probabilities hurt the plan for the worst nature most", _harms(safe)),
-    ]
-    if model.n_uncertain <= AGAIN:
-        progress("where more data would help")
-        cards.append((f"Where more data would help, alpha {alphas[-1]:g}", _data(best, alphas[-1])))
-    confidence = (
-        ""
-        if model.confidence is None
-        else f", which hold with {100 * model.confidence:g} % confidence"
-    )
-    lead = (
-        f"{model.n_states} states, {model.n_choices} choices, of which {model.n_uncertain} have"
-        f" intervals{confidence}."
-    )
-    style = HERE.joinpath("page.css").read_text(encoding="utf-8")
-    articles = "".join(
-        f"<article><h2>{html.escape(head)}</h2>{body}</article>" for head, body in cards
-    )
-    title, lead = html.escape(title), html.escape(lead)
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy"
- content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<title>{title}</title>
-<link rel="icon" href="data:,">
-<style>
-{style}</style>
-</head>
-<body>
-<header><h1>{title}</h1><p class="lead">{lead}</p></header>
-<section class="numbers">{_numbers(lines)}</section>
-<main>{articles}</main>
-<footer>predicted: what the plan expects. Least and most: what its policy may really cost, over all
-that the intervals allow. nominal: planned for the probabilities counted, or in the middle.</footer>
-</body>
-</html>
-"""
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    cells = [f"<tr>{''.join(f'<th>{html.escape(text)}</th>' for text in head)}</tr>"]
-    for row in rows:
-        shown = (number(cell, 6) if isinstance(cell, float) else str(cell) for cell in row)
-        cells.append(f"<tr>{''.join(f'<td>{html.escape(text)}</td>' for text in shown)}</tr>")
-    return f"<table>{''.join(cells)}</table>"
-
-
-def _numbers(lines: Sequence[PlanLine]) -> str:
-    head = [
-        "planned for",
-        "alpha",
-        "predicted",
-        "least CVaR",
-        "most CVaR",
-        "least mean",
-        "most mean",
-    ]
-    return _table(
-        head,
-        (
-            (each.plan, each.alpha, each.predicted, *each.band.cvar(each.alpha), *each.band.mean)
-            for each in lines
-        ),
-    )
-
-
-def _harms(band: CostBand) -> str:
-    if not all(map(math.isfinite, band.mean)):
-        return "<p>Some nature keeps this policy from arriving.</p>"
-    rows = (
-        (
-            *map(name_in_words, (o.state, o.action, o.next_state)),
-            *(number(value, 3) for value in (o.low, o.high, o.worst, o.harm)),
-        )
-        for o in band.nature[:MOST]
-    )
-    return _table(["at", "doing", "ends in", "low", "high", "worst", "adds to the mean"], rows)
-
-
-def _data(best: Any, alpha: float) -> str:
-    rows = (
-        (name_in_words(each.state), name_in_words(each.action), each.cvar, each.gain)
-        for each in best.more_data(alpha)[:MOST]
-    )
-    return _table(["at", "doing", "CVaR if half as wide", "less by"], rows)
-
-
-def _distributions(lines: Sequence[PlanLine]) -> str:
-    """The distribution function of every plan as a band: the worst nature at each cost below, the
-    best above.
-    """
-    ends = [end for line in lines for end in line.band.var(line.alpha) if math.isfinite(end)]
-    unit = float(lines[0].band.model.cost_unit or 1)
-    last = 1.1 * max(ends, default=64 * unit) + unit
-    costs = np.unique(np.floor(np.linspace(0.0, last / unit, POINTS))) * unit
-    bands = {
-        line.plan: (costs, np.array([line.band.cdf(cost) for cost in costs.tolist()]))
-        for line in lines
-    }
-    axes = plot_bands(
-        bands,
-        step="post",
-        xlim=(0.0, last),
-        ylim=(0.0, 1.02),
-        xlabel="total cost z",
-        ylabel="probability of at most z",
-    )
-    return as_svg(axes)
-
-
-def _curves(lines: Sequence[PlanLine]) -> str:
-    """CVaR of every plan over alpha, as a band."""
-    bands = {}
-    for plan in dict.fromkeys(line.plan for line in lines):
-        own = [line for line in lines if line.plan == plan]
-        ends = np.array([line.band.cvar(line.alpha) for line in own])
-        bands[plan] = np.array([line.alpha for line in own]), ends
-    every = np.concatenate([ends.ravel() for _, ends in bands.values()])
-    top = 1.05 * float(np.max(every, where=np.isfinite(every), initial=0.0)) or 1.0
-    alphas = list(dict.fromkeys(line.alpha for line in lines))
-    axes = plot_bands(
-        bands,
-        xscale="log",
-        xticks=alphas,
-        xticklabels=[f"{alpha:g}" for alpha in alphas],
-        ylim=(0.0, top),
-        xlabel="alpha",
-        ylabel="CVaR",
-    )
-    return as_svg(axes)

@@ -91,7 +91,7 @@ def _terrain(ssp: SSP) -> list[str]:
 
 
 def _number(value: float, digits: int = 3) -> str:
-    """Of nine digits, halves away from 0, as `page.js` rounds: words and tables agree."""
+    """Of nine digits, halves away from 0, as `draw.js` rounds: words and tables agree."""
     rounding = Context(digits, ROUND_HALF_UP)
     return f"{float(rounding.create_decimal(f'{value:.9g}')):.{digits}g}"
 

@@ -138,12 +138,13 @@ class ExactSolution(BudgetSolution):
 
     def _repr_html_(self) -> str:
         ssp = self.largest.ssp
-        drawn = self.policy(self.alpha).plot(ssp) if ssp.geometry is not None else None
+        on_map = ssp.geometry is not None
+        draw = (lambda: self.policy(self.alpha).plot(ssp)) if on_map else None
         rows = [(a, self.var(a), self.cvar(a)) for a in usual_alphas(self.alpha)]
         return card(
             f"Least CVaR, for alpha >= {self.alpha:g}",
             [Table(("alpha", "VaR", "CVaR"), rows)],
-            drawn,
+            draw,
         )
 
     def __repr__(self) -> str:

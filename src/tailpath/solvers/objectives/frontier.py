@@ -5,6 +5,7 @@ Its corners are policies; between two of them lie their mixtures (`trade.py`).
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -103,7 +104,7 @@ def _of_reduced(
     """Where some cost is negative: that of the reduced model, whose costs are all `shift` less."""
     by, model = ssp.shift, ssp.reduced
     if isinstance(risk, Shortfall) and delta is None and ssp.cost_unit is not None:
-        check_on_grid(risk, ssp.cost_unit)
+        budget_level(risk, ssp.cost_unit)
         model = replace(model, exact_unit=ssp.cost_unit)  # that of the reduced costs may be coarser
     asked, more = risk.moved(by, model.cost_unit if delta is None else None)
     found = frontier(model, asked, tolerance=tolerance, delta=delta, progress=progress)
@@ -146,13 +147,18 @@ def _frontier(
     return Frontier(corners, risk, found.gap, rounding)
 
 
-def check_on_grid(measure: Shortfall, unit: Fraction) -> None:
-    """Refuse a budget that is no cost of the model."""
-    if in_units(measure.budget, unit).denominator != 1:
+def budget_level(measure: Shortfall, unit: Fraction) -> int:
+    """A budget in units; one that is no cost of the model is refused.
+
+    What arithmetic leaves is forgiven, as of 7 * 0.1: a shortfall hardly changes with its budget.
+    """
+    level = in_units(measure.budget, unit)
+    if not math.isclose(level, round(level), rel_tol=8 * sys.float_info.epsilon):
         raise OptionError(
             f"{measure}: for a frontier the budget must be a multiple of the cost unit"
             f" {float(unit):g}"
         )
+    return round(level)
 
 
 def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
@@ -165,7 +171,7 @@ def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
             f"a frontier is of the mean against cvar, late or shortfall, not {measure}"
         )
     if isinstance(measure, Shortfall):
-        check_on_grid(measure, unit)
+        budget_level(measure, unit)
     risk_neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
     if risk_neutral <= VANISHED:
         return None
@@ -176,5 +182,5 @@ def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
         criterion, level = LATE, math.floor(in_units(measure.deadline, unit)) + 1
     else:
         assert isinstance(measure, Shortfall)
-        criterion, level = EXCESS, int(in_units(measure.budget, unit))
+        criterion, level = EXCESS, budget_level(measure, unit)
     return Axis(criterion, range(level, level + 1), 1.0, 0.0) if level > 0 else None

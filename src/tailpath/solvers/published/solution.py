@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, offsets_from_lengths
 from tailpath.kernels.atom_policy import (
     Detours,
@@ -77,8 +78,8 @@ class AtomSolution(Record):
         How the inner problem was solved.
     start : str
         Where the values started.
-    factors : str
-        Which risk factors the policy has.
+    factor_rule : str
+        Which risk factors the policy has, the `factors` that the planner was given.
     factor_sum : float
         The largest sum P xi of a choice; 1 unless they are `"printed"`.
     grids : Grids or None
@@ -110,7 +111,7 @@ class AtomSolution(Record):
     detours: int
     inner: str
     start: str
-    factors: str
+    factor_rule: str
     factor_sum: float
     grids: Grids | None = None
     linear_programs: int = 0
@@ -198,6 +199,45 @@ class AtomSolution(Record):
             for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")
         }
         return AtomPolicy.trusted(**tables, start_atom=start)
+
+    def factors(self, state: Name, atom: float) -> dict[Any, float]:
+        """The risk factors xi of the policy's choice, by successor (the paper's xi(s, y, s')).
+
+        Parameters
+        ----------
+        state : name
+            The name of a state that is no goal.
+        atom : float in (0, 1]
+            The tail mass y; the nearest atom in log distance counts.
+
+        Returns
+        -------
+        dict of name to float
+            After a step to s' the tail has mass y xi(s'). Where several outcomes lead to one state,
+            they are told apart by pairs (state, cost).
+
+        Raises
+        ------
+        OptionError
+            If no choice is made there.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).factors("home", 0.1)
+        {'work': 1.0}
+        """
+        index = self.ssp.state_index(state)
+        y = int(nearest_own(self.atoms, self.grids, index, check_alpha(atom)))
+        choice, begin = int(self.choice[index, y]), int(self.xi_offset[index, y])
+        if choice < 0:
+            raise OptionError(f"there is no choice in state {state!r}")
+        outcomes = range(*self.ssp.choice_outcomes[choice : choice + 2].tolist())
+        targets = [self.ssp.states[self.ssp.outcome_target[o]] for o in outcomes]
+        keys = [
+            target if targets.count(target) == 1 else (target, float(self.ssp.outcome_cost[o]))
+            for o, target in zip(outcomes, targets)
+        ]
+        return dict(zip(keys, self.xi[begin : begin + len(keys)].tolist()))
 
 
 @dataclass(eq=False)
@@ -344,7 +384,7 @@ def solution_of(
         detours=tables.detours,
         inner=inner,
         start=settings.start,
-        factors=settings.factors,
+        factor_rule=settings.factors,
         factor_sum=float(sums.max(initial=1.0)),
         grids=grids,
     )

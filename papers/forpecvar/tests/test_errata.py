@@ -1,0 +1,121 @@
+"""Every erratum of errata.md that a number can show, on a model small enough for a hand: the
+printed form says one thing, and the truth, worked out beside it, is another.
+"""
+
+from fractions import Fraction as F
+
+import pytest
+
+import tailpath as tp
+from forpecvar.printed import forpecvar
+
+
+def model(*rows):
+    return tp.SSP.from_outcomes(rows, "s", ["g"])
+
+
+def worst(outcomes, alpha):
+    """The mean of the worst `alpha` of some (cost, probability)."""
+    left, total = alpha, F(0)
+    for cost, probability in sorted(outcomes, reverse=True):
+        taken = min(left, probability)
+        left, total = left - taken, total + taken * cost
+    return total / alpha
+
+
+#: From m it costs 4 with 7/8 and 404 with 1/8, 54 on average, which is more than 10.
+FOOTNOTE_3 = model(
+    ("s", "go", "m", 0.4375, 0),
+    ("s", "go", "g", 0.5625, 10),
+    ("m", "go", "g", 0.875, 4),
+    ("m", "go", "g", 0.125, 404),
+)
+ONLY = {"s": "go", "m": "go"}
+
+
+def test_footnote_3_an_expected_cost_is_no_admissible_heuristic():
+    outcomes = [(10, F(9, 16)), (4, F(49, 128)), (404, F(7, 128))]
+    policy, truth = tp.policy(FOOTNOTE_3, ONLY), worst(outcomes, F(7, 16))
+    v_star = {"s": tp.solve_expected(FOOTNOTE_3).cost(), "m": 0.875 * 4 + 0.125 * 404, "g": 0.0}
+    assert v_star["m"] == tp.solve_expected(FOOTNOTE_3).cost("m")
+    printed = forpecvar(FOOTNOTE_3, policy, 0.4375, heuristic=lambda x: v_star[x[0]])
+    right = forpecvar(FOOTNOTE_3, policy, 0.4375)  # V_min, the least cost of the policy's runs
+    assert right.cvar == pytest.approx(float(truth), rel=1e-12)
+    assert tp.evaluate(FOOTNOTE_3, policy, 0.4375).cvar(0.4375) == pytest.approx(float(truth))
+    assert printed.cvar == v_star["m"] == 54.0
+    assert float(truth) == 59.25
+
+
+def test_equation_14_with_a_cdf_follows_the_good_outcome():
+    """A sure 1 with 9/10, a sure 10 with 1/10: the worst tenth is the second."""
+    ssp = model(("s", "go", "a", 0.9, 0), ("s", "go", "b", 0.1, 0), ("a", "go", "g", 1, 1),
+                ("b", "go", "g", 1, 10))  # fmt: skip
+    costs = tp.evaluate(ssp, {"s": "go", "a": "go", "b": "go"}, 0.1)
+    y, var = 0.1, costs.var(0.1)
+    assert var == 1
+    printed = {"a": float(var >= 1) / y, "b": float(var >= 10) / y}
+    assert sum(p * printed[s] for s, p in (("a", 0.9), ("b", 0.1))) == 9.0  # Eq. 7 demands 1
+    plan = tp.solve_cvar_quantile(ssp, [0.1, 1.0])
+    assert plan.cvar(0.1) == pytest.approx(10)
+    found = plan.factors("s", 0.1)
+    assert found == pytest.approx({"a": 0.0, "b": 10.0}) and printed == {"a": 10.0, "b": 0.0}
+
+
+def test_line_6_leaves_alpha_1_without_a_value():
+    policy = tp.policy(FOOTNOTE_3, ONLY)
+    with pytest.raises(ValueError, match="alpha = 1"):
+        forpecvar(FOOTNOTE_3, policy, 1.0)
+    mean = F(9, 16) * 10 + F(49, 128) * 4 + F(7, 128) * 404
+    assert tp.evaluate(FOOTNOTE_3, policy, 1.0).cvar(1.0) == float(mean)
+
+
+def test_line_23_divides_by_zero_for_a_sure_policy():
+    sure = model(("s", "go", "g", 1, 7))
+    policy = tp.policy(sure, {"s": "go"})
+    with pytest.raises(ZeroDivisionError):
+        forpecvar(sure, policy, 0.5)
+    assert tp.evaluate(sure, policy, 0.5).cvar(0.5) == 7
+
+
+def test_line_17_groups_stages_that_a_discount_tells_apart():
+    """m is reached after one step and after two, for nothing: its cost of 1 is then 1/2 or 1/4."""
+    ssp = model(("s", "go", "k", 0.375, 0), ("s", "go", "m", 0.375, 0), ("s", "go", "g", 0.25, 8),
+                ("k", "go", "m", 1, 0), ("m", "go", "g", 1, 1))  # fmt: skip
+    policy = tp.policy(ssp, {"s": "go", "k": "go", "m": "go"})
+    truth = worst([(8, F(1, 4)), (F(1, 2), F(3, 8)), (F(1, 4), F(3, 8))], F(7, 10))
+    costs = tp.evaluate(ssp, policy, 0.7, gamma=0.5)
+    assert costs.cvar(0.7) == pytest.approx(float(truth), rel=1e-12) and costs.var(0.7) == 0.25
+    printed = forpecvar(ssp, policy, 0.7, heuristic=lambda x: 0.0, gamma=0.5)
+    # All of m is taken for m after one step: y^X = 1/4, and X = 1/2 fills the rest.
+    mean = F(3, 8) * F(1, 4) + F(3, 8) * F(1, 2) + F(1, 4) * 8
+    grouped = (mean - F(3, 4) * F(1, 2) + (F(7, 10) - F(1, 4)) * F(1, 2)) / F(7, 10)
+    assert printed.var == 0.5 and printed.cvar == pytest.approx(float(grouped), rel=1e-12)
+    assert float(truth - grouped) == pytest.approx(0.107, abs=1e-3)
+
+
+def test_equation_13_is_a_derivative_by_y():
+    """y CVaR_y is linear between the steps of the distribution, with slope VaR_y."""
+    costs = tp.evaluate(FOOTNOTE_3, ONLY, 0.01)
+    for y in (0.02, 0.1, 0.3, 0.6, 0.9):
+        h = 1e-6
+        slope = ((y + h) * costs.cvar(y + h) - (y - h) * costs.cvar(y - h)) / (2 * h)
+        assert slope == pytest.approx(costs.var(y), rel=1e-6)
+
+
+def test_theorem_1_promises_an_optimum_that_the_operator_does_not_find():
+    ssp = tp.read("textbook:counter-example")
+    plan = tp.solve_cvar_quantile(ssp, [0.0625, 0.125, 0.25, 0.5, 1.0])
+    deployed = tp.evaluate(ssp, plan.policy(0.5), 0.5).cvar(0.5)
+    best = tp.solve_cvar_exact(ssp, 0.5).cvar(0.5)
+    assert plan.cvar(0.5) < best - 1 < deployed - 1
+
+
+def test_lines_20_and_23_lose_digits_for_small_alpha():
+    problem = tp.domains.textbook.geometric(p=0.3)
+    policy = tp.policy(problem.ssp, problem.policy)
+    for alpha, off in ((1e-6, 1e-10), (1e-9, 1e-7), (1e-12, 2e-4)):
+        truth = problem.cvar(alpha)
+        assert abs(forpecvar(problem.ssp, policy, alpha).cvar / truth - 1) > off
+        assert tp.evaluate(problem.ssp, policy, alpha).cvar(alpha) == pytest.approx(
+            truth, rel=1e-12
+        )

@@ -1,0 +1,126 @@
+"""Folders of parts, one file for each rank, written whole or not at all.
+
+A file says of which model it is a part, by its hash, and at which place; a seal over all that it
+holds shows what was changed since. It is read with the care of every other file: sizes are held
+against the bytes that are there, and what does not fit together is refused in one line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tailpath.distributed.part import ARRAYS, Part
+from tailpath.errors import FormatError, ModelError
+from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.files import (
+    check_header,
+    decode_names,
+    decode_unit,
+    load_json,
+    refuse_unknown,
+)
+from tailpath.formats.writing import encode_names, encode_unit
+from tailpath.graph import Array
+from tailpath.model.checks import model_mark
+from tailpath.model.ssp import SSP
+
+FORMAT, VERSION = "tailpath part", 1
+HEADER = "format", "version", "model", "index", "start", "actions", "unit", "probability_error"
+_NAME = re.compile(r"part-[0-9]+-of-[0-9]+\.npz")
+
+
+def part_file(folder: str | Path, index: int, parts: int) -> Path:
+    return Path(folder) / f"part-{index}-of-{parts}.npz"
+
+
+def _seal(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
+    digest = hashlib.sha256(json.dumps({name: header.get(name) for name in HEADER}).encode())
+    for name in ARRAYS:
+        digest.update(arrays[name].data)
+    return digest.hexdigest()
+
+
+def write_part(part: Part, folder: str | Path) -> Path:
+    """Write the file of a part in the folder of all parts."""
+    path = part_file(folder, part.index, len(part.bounds) - 1)
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "model": part.model,
+        "index": part.index,
+        "start": part.start,
+        "actions": encode_names(part.actions),
+        "unit": encode_unit(part.unit),
+        "probability_error": part.probability_error,
+    }
+    arrays = {name: getattr(part, name) for name in ARRAYS}
+    header["seal"] = _seal(header, arrays)
+    write_archive(str(path), {"header": json.dumps(header), **arrays})
+    return path
+
+
+def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
+    """Cut a model into parts, and put their files into a folder of their own, which takes the place
+    of one with other parts."""
+    place, mark = Path(folder).resolve(), model_mark(ssp)
+    made = place.with_name(f".{place.name}.{os.urandom(8).hex()}.part")
+    before = made.with_suffix(".old")
+    try:
+        for name in os.listdir(place) if place.exists() else ():
+            if not _NAME.fullmatch(name):
+                raise FormatError(f"{folder}: parts need a folder of their own; there is {name}")
+        made.mkdir(parents=True)
+        for index in range(parts):
+            write_part(Part.of(ssp, index, parts, mark), made)
+        if place.exists():
+            place.rename(before)
+        made.rename(place)
+    except OSError as error:
+        raise FormatError(f"{folder}: {error.strerror or error}") from None
+    finally:
+        if before.exists() and not place.exists():
+            before.rename(place)
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)
+    return [part_file(folder, index, parts) for index in range(parts)]
+
+
+def read_part(folder: str | Path, index: int, parts: int) -> Part:
+    """Read one of so many parts of a model from the folder where `tailpath split` has put them."""
+    path = part_file(folder, index, parts)
+    if not path.exists():
+        there = len(list(Path(folder).glob("part-0-of-*.npz")))
+        hint = "tailpath split makes them" if not there else f"it was not split into {parts}"
+        raise FormatError(f"{path}: there is no such part; {hint}")
+    archive, location = Archive(str(path)), f"{path}: member header"
+    header = load_json(archive.text("header"), location)
+    check_header(header, str(path), FORMAT, VERSION)
+    refuse_unknown(header, (*HEADER, "seal"), f"{location} has the ")
+    refuse_unknown(sorted(archive.names()), ("header", *ARRAYS), f"{path}: the archive has the ")
+    arrays: dict[str, Any] = {name: archive.array(name, kind) for name, kind in ARRAYS.items()}
+    if header.get("seal") != _seal(header, arrays):
+        raise FormatError(f"{path}: it was changed after it was written")
+    unit, names = decode_unit(header.get("unit"), f"{location}: unit"), header.get("actions")
+    if not isinstance(names, list):  # a number of them would be made, however large
+        raise FormatError(f"{location}: actions must be a list of names")
+    if (header.get("index"), len(arrays["bounds"]) - 1) != (index, parts) or unit is None:
+        raise FormatError(f"{path}: this is not part {index} of {parts}")
+    try:
+        return Part(
+            index=index,
+            start=header.get("start"),
+            actions=tuple(decode_names(names, f"{location}: actions")),
+            unit=unit,
+            probability_error=header.get("probability_error"),
+            model=header.get("model"),
+            **arrays,
+        )
+    except ModelError as error:
+        raise FormatError(f"{path}: {error}") from None

@@ -1,0 +1,256 @@
+"""The cells of tables, in memory and in files: names, numbers and marks. Each different cell of a
+column is parsed once, and all that are at fault are refused together, by row.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import ModelError, OptionError, TailpathError
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray
+from tailpath.model.builders import Name
+from tailpath.model.columns import columns_called
+from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.durations import shares_of_law
+from tailpath.model.outcome_columns import Categorical
+
+#: Faults that are told one by one.
+MOST_FAULTS = 5
+_SHARES = ("probability", "low", "high")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*%?")
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
+
+
+class OutcomeTable:
+    """A table in memory; those in files say otherwise where they differ. `names` are those of its
+    columns.
+    """
+
+    names: Sequence[Any] = ()
+    noun = "columns"
+    is_file = False
+    error: type[TailpathError] = ModelError
+    #: Whether a comma in a number can only be a decimal one.
+    decimal_commas = False
+
+    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+        """Which of the names is which column."""
+        return columns_called(self.names, chosen, intervals)
+
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        """The cells of the columns that are called so."""
+        raise NotImplementedError
+
+    def place(self, row: int) -> str:
+        """Where a row stands, as a refusal begins."""
+        return self.row(row)
+
+    def row(self, row: int) -> str:
+        """The same in short, for all rows but the first."""
+        return f"row {row}"
+
+    def name(self, cell: Any) -> Name:
+        try:
+            hash(cell)
+            missing = cell is None or bool(cell != cell)
+        except TypeError:  # a list, or NA of pandas
+            missing = True
+        if missing:
+            raise ModelError(f"{cell!r} cannot be a name")
+        name: Name = cell
+        return name
+
+    def numbered(
+        self, cells: Sequence[Any], place: Callable[[int], str]
+    ) -> tuple[Sequence[Name], list[int]]:
+        """The names of cells, as they first appear, and the number of each cell's; `place` says
+        where one stands.
+        """
+        index: dict[Name, int] = {}
+        numbers = [index.setdefault(self.name(cell), len(index)) for cell in cells]
+        return tuple(index), numbers
+
+    def number(self, cell: Any) -> float:
+        try:
+            exact = as_fraction(cell.strip() if isinstance(cell, str) else cell)
+            return float(exact)
+        except (TypeError, ValueError, OverflowError, ZeroDivisionError, AttributeError):
+            raise ModelError(f"{cell!r} is not a finite number") from None
+
+    def numbers(self, cells: Sequence[Any]) -> FloatArray | None:
+        """All at once, where all of them are plain numbers."""
+        if not set(map(type, cells)) <= {int, float}:
+            return None
+        with np.errstate(over="ignore"):
+            found = np.array(cells, dtype=np.float64)
+        return found if np.isfinite(found).all() else None
+
+    def truth(self, cell: Any) -> bool:
+        return bool(cell)
+
+    def known(self, given: Any) -> Iterable[Any]:
+        """The names that a state which the caller gives may stand for."""
+        return (given,)
+
+
+class Faults:
+    """The cells of a table that cannot be read, by what is wrong with them."""
+
+    def __init__(self, table: OutcomeTable) -> None:
+        self.table = table
+        self.found: dict[str, list[int]] = {}
+
+    def add(self, rows: Array, message: str) -> None:
+        self.found.setdefault(message, []).extend(rows.tolist())
+
+    def refuse(self) -> None:
+        """Refuse all that were found: the first with its place, others with their rows."""
+        table, told = self.table, list[str]()
+        found = sorted((sorted(set(rows)), message) for message, rows in self.found.items())
+        for (first, *others), message in found[:MOST_FAULTS]:
+            where = f"{table.row(first)}: " if told else f"{table.place(first)}: "
+            also = ", ".join(map(table.row, others[:3])) + (", .." if len(others) > 3 else "")
+            told.append(f"{where}{message}" + (f" (and {also})" if also else ""))
+        if len(found) > MOST_FAULTS:
+            told.append(f"and {len(found) - MOST_FAULTS} more")
+        if told:
+            raise table.error("; ".join(told))
+
+    def parsed(self, column: Categorical, parse: Callable[[Any], Any], what: str = "") -> list[Any]:
+        """What each different cell of a column is parsed to; None where it is at fault."""
+        return [self._parsed(column, code, parse, what) for code in range(len(column.categories))]
+
+    def _parsed(
+        self, column: Categorical, code: int, parse: Callable[[Any], Any], what: str
+    ) -> Any:
+        try:
+            return parse(column.categories[code])
+        except TailpathError as error:
+            self.add(np.flatnonzero(column.codes == code), f"{str(error).lstrip(': ')}{what}")
+            return None
+
+
+class Cells:
+    """The numbers and marks in the columns of a table."""
+
+    def __init__(
+        self,
+        table: OutcomeTable,
+        faults: Faults,
+        columns: Mapping[str, Categorical],
+        called: Mapping[str, Any],
+    ) -> None:
+        self.table, self.faults = table, faults
+        self.columns, self.called = columns, called
+
+    def numbers(self, what: str) -> FloatArray:
+        return np.asarray(self._values(what)[self.columns[what].codes])
+
+    def _values(self, what: str) -> FloatArray:
+        """The number of each different cell; shares may be percentages."""
+        table = self.table
+        column = self.columns[what]
+        cells = _with_points(column.categories, table.decimal_commas)
+        found = table.numbers(cells)
+        if found is not None:
+            return found
+
+        def number(cell: Any) -> float:
+            text = cell.strip() if isinstance(cell, str) else ""
+            if what in _SHARES and text.endswith("%"):
+                return float(as_fraction(table.number(text[:-1].strip())) / 100)
+            return table.number(cell)
+
+        said = f" (column {self.called[what]})"
+        values = self.faults.parsed(column._replace(categories=cells), number, said)
+        return np.array([math.nan if value is None else value for value in values])
+
+    def amounts(self, what: str) -> tuple[FloatArray, Fraction | None]:
+        """What outcomes cost or gain, and the unit, where floats alone would not tell it."""
+        column, values = self.columns[what], self._values(what)
+        exact = {}
+        for cell, value in zip(column.categories, values.tolist()):
+            if type(cell) is not float and value == value and not _is_plain(cell):
+                exact[value] = as_fraction(cell.strip() if isinstance(cell, str) else cell)
+        unit = None
+        if exact or not self.table.is_file:
+            used = values[np.unique(column.codes)].tolist()
+            unit = common_unit(exact.get(value, value) for value in used if math.isfinite(value))
+        return np.asarray(values[column.codes]), unit
+
+    def truths(self, what: str) -> BoolArray:
+        column = self.columns[what]
+
+        def truth(cell: Any) -> bool:
+            try:
+                return self.table.truth(cell)
+            except TailpathError as error:
+                raise ModelError(f"{what}: {error}") from None
+
+        marked = self.faults.parsed(column, truth)
+        return np.array([bool(mark) for mark in marked])[column.codes]
+
+    def times(
+        self, states: Sequence[Name], state: Array, target: Array, kinds: tuple[str, ...]
+    ) -> tuple[IntArray, FloatArray, tuple[FloatArray, ...], Fraction | None]:
+        """A row for each different time of each row: the row, the time and its probability."""
+        column, sure = self.columns["times"], Categorical(np.zeros(len(state), np.int32), [1])
+        laws = []
+        for code, cell in enumerate(column.categories):
+            try:
+                laws.append(list(shares_of_law(cell).items()))
+            except OptionError as error:
+                rows = np.flatnonzero(column.codes == code)
+                way = [repr(states[ends[rows[0]]]) for ends in (state, target) if states]
+                self.faults.add(rows, f"{' to '.join(way)}: {error}")
+                laws.append([])
+        share = self.columns[kinds[0]] if kinds else sure
+        values = self._values(kinds[0]).tolist() if kinds else [1.0]
+        pair = column.codes.astype(np.int64) * len(share.categories) + share.codes
+        pairs, of_row = np.unique(pair, return_inverse=True)
+        self.faults.refuse()
+        exact = list(map(as_fraction, values))
+        made = [
+            [(time, part * exact[p % len(exact)]) for time, part in laws[p // len(exact)]]
+            for p in pairs.tolist()
+        ]
+        length = np.array([len(each) for each in made], dtype=np.int64)
+        row = np.repeat(np.arange(len(state)), length[of_row])
+        begin = np.append(0, np.cumsum(length))
+        place = np.arange(len(row)) - np.repeat(
+            np.append(0, np.cumsum(length[of_row]))[:-1] - begin[of_row], length[of_row]
+        )
+        flat = list(chain.from_iterable(made))
+        time = np.array([float(value) for value, _ in flat])[place]
+        probability = np.array([float(mass) for _, mass in flat])[place]
+        return row, time, (probability,), common_unit({value for value, _ in flat})
+
+
+def _is_plain(cell: Any) -> bool:
+    """Whether a float holds a number as it is written: as an integer, or as a decimal."""
+    if isinstance(cell, str):
+        return "/" not in cell
+    return type(cell) is int and abs(cell) <= 2**53
+
+
+def _with_points(cells: list[Any], sure: bool) -> list[Any]:
+    """Cells with points for decimal commas: where a comma can only be one, or where not all of the
+    column's could part thousands.
+    """
+    commas = [cell for cell in cells if isinstance(cell, str) and "," in cell]
+    if not commas or any(isinstance(cell, str) and "." in cell for cell in cells):
+        return cells
+    if not sure and all(_THOUSANDS.fullmatch(cell.strip()) for cell in commas):
+        return cells
+    decimal = {cell for cell in commas if _DECIMAL_COMMA.fullmatch(cell.strip())}
+    return [
+        cell.replace(",", ".") if isinstance(cell, str) and cell in decimal else cell
+        for cell in cells
+    ]

@@ -1,0 +1,124 @@
+"""Where the runs of a table begin and end, and what is noted about it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailpath.errors import ModelError
+from tailpath.graph import Array, BoolArray
+from tailpath.texts import count
+
+#: What is noted where gains were given: which way round costs are.
+GAINS = "costs are minus the rewards"
+#: Among more states no name is searched for others that are near.
+MANY = 2_000
+_DIGITS = re.compile("[0-9]+")
+
+
+class StartAndGoals(NamedTuple):
+    """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
+    a `mask`, the states that these name, what was assumed, and whether the goals were.
+    """
+
+    is_goal: BoolArray
+    start: int
+    mask: BoolArray
+    named: BoolArray
+    notes: tuple[str, ...]
+    assumed: bool
+
+
+def start_and_goals(
+    state: Array,
+    target: Array,
+    paid: BoolArray,
+    states: Sequence[Any],
+    start: int | None,
+    goals: Sequence[int] | None,
+    columns: Mapping[str, BoolArray],
+    possible: Any = True,
+) -> StartAndGoals:
+    """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
+    mark it, else as the rows say.
+
+    Rows are given by the numbers of states, and by whether they cost anything (`paid`). Runs end at
+    goals, and behind these there may be states that no other row names. A loop at a goal that costs
+    nothing, and what is not `possible`, is not worth a note.
+    """
+    is_goal, notes = np.zeros(len(states), dtype=np.bool_), []
+    assumed = goals is None and "goal" not in columns
+    if goals is not None:
+        is_goal[list(goals)] = True
+    elif "goal" in columns:
+        is_goal[target[columns["goal"]]] = True
+        if not is_goal.any():
+            raise ModelError("the column goal marks no row")
+    else:
+        is_goal, what = _goals_assumed(state, target, paid, len(states))
+        notes.append(f"{what} ({is_goal.sum()} of them)")
+    if start is None and "start" in columns:
+        marked = np.unique(state[columns["start"]])
+        if len(marked) != 1:
+            raise ModelError(
+                f"the column start marks {len(marked)} states; exactly one must be the start"
+            )
+        start = int(marked[0])
+    elif start is None:
+        start = int(state[0])
+        notes.append(f"the start is {states[start]!r}, the state of the first row")
+    mask, named = ~is_goal[state], is_goal.copy()
+    named[state[mask]] = True
+    named[target[mask]] = True
+    n_rows = int(np.count_nonzero(~mask & possible & ((target != state) | paid)))
+    n_states = int(np.count_nonzero(~named))
+    behind = f", and so {_are(n_states)} {count(n_states, 'state')} behind them" if n_states else ""
+    if n_rows:
+        notes.append(
+            f"runs end at goals: {count(n_rows, 'row')} that would go on from there"
+            f" {_are(n_rows)} left out{behind}"
+        )
+    named[start] = True
+    return StartAndGoals(is_goal, start, mask, named, tuple(notes), assumed)
+
+
+def _goals_assumed(
+    state: Array, target: Array, paid: BoolArray, n_states: int
+) -> tuple[BoolArray, str]:
+    for leaves, what in (
+        (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
+        (
+            (target != state) | paid,
+            "states that lead only to themselves at no cost are the goals",
+        ),
+    ):
+        is_goal = np.ones(n_states, dtype=np.bool_)
+        is_goal[state[leaves]] = False
+        if is_goal.any():
+            return is_goal, what
+    raise ModelError(
+        "no goal: every state has rows, and none leads only to itself at no cost; give goals="
+    )
+
+
+def _are(amount: int) -> str:
+    return "is" if amount == 1 else "are"
+
+
+def note_typos(ends: StartAndGoals, states: Sequence[Any]) -> list[str]:
+    """Notes on goals that are such since they have no rows, and are called nearly like other
+    states: more than digits differ.
+    """
+    goals = [states[k] for k in np.flatnonzero(ends.is_goal).tolist()] if ends.assumed else []
+    if len(goals) < 2 or len(states) > MANY:
+        return []
+    known, notes = [name for name in states if isinstance(name, str)], []
+    for goal in filter(known.__contains__, goals):
+        others = [name for name in known if _DIGITS.sub("", name) != _DIGITS.sub("", goal)]
+        for near in get_close_matches(goal, others, 1, 0.8):
+            notes.append(f"the goal {goal!r} has no rows; did you mean {near!r}?")
+    return notes

@@ -1,0 +1,133 @@
+"""Tables in memory, as pandas, polars, pyarrow or a dictionary of columns hold them, and graphs
+with costs on their edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import ModelError, kind_of
+from tailpath.model.cells import Faults, OutcomeTable
+from tailpath.model.columns import NONE, WORDS, columns_called
+from tailpath.model.outcome_columns import Categorical
+
+
+class Frame(OutcomeTable):
+    """A table of rows that have labels, as those of a DataFrame, or numbers from 0."""
+
+    def __init__(self, frame: Any) -> None:
+        self.frame, self.names = frame, column_names(frame)
+
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        return {column: self._column(name) for column, name in called.items()}
+
+    def _column(self, name: Any) -> Categorical:
+        column = self.frame[name]
+        if isinstance(column, str) or not isinstance(column, Iterable):
+            raise ModelError(
+                f"the column {name!r} must be a list with an entry per row, not {column!r}"
+            )
+        return _factorised(column)
+
+    def row(self, row: int) -> str:
+        labels = getattr(self.frame, "index", None)
+        label = row if labels is None or callable(labels) else labels[row]
+        return f"row {label}"
+
+
+def _factorised(column: Any) -> Categorical:
+    """The different cells of a column, by whichever way it has."""
+    kind = getattr(column, "dtype", None)
+    if hasattr(column, "factorize"):
+        try:
+            codes, found = column.factorize(use_na_sentinel=False)
+        except TypeError:  # lists of samples
+            return _of_cells(_listed(column))
+        cells = found.tolist()
+    elif isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf":
+        found, codes = np.unique(column, return_inverse=True)
+        cells = found.tolist()
+    else:
+        return _of_cells(_listed(column))
+    if kind == np.float32:  # a number of fewer bits stands for its shortest decimal
+        cells = [float(str(np.float32(cell))) for cell in cells]
+    return Categorical(np.asarray(codes), cells)
+
+
+def _of_cells(cells: list[Any]) -> Categorical:
+    try:
+        return Categorical.from_cells(cells)
+    except TypeError:
+        return Categorical(np.arange(len(cells)), cells)
+
+
+def _listed(column: Any) -> list[Any]:
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+class Graph(Frame):
+    """The edges of a networkx graph: each is an action called like its end, unless edges have
+    actions and probabilities.
+    """
+
+    noun = "attributes of edges"
+
+    def __init__(self, graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any]) -> None:
+        edges = list(graph.edges(data=True))
+        if not edges:
+            raise ModelError("the graph has no edges")
+        attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
+        back = [(head, tail, data) for tail, head, data in edges if head != tail]
+        table: dict[str, list[Any]] = {name: [] for name in attributes.values()}
+        for tail, head, data in edges if graph.is_directed() else edges + back:
+            cells = {**data, attributes["state"]: tail, attributes["next_state"]: head}
+            for name, column in table.items():
+                if name not in cells:
+                    raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
+                column.append(cells[name])
+        if start is None or goals is None:
+            raise ModelError(
+                "a graph does not say where runs begin and end: give start= and goals="
+            )
+        super().__init__(table)
+        self.names = list(dict.fromkeys([*table, *(name for *_, data in edges for name in data)]))
+
+    def row(self, row: int) -> str:
+        tail, head = (list(self.frame.values())[k][row] for k in (0, 1))
+        return f"edge from {tail!r} to {head!r}"
+
+
+def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
+    """Whether something is a table of pandas, polars or pyarrow, or a dictionary of columns."""
+    if isinstance(source, Mapping):
+        if any(name in source for name in chosen.values()):
+            return True
+        words = (*WORDS["state"], *WORDS["next_state"])
+        return any(isinstance(name, str) and name.strip().lower() in words for name in source)
+    return hasattr(source, "column_names") or (
+        hasattr(source, "columns") and hasattr(source, "shape")
+    )
+
+
+def is_graph(source: Any) -> bool:
+    return hasattr(source, "edges") and hasattr(source, "is_directed")
+
+
+def column_names(frame: Any) -> list[Any]:
+    if isinstance(frame, Mapping):
+        return list(frame)
+    names = getattr(frame, "column_names", None)  # pyarrow, whose columns are arrays
+    if names is None:
+        names = getattr(frame, "columns", None)
+    if names is None:
+        raise ModelError(
+            f"cannot read {kind_of(frame)} as a table; give a DataFrame or a dictionary of"
+            " columns, or rows to SSP.from_outcomes"
+        )
+    return list(names)
