@@ -26,6 +26,7 @@ from tailpath.graph import (
     owners,
     positions,
 )
+from tailpath.kernels.jit import interpreter
 
 Edge = tuple[int, float, float, int]
 Rows = dict[int, list[Edge]]
@@ -39,9 +40,7 @@ BY_ENGINE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture]
 
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        graph, "fit", lambda search, size: search.plain if request.param == "plain" else search
-    )
+    monkeypatch.setattr(interpreter, "compiles", request.param == "compiled")
 
 
 def drawn(draw: random.Random) -> Rows:
@@ -190,12 +189,10 @@ def test_groups_of_different_lengths() -> None:
 @DRAWS
 def test_grouping_is_the_same_by_sorting_and_by_counting(draw: random.Random) -> None:
     group = np.array([draw.randrange(5) for _ in range(draw.randrange(60))], dtype=np.int64)
-    found = []
-    for loaded in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(graph, "compiler_loaded", lambda loaded=loaded: loaded)
-            found.append([part.tolist() for part in grouped(group, 5)])
-    assert found[0] == found[1]
+    by_sorting = [part.tolist() for part in grouped(group, 5)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(graph, "SMALL", 0)
+        assert [part.tolist() for part in grouped(group, 5)] == by_sorting
 
 
 # ---------------------------------------------------------------------- cutting, joining, numbering

@@ -8,14 +8,10 @@ Where rows are nodes, a target below the number of rows is a node, and every oth
 *outside*: a goal, or whatever else ends it. Outside counts as one more node, with the number after
 the last. So it is in `transpose`, `collapse`, `distances` and all searches; only `restrict`,
 `only`, `joined`, `renumber` and `sums` do not ask what a target is.
-
-Searches of up to `SMALL` rows and as many edges run as plain Python where the compiler is not
-loaded: that takes longer than they do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,7 +21,6 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.kernels import graph
-from tailpath.kernels.compile_time import compiler_loaded
 from tailpath.kernels.jit import Array as Array
 from tailpath.kernels.jit import Kernel, frozen
 from tailpath.kernels.shortest_paths import dial, dijkstra
@@ -33,18 +28,13 @@ from tailpath.kernels.shortest_paths import dial, dijkstra
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-#: Up to this many members a search in plain Python is faster than loading the compiler.
+#: Up to this many members are sorted by numpy.
 SMALL = 20_000
 #: Sweeps through all nodes before a search gives up on them.
 SWEEPS = 8
 #: Costs in units up to which the cheapest way is found by lists, one for each cost.
 LONGEST = 1 << 16
 COLUMNS = {"row_start": "i8", "target": "i4", "probability": "f8", "cost": "f8", "level": "i8"}
-
-
-def fit(search: Kernel, size: int) -> Callable[..., Any]:
-    """The search as it is best run on so many members."""
-    return search.plain if size <= SMALL and not compiler_loaded() else search
 
 
 def offsets_of(group: Array, n_groups: int) -> IntArray:
@@ -78,7 +68,7 @@ def owners(offsets: Array, dtype: Any = np.int64) -> Array:
 
 def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
     """The members of each group, one after the other, from the group of each; and the offsets."""
-    if len(group) <= SMALL and not compiler_loaded():
+    if len(group) <= SMALL:
         return np.argsort(group, kind="stable"), offsets_of(group, n_groups)
     members, start = np.empty(len(group), np.int32), np.zeros(n_groups + 2, dtype=np.int64)
     graph.group_members(*frozen(group.astype(np.int32, copy=False)), start, members)
@@ -228,7 +218,7 @@ class Transitions:
     # ------------------------------------------------------------ searches
 
     def _search(self, search: Kernel, *arguments: Any) -> Any:
-        return fit(search, max(self.n, len(self.target)))(self.row_start, self.target, *arguments)
+        return search(self.row_start, self.target, *arguments)
 
     def reachable(self, start: int) -> BoolArray:
         """The nodes that can be reached from a node, itself among them: (n,); none from outside."""

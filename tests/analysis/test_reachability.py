@@ -11,18 +11,15 @@ import pytest
 from hypothesis import given, settings
 
 import tailpath as tp
-from tailpath import graph
 from tailpath.analysis import reachability
 from tailpath.graph import Transitions
+from tailpath.kernels.jit import interpreter
 from tests import reference, strategies
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    for module in (graph, reachability):
-        monkeypatch.setattr(
-            module, "fit", lambda search, size: search.plain if request.param == "plain" else search
-        )
+    monkeypatch.setattr(interpreter, "compiles", request.param == "compiled")
     return str(request.param)
 
 

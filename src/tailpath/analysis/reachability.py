@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
-from tailpath.graph import SWEEPS, Array, BoolArray, Transitions, fit
+from tailpath.graph import SWEEPS, Array, BoolArray, Transitions
 from tailpath.kernels import graph
 from tailpath.model.checks import describe_choice
 from tailpath.model.cost_units import as_fraction
@@ -78,14 +78,12 @@ class _Backward:
 
     def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
         by_state = self.ssp.by_state
-        if allowed.all() and fit(graph.sweep_back, self.ssp.n_outcomes)(
-            by_state.row_start, by_state.target, SWEEPS, reached
-        ):
+        if allowed.all() and graph.sweep_back(by_state.row_start, by_state.target, SWEEPS, reached):
             return
-        fit(graph.backward_reach, self.ssp.n_outcomes)(*self.into, allowed, reached)
+        graph.backward_reach(*self.into, allowed, reached)
 
     def close(self, inside: BoolArray, allowed: BoolArray) -> None:
-        fit(graph.close_under_choices, self.ssp.n_outcomes)(*self.into, inside, allowed)
+        graph.close_under_choices(*self.into, inside, allowed)
 
 
 def dead_ends(ssp: SSP) -> BoolArray:

@@ -24,7 +24,6 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.kernels.compile_time import when_compiling
 from tailpath.progress import CLEAR
 from tailpath.registers import Register, instance_of
 from tailpath.version import __version__
@@ -203,7 +202,6 @@ def _run(arguments: Sequence[str] | None) -> int:
                 plain_warning(message, category, *position)  # type: ignore[arg-type]
 
         warnings.showwarning = one_line  # type: ignore[assignment]
-        when_compiling(_note_compiling)
         try:
             result = group.main(arguments, prog_name="tailpath", standalone_mode=False)
             if sys.stdout is not None:  # closed by the caller
@@ -243,12 +241,6 @@ def printable(text: str) -> str:
         c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f"
         for c in text
     )
-
-
-def _note_compiling() -> None:
-    """The first use takes seconds: say why, to whoever is watching."""
-    if sys.stderr.isatty():
-        print_message("note", "compiling for the first use, which takes a few seconds")
 
 
 def _explain(error: Exception) -> int | None:

@@ -19,6 +19,7 @@ import click
 import tailpath as tp
 from tailpath.cli.application import group
 from tailpath.cli.common import Command
+from tailpath.kernels.jit import interpreter
 
 #: Each line is run in a folder with the models of `models`; a name in braces is one of them.
 USES = """
@@ -154,6 +155,8 @@ def warm_up_command() -> None:
     NUMBA_CACHE_DIR=/shared/cache tailpath warm-up
     """
     begin = time.perf_counter()
+    if interpreter.compiles is None:
+        interpreter.compiles = True  # small work, too
     with tempfile.TemporaryDirectory(prefix="tailpath-") as folder, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "the factors")  # of a published planner, on purpose
         files = {name: os.path.join(folder, f"{name}.npz") for name in models()}

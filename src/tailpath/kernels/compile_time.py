@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 import sys
+import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from tailpath.errors import TailpathWarning
 
-
-def _tell_session() -> None:
-    """The first use takes seconds: say why, below a notebook's cell or at a prompt."""
-    if hasattr(sys, "ps1"):
-        sys.stderr.write("tailpath: compiling for the first use, which takes a few seconds\n")
-
-
-_notes: list[Callable[[], None]] = [_tell_session]
-_timers: list[Any] = []
+#: Brings a terminal's cursor back to the start of its line, and clears that.
+CLEAR_LINE = "\r\x1b[K"
+_seconds: list[float] = []
 _warned: list[Exception] = []
-
-
-def when_compiling(note: Callable[[], None]) -> None:
-    """Call `note` when something is first compiled in this process, not loaded from the cache."""
-    _notes[:] = [note]
 
 
 def compiling_seconds() -> float:
     """How long this process has compiled; 0 where everything came from the cache."""
-    return float(sum(timer.duration for timer in _timers if timer.done))
-
-
-def compiler_loaded() -> bool:
-    """Whether numba has been imported, so that calling a kernel costs no import any more."""
-    return "numba" in sys.modules
+    return sum(_seconds)
 
 
 def listen(event: Any) -> None:
     """Listen to numba, whose module of events this is, from now on."""
 
-    class Listener(event.TimingListener):  # type: ignore[misc]
-        def on_start(self, started: Any) -> None:
-            if _notes:
-                _notes.pop()()
-            super().on_start(started)
+    class Listener(event.Listener):  # type: ignore[misc]
+        depth, begin = 0, 0.0  # a kernel compiles the kernels that it calls
 
-    _timers.append(Listener())
-    event.register("numba:compile", _timers[-1])
+        def on_start(self, started: Any) -> None:
+            if self.depth == 0:
+                self.begin = time.perf_counter()
+                name = started.data["dispatcher"].py_func.__name__
+                _tell(CLEAR_LINE, f"tailpath: compiling {name} for the first use ...")
+            self.depth += 1
+
+        def on_end(self, ended: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0:
+                _seconds.append(time.perf_counter() - self.begin)
+                _tell("", f" {_seconds[-1]:.1f} s\n")
+
+    event.register("numba:compile", Listener())
+
+
+def _tell(control: str, text: str) -> None:
+    """To whoever is watching: on a terminal, at a prompt, below the cell of a notebook."""
+    if sys.stderr is not None and (sys.stderr.isatty() or hasattr(sys, "ps1")):
+        sys.stderr.write(control + text if sys.stderr.isatty() else text)
+        sys.stderr.flush()
 
 
 def warn_unstored(error: Exception) -> None:

@@ -1,9 +1,13 @@
-"""The only home of the compiler: `@kernel` marks a function that numba compiles when it is called.
+"""The only home of the compiler: `@kernel` marks a function that numba compiles.
 
-Numba takes longer to import than small problems take to solve, so it is imported at the first call
-of a kernel, and every module may import kernels at its top. Kernels call kernels. Machine code is
-stored where numba stores it: in `NUMBA_CACHE_DIR`, beside the source, or in the user's cache.
-`NUMBA_DISABLE_JIT=1` runs kernels as they are written, `NUMBA_BOUNDSCHECK=1` checks every index.
+Small work is not compiled. Numba takes longer to import than a small problem takes to solve, so
+kernels run as they are written, on short arrays, until they have taken half a second in all; then
+numba is imported, and they are compiled when they are called. Loops that may go on for long have
+pauses (`steps_until_pause`), after which the rest is compiled. Both ways give the same bits.
+
+Kernels call kernels. Machine code is stored where numba stores it: in `NUMBA_CACHE_DIR`, beside the
+source, or in the user's cache. `NUMBA_DISABLE_JIT=1` compiles nothing, `TAILPATH_COMPILE=1`
+everything, and `NUMBA_BOUNDSCHECK=1` checks every index.
 Kernels return numbers and arrays, never named tuples: their class is Python's, a Ctrl-C that waits
 for the end of the kernel is raised inside of it, and numba does not look (a segmentation fault).
 Floating-point rules stay strict (no fastmath): the error bounds rely on them.
@@ -15,10 +19,12 @@ import contextlib
 import functools
 import hashlib
 import importlib
+import os
 import pathlib
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,22 +39,34 @@ Array: TypeAlias = "NDArray[Any]"
 FOLDERS = ("dp", "kernels")
 #: Every kernel, as modules were imported.
 KERNELS: list[Kernel] = []
+#: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may
+#: take this long in all, which is less than to import the compiler.
+SMALL, FEW_STEPS, ALLOWED_SECONDS = 20_000, 20_000, 0.5
 _LOCK = threading.Lock()
 
 
 class Kernel:
-    """A function compiled when it is first called; `plain` is the function as it is written."""
+    """A function that runs as it is written on little, and is compiled for more; `plain` is the
+    function itself.
 
-    def __init__(self, function: FunctionType, inline: bool = False) -> None:
+    On arrays of more than `small` numbers it is always compiled.
+    """
+
+    def __init__(self, function: FunctionType, inline: bool = False, small: int = SMALL) -> None:
         functools.update_wrapper(self, function)
-        self.plain, self._inline = function, inline
+        self.plain, self._inline, self._small = function, inline, small
         self._compiled: Any = None
         self._inner: Any = None
         KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
+        if interpreter.takes(arguments, self._small):
+            return interpreter.run(self.interpreted, arguments)
         try:
             return (self._compiled or self._compile())(*arguments)
+        except SystemError as error:
+            # A Ctrl-C that came while the kernel ran was raised while its arrays were handed over.
+            raise error.__cause__ or error from None
         except Exception as error:
             numba, made = _compiler(), self._compiled
             if numba.config.DISABLE_JIT or isinstance(error, numba.core.errors.NumbaError):
@@ -59,6 +77,11 @@ class Kernel:
             warn_unstored(error)
         # What was compiled could not be stored, or what was stored could not be loaded.
         return (made if ready else self._compile(cache=False))(*arguments)
+
+    @functools.cached_property
+    def interpreted(self) -> Any:
+        """The function as it is written, and the kernels that it names likewise."""
+        return self._linked(lambda inner: inner.interpreted)
 
     def _compile(self, cache: bool = True) -> Any:
         with _LOCK:
@@ -73,23 +96,83 @@ class Kernel:
 
     def _njit(self, **options: bool) -> Any:
         """Numba's function, which calls numba's functions where this one names kernels."""
-        numba, function = _compiler(), self.plain
-        code, names = function.__code__, dict(function.__globals__)
-        for name in code.co_names:
-            if isinstance(names.get(name), Kernel):
-                names[name] = names[name]._called()
-        linked = FunctionType(code, names, None, function.__defaults__, function.__closure__)
-        linked.__qualname__ = f"{function.__qualname__}_{_digest()}"
-        if numba.config.DISABLE_JIT:
-            numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
-            return numpy.errstate(all="ignore")(linked)  # machine code does not warn either
+        numba = _compiler()
+        linked = self._linked(Kernel._called)
+        linked.__qualname__ = f"{self.plain.__qualname__}_{_digest()}"
         # Nobody calls kernels from C: a wrapper for it takes a twentieth of the compiler's time.
         return numba.njit(linked, nogil=True, no_cfunc_wrapper=True, **options)
 
+    def _linked(self, called: Callable[[Kernel], Any]) -> FunctionType:
+        """The function with something else in the place of every kernel that it names."""
+        function, names = self.plain, dict(self.plain.__globals__)
+        for name in function.__code__.co_names:
+            if isinstance(names.get(name), Kernel):
+                names[name] = called(names[name])
+        return FunctionType(
+            function.__code__, names, None, function.__defaults__, function.__closure__
+        )
 
-def kernel(function: Any = None, *, inline: bool = False) -> Any:
-    """Mark a function to be compiled; inline if to hand over arrays takes longer than its loop."""
-    return functools.partial(Kernel, inline=inline) if function is None else Kernel(function)
+
+class Interpreter:
+    """Who runs kernels as they are written, for how long in all. `compiles` is None where that
+    depends on how much there is to do.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.compiles: bool | None = None
+        if os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+            self.compiles = False
+        elif os.environ.get("TAILPATH_COMPILE", "0") != "0":
+            self.compiles = True
+
+    @property
+    def has_time(self) -> bool:
+        """Whether little work is still run as it is written."""
+        return self.seconds < ALLOWED_SECONDS and "numba" not in sys.modules
+
+    def takes(self, arguments: tuple[Any, ...], small: int) -> bool:
+        if self.compiles is not None:
+            return not self.compiles
+        return self.has_time and _longest(arguments) <= small
+
+    def run(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
+        begin = time.perf_counter()
+        with numpy.errstate(all="ignore"):  # machine code does not warn either
+            found = function(*arguments)
+        self.seconds += time.perf_counter() - begin
+        return found
+
+
+interpreter = Interpreter()
+
+
+def _longest(arguments: tuple[Any, ...]) -> int:
+    """The length of the longest array that is read, which is how much there is to do."""
+    longest = 0
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            longest = max(longest, _longest(argument))
+        elif hasattr(argument, "flags") and not argument.flags.writeable:
+            longest = max(longest, argument.size)
+    return longest
+
+
+def steps_until_pause(compiled: int) -> int:
+    """After how many steps a long loop pauses: fewer while it runs as it is written, so that what
+    turns out not to be small goes on compiled.
+    """
+    return FEW_STEPS if interpreter.compiles is None and interpreter.has_time else compiled
+
+
+def kernel(function: Any = None, *, inline: bool = False, small: int = SMALL) -> Any:
+    """Mark a function to be compiled; inline if to hand over arrays takes longer than its loop.
+    Where its time grows faster than its arrays, `small` says how long these may be uncompiled.
+    """
+    if function is None:
+        return functools.partial(Kernel, inline=inline, small=small)
+    return Kernel(function)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:

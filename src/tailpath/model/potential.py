@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import ModelError
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, fit, grouped
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
 from tailpath.kernels.rounding import ROUNDOFF
@@ -102,9 +102,7 @@ def _least_costs(ssp: SSP, level: Array) -> tuple[Array, BoolArray]:
     least = np.where(ssp.is_goal, 0, np.array(far, dtype=level.dtype)).astype(level.dtype)
     edge = np.full(n, -1, dtype=np.int64)
     into, start = grouped(ssp.outcome_target, n)
-    search = (
-        fit(correct_labels, max(n, len(source))) if level.dtype != object else correct_labels.plain
-    )
+    search = correct_labels if level.dtype != object else correct_labels.plain
     met = search(*frozen(start, into.astype(np.int64), source, level), least, edge)
     if met >= 0:
         raise ModelError(_round(ssp, edge, int(met)))

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import IntArray, fit, offsets_of
+from tailpath.graph import IntArray, offsets_of
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import Steps, sort_steps
 from tailpath.model.ssp import SSP, Name
@@ -35,7 +35,7 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     below = np.asarray(risk_neutral, dtype=np.int32)
     first, budgets = np.empty(n + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     choices = np.empty(size, dtype=np.int32)
-    size = fit(sort_steps, n + size)(*frozen(*changes, below), first, budgets, choices)
+    size = sort_steps(*frozen(*changes, below), first, budgets, choices)
     return {"first": first, "from_budget": budgets[:size], "choice": choices[:size]}
 
 
