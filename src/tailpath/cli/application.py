@@ -26,7 +26,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 
 from tailpath.errors import PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.compile_time import when_compiling
-from tailpath.progress import CLEAR
+from tailpath.progress import CLEAR, end_line
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
@@ -196,7 +196,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def print_message(kind: str, text: str) -> None:
     """One line on standard error, of its own: a line of progress makes way, and comes again."""
-    if sys.stderr.isatty():
+    if kind == "error":
+        end_line()  # nothing comes after it
+    elif sys.stderr.isatty():
         sys.stderr.write(CLEAR)
     what = f"{kind}:"
     if kind == "error" and in_colour(sys.stderr):

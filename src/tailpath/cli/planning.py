@@ -23,7 +23,7 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.common import AtLeast, ModelCommand, flag, limit, measure
+from tailpath.cli.common import ModelCommand, WholeNumber, flag, limit, measure
 from tailpath.cli.output import Output, print_result, reported
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.part import Part, read_part, write_part
@@ -346,7 +346,7 @@ def on_ranks(method: Method, job: Job | None) -> Method:
 
 
 @click.command(cls=ModelCommand)
-@click.option("--parts", type=AtLeast(1), required=True, help="How many, one per rank.")
+@click.option("--parts", type=WholeNumber(1), required=True, help="How many, one per rank.")
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="Where the parts go.")
 @reported
 def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:

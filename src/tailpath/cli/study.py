@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from tailpath.cli.application import print_message
-from tailpath.cli.common import ALPHA, AtLeast, Command, under
+from tailpath.cli.common import ALPHA, Command, WholeNumber, under
 from tailpath.cli.output import Output, fitted_table, json_option, print_result, reported
 from tailpath.cli.planning import method_option
 from tailpath.errors import FormatError, OptionError
@@ -53,7 +53,7 @@ MAX_SHOWN = 10
 @under(
     "Where it runs",
     click.option(
-        "--workers", type=AtLeast(1), help="Processes on this machine; by default one per core."
+        "--workers", type=WholeNumber(1), help="Processes on this machine; by default one per core."
     ),
     click.option("--cluster", "address", help="A Dask scheduler, such as tcp://host:8786."),
 )
