@@ -19,9 +19,9 @@ from tailpath.distributed.fill import fill_part
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.ranks import Job, world
+from tailpath.distributed.solving import PartTable
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS
-from tailpath.solvers.exact.parts import PartTable
 
 ALPHA, MAX_BYTES = 0.01, 2**40
 

@@ -339,7 +339,10 @@ def test_an_interrupt_tells_the_bounds_so_far(endless, engine):
         "--engine",
         engine,
     ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=standard_error, text=True)
+    plain = {**os.environ, "NO_COLOR": "1"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=standard_error, text=True, env=plain
+    )
     os.close(standard_error)
     said = ""
     try:

@@ -24,7 +24,7 @@ import click
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
-from tailpath.progress import CLEAR
+from tailpath.progress import CLEAR, end_line
 from tailpath.registers import Register, instance_of
 from tailpath.version import __version__
 
@@ -216,7 +216,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def print_message(kind: str, text: str) -> None:
     """One line on standard error, of its own: a line of progress makes way, and comes again."""
-    if sys.stderr.isatty():
+    if kind == "error":
+        end_line()  # nothing comes after it
+    elif sys.stderr.isatty():
         sys.stderr.write(CLEAR)
     what = f"{kind}:"
     if kind == "error" and in_colour(sys.stderr):

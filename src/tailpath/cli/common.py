@@ -136,7 +136,7 @@ def _float(text: str) -> float:
 PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
 
 
-class AtLeast(click.IntRange):
+class WholeNumber(click.IntRange):
     """The type of an option that takes a whole number of at least `min`."""
 
     name = "n"
@@ -164,7 +164,7 @@ def _type(option: Option) -> Any:
     if option.choices:
         return click.Choice(option.choices)
     if option.least is not None:
-        return AtLeast(option.least)
+        return WholeNumber(option.least)
     if option.mass:
         return ALPHA
     return table_file if option.kind is dict else PAIRS.get(option.word, option.kind)

@@ -20,8 +20,8 @@ from tailpath.cli.common import (
     ALPHA,
     LOOSE,
     POLICIES,
-    AtLeast,
     ManyAlphas,
+    WholeNumber,
     measure,
     out_file,
     picture,
@@ -87,7 +87,7 @@ FEW, MANY = 49, 193
 )
 @under(
     "How it is planned",
-    click.option("--atoms", type=AtLeast(2), default=25, help="Atoms of the planners' grid."),
+    click.option("--atoms", type=WholeNumber(2), default=25, help="Atoms of the planners' grid."),
     click.option(
         "--alpha0", type=ALPHA, help="The first atom.  [default: a tenth of the smallest alpha]"
     ),

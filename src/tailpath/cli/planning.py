@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.common import AtLeast, ModelCommand, flag, limit, measure
+from tailpath.cli.common import ModelCommand, WholeNumber, flag, limit, measure
 from tailpath.cli.output import Output, print_result, reported
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
@@ -325,7 +325,7 @@ def on_ranks(method: Method, job: Any) -> Method:
 
 
 @click.command(cls=ModelCommand)
-@click.option("--parts", type=AtLeast(1), required=True, help="How many, one per rank.")
+@click.option("--parts", type=WholeNumber(1), required=True, help="How many, one per rank.")
 @click.option("-o", "--output", metavar="FOLDER", required=True, help="Where the parts go.")
 @reported
 def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:

@@ -20,10 +20,10 @@ from tailpath.cli.application import INTERRUPTED, print_message
 from tailpath.cli.common import (
     ALPHA,
     LOOSE,
-    AtLeast,
     Decorator,
     ManyAlphas,
     ModelCommand,
+    WholeNumber,
     given_policy,
     picture,
     policy_argument,
@@ -52,7 +52,7 @@ ONE_ALPHA = click.option("--alpha", type=ALPHA, default=0.05, help="Mass of the 
 
 
 def most_option(default: int, text: str) -> Decorator:
-    return click.option("--most", type=AtLeast(1), default=default, help=text)
+    return click.option("--most", type=WholeNumber(1), default=default, help=text)
 
 
 @click.command(cls=ManyAlphas)
@@ -65,7 +65,9 @@ def most_option(default: int, text: str) -> Decorator:
     click.option("--engine", type=click.Choice(("auto", "lattice", "queue")), default="auto"),
     click.option("--heuristic", type=click.Choice(("min", "zero")), default="min"),
     click.option(
-        "--max-nodes", type=AtLeast(1), help="Give up after so many pairs, with the bounds reached."
+        "--max-nodes",
+        type=WholeNumber(1),
+        help="Give up after so many pairs, and say the bounds.",
     ),
 )
 @under(
@@ -198,8 +200,8 @@ def band_text(band: tailpath.CostBand, alphas: Sequence[float]) -> str:
 @click.command(cls=ManyAlphas)
 @given_policy
 @several_alphas()
-@click.option("--runs", type=AtLeast(1), required=True, help="Number of runs.")
-@click.option("--seed", type=AtLeast(0), default=0, help="The same seed gives the same runs.")
+@click.option("--runs", type=WholeNumber(1), required=True, help="Number of runs.")
+@click.option("--seed", type=WholeNumber(0), default=0, help="The same seed gives the same runs.")
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -359,7 +361,7 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 @click.command(cls=ModelCommand)
 @given_policy
 @click.option("--alpha", type=ALPHA, required=True, help="Mass of the worst tail.")
-@click.option("--runs", type=AtLeast(0), default=3, help="The most probable runs beyond VaR.")
+@click.option("--runs", type=WholeNumber(0), default=3, help="The most probable runs beyond VaR.")
 @most_option(10, "How many outcomes to show.")
 @reported
 def explain_command(

@@ -16,8 +16,8 @@ from tailpath.analysis.reachability import NATURES
 from tailpath.cli.application import print_message
 from tailpath.cli.common import (
     ALPHA,
-    AtLeast,
     ModelCommand,
+    WholeNumber,
     measure,
     picture,
     policy_output,
@@ -122,7 +122,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @under(
     "Output",
     click.option("--verify", is_flag=True, help="Check the result in exact arithmetic."),
-    click.option("--max-nodes", type=AtLeast(1), help="Expand so many pairs at most to evaluate."),
+    click.option("--max-nodes", type=WholeNumber(1), help="Evaluate by so many pairs at most."),
     policy_output("Save the policy (.json or .npz)."),
     json_option,
 )
@@ -240,7 +240,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     "Output",
     click.option("--all", "everything", is_flag=True, help="Print every corner."),
     click.option("--plot", type=picture, help="Draw the frontier."),
-    click.option("--corner", type=AtLeast(1), help="The corner whose policy --output saves."),
+    click.option("--corner", type=WholeNumber(1), help="The corner whose policy --output saves."),
     policy_output("Save the policy of --corner (.json or .npz)."),
 )
 @reported
