@@ -172,6 +172,6 @@ def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
     return owner
 
 
-def way_of(comm: Any) -> Fill:
+def shared_by(comm: Any) -> Fill:
     """How ranks fill a table together."""
     return partial(shared_fill, Job.of(comm))

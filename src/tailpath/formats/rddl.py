@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tailpath.errors import FormatError
-from tailpath.formats.rddl_problem import MAX_OUTCOMES, Problem, State, refuse_beyond_limits
+from tailpath.formats.rddl_problem import MAX_OUTCOMES, GroundProblem, State, refuse_beyond_limits
 from tailpath.formats.rddl_terms import Count, told
 from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
@@ -41,7 +41,7 @@ GroundRow = tuple[State, str, State, Any, Any]
 def read(source: str, reading: Reading) -> SSP:
     location = f"rddl:{source}"
     model = checked(*files_of(source, location), location)
-    problem = Problem(model, location)
+    problem = GroundProblem(model, location)
     horizon = _horizon(reading.constants, model.horizon, location)
     if not 0 < model.discount <= 1:
         raise FormatError(f"{location}: a discount of {model.discount} lies outside (0, 1]")
@@ -62,7 +62,7 @@ def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | N
     return int(text)
 
 
-def _explored(problem: Problem) -> tuple[list[GroundRow], set[State]]:
+def _explored(problem: GroundProblem) -> tuple[list[GroundRow], set[State]]:
     """The outcomes of all states that can be reached, and the states in which runs have ended."""
     found, waiting = {problem.start: problem.start}, [problem.start]
     values = Count(MAX_VALUES, "values of fluents in the states that can be reached")
@@ -86,7 +86,9 @@ def _explored(problem: Problem) -> tuple[list[GroundRow], set[State]]:
 # ---------------------------------------------------------------------- the model
 
 
-def _model(problem: Problem, rows: list[GroundRow], ended: set[State], horizon: int | None) -> SSP:
+def _model(
+    problem: GroundProblem, rows: list[GroundRow], ended: set[State], horizon: int | None
+) -> SSP:
     first, location = problem.start, problem.location
     done = ended | _settled(rows)
     if first in done:
@@ -123,7 +125,7 @@ def _model(problem: Problem, rows: list[GroundRow], ended: set[State], horizon: 
     return within(ssp, horizon, bonus, gamma=as_fraction(problem.model.discount), max_pairs=pairs)
 
 
-def _shifted(shift: Any, problem: Problem, horizon: int | None, ends: bool) -> str:
+def _shifted(shift: Any, problem: GroundProblem, horizon: int | None, ends: bool) -> str:
     if horizon is None or ends:
         what = "an end before the horizon" if ends else "no horizon"
         raise ValueError(f"rewards are positive, up to {float(shift):g}, and there is {what}")

@@ -20,8 +20,8 @@ from tailpath.formats.rddl_terms import (
     Ground,
     Law,
     Term,
+    bounded,
     key_of,
-    number,
     refusal,
     told,
     truth,
@@ -94,7 +94,9 @@ class Rule:
                 if len(self.laws) * (1 + len(self.scope)) > MAX_KEPT:
                     self.laws.clear()
                 law = self.term.law(fluents)
-                found = self.laws[key] = tuple([(fitted(value, self.kind), p) for value, p in law])
+                found = self.laws[key] = tuple(
+                    [(value_of_kind(value, self.kind), p) for value, p in law]
+                )
         except TROUBLES as error:
             raise refusal(error, self.location) from None
         return found
@@ -106,18 +108,18 @@ class Rule:
         return law[0][0]
 
 
-def fitted(value: Any, kind: Any) -> Any:
+def value_of_kind(value: Any, kind: Any) -> Any:
     """A value of a kind: bool, int, real, or one of the objects listed."""
     if kind == "bool":
         return truth(value)
     if kind in ("int", "real"):
-        return whole(value) if kind == "int" else number(value)
+        return whole(value) if kind == "int" else bounded(value)
     if value not in kind:
         raise ValueError(f"{value} is not one of {', '.join(kind)}")
     return value
 
 
-class Problem:
+class GroundProblem:
     """States are tuples of the values of the state fluents, in the order of `names`."""
 
     def __init__(self, model: Any, location: str) -> None:
@@ -146,7 +148,7 @@ class Problem:
                 key = key_of(name, way)
                 with told(f"{self.location}: {key}"):
                     exact = value if isinstance(value, (str, bool)) else as_fraction(value)
-                    found[key] = fitted(exact, self._kind(name))
+                    found[key] = value_of_kind(exact, self._kind(name))
         return found
 
     def _ways(self, types: Sequence[str]) -> Iterable[tuple[str, ...]]:
@@ -245,7 +247,7 @@ class Problem:
                     ways.pop()
                     shares.pop()
                     continue
-                fluents[rules[len(ways) - 1][0]], share = value, number(shares[-1] * p)
+                fluents[rules[len(ways) - 1][0]], share = value, bounded(shares[-1] * p)
                 if len(ways) == len(rules):
                     yield share
                 else:

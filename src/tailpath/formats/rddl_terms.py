@@ -76,7 +76,7 @@ def truth(value: Any) -> bool:
     return value
 
 
-def number(value: Any) -> Any:
+def bounded(value: Any) -> Any:
     """A number of bounded size; a truth counts as 0 or 1."""
     if isinstance(value, str):
         raise ValueError(f"{value} is not a number")
@@ -86,12 +86,12 @@ def number(value: Any) -> Any:
 
 
 def whole(value: Any) -> int:
-    if number(value).denominator != 1:
+    if bounded(value).denominator != 1:
         raise ValueError(f"{value} is not a whole number")
     return int(value)
 
 
-def total_of(values: Iterable[Any]) -> Any:
+def sum_of(values: Iterable[Any]) -> Any:
     return reduce(BINARY["+"], values, 0)
 
 
@@ -111,7 +111,7 @@ def _rounded(function: Callable[[float], float]) -> Callable[[Any], Fraction]:
 
 
 def _number_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *values: number(function(*map(number, values)))
+    return lambda *values: bounded(function(*map(bounded, values)))
 
 
 def _whole_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -210,7 +210,7 @@ def added_up(pairs: Iterable[tuple[Any, Any]]) -> Law:
     found: dict[Any, Any] = {}
     for value, probability in pairs:
         if probability:
-            found[value] = number(found.get(value, 0) + probability)
+            found[value] = bounded(found.get(value, 0) + probability)
     return tuple(found.items())
 
 
@@ -244,7 +244,7 @@ class Ground:
         return product(*(self.objects[each] for each in types))
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
-        return known(value if isinstance(value, bool) else number(as_fraction(value)))
+        return known(value if isinstance(value, bool) else bounded(as_fraction(value)))
 
     def _pvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
         if name in bound:
@@ -336,7 +336,7 @@ class Ground:
             self.work(len(open_terms))
             for term in open_terms:
                 goes_on *= sum(p for value, p in term.law(fluents) if truth(value) is wanted)
-                if not number(goes_on):
+                if not bounded(goes_on):
                     return ((not wanted, 1),)
             return added_up([(wanted, goes_on), (not wanted, 1 - goes_on)])
 
@@ -383,7 +383,7 @@ class Ground:
         def law(fluents: Fluents) -> Law:
             found = probability.law(fluents)
             self.work(len(found))
-            p = total_of(number(value) * share for value, share in found)
+            p = sum_of(bounded(value) * share for value, share in found)
             if not 0 <= p <= 1:
                 raise ValueError(f"{float(p):g} is not a probability")
             return added_up([(True, p), (False, 1 - p)])
@@ -400,8 +400,8 @@ class Ground:
             self.work(len(laws) * math.prod(map(len, laws)))
             branches = []
             for way in product(*laws):
-                weight = [number(value) for value, _ in way]
-                total = total_of(weight)
+                weight = [bounded(value) for value, _ in way]
+                total = sum_of(weight)
                 if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
                     text = ", ".join(f"{float(each):g}" for each in weight)
                     raise ValueError(f"{text} are not probabilities")

@@ -253,13 +253,13 @@ def solve_cvar_exact(
         raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
     task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
     if comm is not None:
-        task = task._replace(way=way_of(comm))
+        task = task._replace(way=filled_on_ranks(comm))
     return solve_task(ssp, task, delta)
 
 
-def way_of(comm: Any) -> Fill:
+def filled_on_ranks(comm: Any) -> Fill:
     """How the ranks of a communicator fill a table together."""
-    found: Fill = module_of("tailpath.distributed.fill", "mpi").way_of(comm)
+    found: Fill = module_of("tailpath.distributed.fill", "mpi").shared_by(comm)
     return found
 
 

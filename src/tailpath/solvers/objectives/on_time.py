@@ -31,7 +31,7 @@ from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.robust import robust_lateness
-from tailpath.solvers.exact.solver import way_of
+from tailpath.solvers.exact.solver import filled_on_ranks
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
@@ -150,7 +150,7 @@ def solve_on_time(
     require_unit(ssp)
     assert ssp.cost_unit is not None
     if comm is not None:
-        how["way"] = way_of(comm)
+        how["way"] = filled_on_ranks(comm)
     if math.isinf(deadline):
         return _solve_until(ssp, math.inf, deadline, NEGLIGIBLE + _missed(ssp)[1], **how)
     return _solve_until(
