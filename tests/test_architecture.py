@@ -327,3 +327,15 @@ def test_no_line_is_long():
 
 def test_a_crowded_statement_would_be_found():
     assert crowded("a, b = 1, 2\na, b, c = 1, 2, 3\na, b, c = found()") == [2]
+
+
+#: Files of `dp` that compute in plain doubles; `certify` proves.
+PLAIN = ("budgets", "budget_backups", "budget_model", "joint", "layout", "layout_builders", "pairs")
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_computes_knows_no_error_terms(name):
+    tree = ast.parse((PACKAGE / "dp" / f"{name}.py").read_text(encoding="utf-8"))
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    assert not names & {"ROUNDOFF", "error", "error_bound", "low", "high"}

@@ -44,7 +44,7 @@ BESIDE_ROW = 6
 #: By how much the rows of joint blocks are scaled more: the residual left, and its own rounding.
 JOINTLY = 1.5 * MARGIN
 #: More than what may have been taken for 0, in all levels together.
-VANISHED = 1e-290
+VANISHED = 1e-270
 #: V* that are off by more than this, relatively, are known badly.
 BADLY = 1e-9
 #: A few operations behind the table: by this share its bounds are widened.
@@ -150,14 +150,16 @@ class Share(NamedTuple):
         return value / (1 - self.share) + self.slack if self.share < 1 else math.inf
 
 
-def table_share(layout: Layout, ends: Ends, levels: int, residual: float = 0.0) -> Share:
+def table_share(
+    layout: Layout, ends: Ends, levels: int, residual: float, slope: float = 1.0
+) -> Share:
     """What is known of every policy of a table with so many levels, without another sweep: each
-    level adds a share, and V*, or V* less a budget, counts once. Where some V* are known so badly
-    that a share of them says nothing, their error counts as it is.
+    level adds a share, and V*, or V* less a budget where criteria have a slope, counts once. Where
+    some V* are known so badly that a share of them says nothing, their error counts as it is.
     """
     value = layout.nodes.value
     apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
-    left = np.maximum(value - layout.nodes.certain_cost, 1e-300)
+    left = np.maximum(value - layout.nodes.certain_cost if slope else value, 1e-300)
     share = float(np.max(apart / left, where=apart > 0, initial=0.0))
     slack = VANISHED
     if share > BADLY:
@@ -174,9 +176,10 @@ def early_bounds(
     low, high = ends.start
     per_value = objective.price * float(objective.criteria[0, TO_GO])
     low, most = low * (1 - OUTWARDS), per_value * high * (1 + OUTWARDS)
-    known = table_share(layout, ends, level)
+    known = table_share(layout, ends, level, 0.0)
     known = known._replace(slack=known.slack * per_value)
-    if math.isfinite(best):
+    # How much joint blocks missed is not known on the way.
+    if math.isfinite(best) and not len(layout.joint.inner_target):
         beyond = objective.weight * level + objective.floor * (1 - OUTWARDS)
         low, most = max(low, min(known.below(best), beyond)), min(most, known.above(best))
     return min(low, most), most
@@ -200,7 +203,7 @@ class Later:
         return {"_found": self.found, "_find": None}
 
 
-def level_share(layout: Layout, error: float, residual: float = 0.0) -> float:
+def level_share(layout: Layout, error: float, residual: float) -> float:
     """What each level adds to the relative error of any policy's values: the roundings of as many
     blocks as there are.
 

@@ -27,7 +27,7 @@ SAME_VALUE = 1e-13
 VANISHED = 1e-300
 #: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are
 #: slow to compute with.
-TINY = 1e-300
+TINY = 1e-280
 #: Below this, products with probabilities that are not tiny lose digits: they fall below the
 #: doubles that have all of them.
 NEAR_UNDERFLOW = 1e-290

@@ -175,8 +175,8 @@ class _Pairs:
         again = partial(_filled, key, budgets)
         found = again(self.layout, self.objective, NO_LOSS, NOTHING_HELD)
         method = f"{len(key)} pairs of state and budget that the start can get to"
-        columns = budgets, found.values, found.changes, limit, again, NO_LOSS, method
-        return BudgetTable(self.layout, self.objective, *columns)
+        columns = budgets, found.values, found.changes, limit, found.residual
+        return BudgetTable(self.layout, self.objective, *columns, again, NO_LOSS, method)
 
 
 def _filled(

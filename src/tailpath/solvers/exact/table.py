@@ -38,7 +38,8 @@ Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
 class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
     `budgets[j]` in criterion i; with prices `values[j, i, k]`. No budget beyond `limit` was looked
-    at; `again` fills the same budgets of another layout.
+    at; values of joint blocks miss their backup by `residual` at most, relatively; `again` fills
+    the same budgets of another layout.
     """
 
     layout: ModelLayout
@@ -47,6 +48,7 @@ class BudgetTable:
     values: FloatArray
     changes: Changes
     limit: int
+    residual: float
     again: Again
     loss: FloatArray = field(default_factory=lambda: NO_LOSS)
     method: str = ""
@@ -92,8 +94,8 @@ def fill_table(
             return fill(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
 
         method = f"all budgets up to {last} in all states"
-        columns = np.arange(last + 1), found.values, found.changes, last, again, loss, method
-        return BudgetTable(layout, objective, *columns), found.best
+        columns = np.arange(last + 1), found.values, found.changes, last, found.residual
+        return BudgetTable(layout, objective, *columns, again, loss, method), found.best
 
     if objective.weight == 0:
         return run(objective)[0]

@@ -116,7 +116,8 @@ class Losses:
         shift = terminal_loss.min(axis=0)
         values, known = terminal_loss[-1] - shift, Share(0.0, 0.0)
         if not self.ssp.is_goal[self.ssp.start_index]:
-            values, known = self._table(weights).values[-1], self._share
+            table = self._table(weights)
+            values, known = table.values[-1], self._share(table.residual)
         bounds = [
             self._bounds(value, by, known)
             for value, by in zip(values, [weights, *np.eye(len(weights))])
@@ -133,9 +134,9 @@ class Losses:
             weights,
         )
 
-    @cached_property
-    def _share(self) -> Share:
-        return table_share(self._layout, self._layout.ends(), self.horizon)
+    def _share(self, residual: float) -> Share:
+        slope = float(self.slope.max())
+        return table_share(self._layout, self._layout.ends(), self.horizon, residual, slope)
 
     def _bounds(self, value: float, weights: FloatArray, known: Share) -> tuple[float, float]:
         """Proved bounds on the least value of a sum of losses that is shifted to be 0 at least."""

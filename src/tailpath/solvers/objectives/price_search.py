@@ -85,7 +85,7 @@ class MeanRisk:
         self.expected = solve_expected(ssp)
         self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0
-        self._hidden = 0.0
+        self._residual, self._hidden = 0.0, 0.0
 
     def safest(self) -> tuple[FloatArray, FloatArray]:
         """The risk and the mean of the safest policy, of several the one of least mean, for every
@@ -140,7 +140,9 @@ class MeanRisk:
 
     def error(self) -> tuple[float, float]:
         """By how much risks and means may be off: relatively, and in cost units on top of it."""
-        known = table_share(self.layout, self.layout.ends(), self.limit)
+        known = table_share(
+            self.layout, self.layout.ends(), self.limit, self._residual, self.risk[SLOPE]
+        )
         return known.share + self._hidden, known.slack + VANISHED
 
     def policy(self, price: float, budget: int) -> BudgetPolicy:
@@ -168,7 +170,9 @@ class MeanRisk:
             criteria = [MEAN + price * self.risk, MEAN, self.risk]
         tie = SAME_VALUE if len(criteria) == 2 else 0.0
         objective = self.layout.objective(np.stack(criteria), limit=float(limit), tie=tie)
-        return fill_table(self.layout, objective)
+        table = fill_table(self.layout, objective)
+        self._residual = max(self._residual, table.residual)
+        return table
 
 
 def least_means(
