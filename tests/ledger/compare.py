@@ -4,7 +4,7 @@
 
 | answer | rule |
 | --- | --- |
-| a number with bounds | it lies in the old bounds and in its own, at most 4 times as wide, or 1e-12 of it |
+| a number with bounds | in the old bounds and in its own, 4 times as wide or 1e-12 of it |
 | a number without | the same to the tolerance of its verb |
 | a text, a count, a refusal | the same |
 | decisions | the same, or shown to tie: one step of either and then the policy is worth the same |
