@@ -87,11 +87,7 @@ def measured(name: str, comm: Waiting) -> list[str]:
     # At most; the searches for distances send some more.
     sweeps = swept(rounds)
     said.append(f"sent {_sent(graph.halo.sent)}, {messages * sweeps}, {8 * needed * sweeps}")
-    before = list(graph.halo.sent)
-    table, certain_cost = table.sharpened()
-    sent = [now - then for now, then in zip(graph.halo.sent, before)]
-    said.append(f"sharpened in {clock}, sent {sent[0]} messages, {sent[1]} bytes")
-    layout = lay_out_part(table.expected, certain_cost)
+    layout = lay_out_part(table.expected, table.sure_budgets)
     said.append(f"laid out in {clock}")
     before = list(graph.halo.sent)
     found = fill_part(layout, layout.objective(EXCESS, weight=1.0, price=1 / ALPHA))

@@ -253,3 +253,15 @@ def test_algorithms_neither_print_nor_open_files(path):
 )
 def test_a_breach_would_be_found(module, source, found):
     assert breaches(module, source, f"tailpath.{module}") == found
+
+
+#: Files of `dp` that compute in plain doubles; `certify` proves.
+PLAIN = ("budgets", "budget_backups", "budget_model", "joint", "layout", "layout_builders", "pairs")
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_computes_knows_no_error_terms(name):
+    tree = ast.parse((PACKAGE / "dp" / f"{name}.py").read_text(encoding="utf-8"))
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    assert not names & {"ROUNDOFF", "error", "error_bound", "low", "high"}

@@ -102,11 +102,13 @@ def bits(*found: object) -> str:
 
 def table_bits(solution, policy) -> str:
     """The bits of a least CVaR, its table and its policy."""
-    table = solution.budgets, solution.steps, solution.excess, list(solution.error_bound)
+    table = solution.budgets, solution.excess, *solution.sides.found
     steps = policy.first, policy.from_budget, policy.choice, policy.risk_neutral
     return bits(*table, *steps, solution.bounds(solution.alpha))
 
 
 def late_bits(solution, policy) -> str:
     """The bits of a table of deadlines and its policy."""
-    return bits(solution.lateness, solution.error, policy.first, policy.from_budget, policy.choice)
+    return bits(
+        solution.lateness, *solution.sides.found, policy.first, policy.from_budget, policy.choice
+    )

@@ -95,7 +95,7 @@ def agree() -> None:
     tp.solve_cvar_exact(river_part(10, 5, rank, COMM.size), 0.05, comm=COMM)
 
 
-def out_of_memory(self, loss):
+def out_of_memory(self, loss, held):
     if COMM.rank == 1:
         raise MemoryError("Unable to allocate 1. TiB")
 
@@ -104,10 +104,10 @@ def resumed(folder: str, killed_at: str) -> None:
     """Rank 1 is killed at a level, if it is not -1; otherwise the job goes on where it was."""
     level, advance = int(killed_at), fill.Filling.advance
 
-    def dying(self, loss):
+    def dying(self, loss, held):
         if self.w == level and COMM.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        advance(self, loss)
+        advance(self, loss, held)
 
     fill.Filling.advance = dying
     job = Job(COMM, Checkpoints(pathlib.Path(folder), levels=3))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.certify.budgets import Share
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.solvers.exact.layout import ErrorBound, enclosed
 from tailpath.solvers.objectives.losses import Losses
 
 SLOW = (
@@ -123,10 +123,9 @@ def test_a_table_of_many_levels_and_few_states_is_counted():
 
 
 def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
-    error_bound = ErrorBound(below=0.0, above=0.0, at_zero=0.0, at_all=0.0, per_level=math.inf)
-    for budgets in (None, np.array([0, 7])):
-        low, high = enclosed(np.array([0.0, 2.0]), 0.0, error_bound, 1.0, budgets)
-        assert low.tolist() == [0.0, 0.0] and high.tolist() == [math.inf, math.inf]
+    unknown = Share(math.inf, 0.0)
+    for value in (0.0, 2.0):
+        assert (unknown.below(value), unknown.above(value)) == (0.0, math.inf)
     rows = [
         (0, 0, 1, 1, 0.05),
         (1, 0, 2, 1 - 1e-16, 0),
@@ -135,7 +134,7 @@ def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
         (2, 0, 1, 1e-200, 0),
     ]
     losses = Losses(tp.SSP.from_outcomes(rows, 0, [3]), [tp.Shortfall(0.35).curve])
-    assert losses._bounds(0.0, np.ones(1), error_bound) == (0.0, math.inf)
+    assert losses._bounds(0.0, np.ones(1), unknown) == (0.0, math.inf)
 
 
 def test_a_loss_beyond_a_block_that_is_given_up_has_bounds():

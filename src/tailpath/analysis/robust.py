@@ -33,7 +33,7 @@ from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import ROUNDOFF
+from tailpath.kernels.rounding import PER_ROW, PER_SERVED, ROUNDOFF
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 
@@ -221,12 +221,21 @@ class Robust:
         zero = float(np.max(value_error[1], where=~positive, initial=0.0))
         return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), zero
 
+    @cached_property
+    def _per_level(self) -> float:
+        """What each level may round, relatively, but for shares that nature hands out last."""
+        if self.model.inside.is_goal[self.model.inside.start_index]:
+            return 0.0
+        layout = self.layout
+        blocks, most = len(layout.nodes.block_joint) - 1, int(layout.row_size.max())
+        return blocks * (PER_SERVED * most + PER_ROW) * ROUNDOFF
+
     def enclosed(
         self, found: Filled, scale: float = 1.0, criterion: int = 0
     ) -> tuple[FloatArray, FloatArray]:
         """Bounds of the values of a criterion by level; `scale` is what a unit of V counts for."""
         value = found.values[:, criterion]
-        error = np.minimum(np.arange(len(value)) * found.error, 1.0)
+        error = np.minimum(np.arange(len(value)) * self._per_level * (1 + found.marginal), 1.0)
         below, above, zero = self._error_bound if scale else (0.0, 0.0, 0.0)
         low = value * (1 - error) * (1 - below) * (1 - 2e-15)
         with np.errstate(divide="ignore"):
@@ -277,7 +286,7 @@ class Robust:
             values[:] = loss[: len(values)] if len(loss) else values
             values[0] = criteria[:, BASE]
             none = np.zeros(0, dtype=np.int64)
-            return Filled(values, Changes(none, none, none), 0.0, 0.0)
+            return Filled(values, Changes(none, none, none), 0.0)
         objective = self.layout.objective(criteria, weight, price, limit=limit)
         # A budget beyond which nothing may matter, as far as one can guess: costs that it has no
         # room for need no levels.

@@ -27,24 +27,22 @@ PER_EDGE, PER_ROW = 3, 9
 PER_STEP = 4
 
 
-def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArray:
-    """What one step along each edge may round, relatively: (A,).
+def row_error(size: Any, additions: Any, error: Any = 0.0) -> FloatArray:
+    """What one step of rows with so many outcomes may round, relatively.
 
-    `additions` is how many numbers are added up in a cell that the edge leads to or, where values
-    go backwards, that its row fills; a number, or one per edge. `error` is how far probabilities
-    may be off beside rounding.
+    `additions` is how many numbers are added up in a cell that a step leads to or, where values go
+    backwards, that its row fills. `error` is how far probabilities may be off beside rounding.
     """
-    errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
-    return errors
+    return np.asarray((PER_EDGE * size + PER_ROW + additions + PER_STEP) * ROUNDOFF + error)
 
 
-def row_error(edges: Any, additions: Any, error: Any = 0.0) -> Any:
-    """The same of a row with so many edges."""
-    return (PER_EDGE * edges + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
+def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArray:
+    """The same along each edge: (A,), with additions by edge or for all."""
+    return row_error(np.diff(rows.row_start)[rows.source], additions, error)
 
 
 def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:
-    """The rows with probabilities too small (`side` -1) or too large (+1) by what a step rounds."""
+    """Rows with probabilities too small (`side` -1) or too large (+1) by the error of a step."""
     return rows.replaced(probability=rows.probability * (1 + side * step_error))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import Checkpoints, Job, PassCheckpoints, joined, largest, together
-from tailpath.dp.budget_model import NO_LOSS, Changes, Objective, new_changes
+from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, Changes, Objective, new_changes
 from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, move_window, sweep
 from tailpath.dp.layout import WINDOW, Layout
 from tailpath.graph import Array, FloatArray
@@ -52,8 +52,7 @@ class Filling:
         self.values: list[FloatArray] = [spent]
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
-        self.w, self.error = 1, 0.0
-        self.residual, self.given_away = 0.0, 0.0
+        self.w = 1
 
     @property
     def more(self) -> bool:
@@ -65,7 +64,7 @@ class Filling:
         some = sum(each.nbytes for found in self.changes for each in found)
         return int(self.work.value.nbytes + sum(each.nbytes for each in self.out) + 2 * some)
 
-    def advance(self, loss: FloatArray) -> None:
+    def advance(self, loss: FloatArray, held: Changes) -> None:
         """The next level, or as many as go with one exchange."""
         part, objective = self.part, self.objective
         work, halo = self.work, self.part.halo
@@ -81,10 +80,7 @@ class Filling:
         first = int(self.w - work.origin[0])
         now, pending = store[:, first : first + len(value)], None
         for stage, model, its in part.staged(self.model, work):
-            found = sweep(model, fixed, loss, self.w, last, np.inf, its, self.out, value)
-            self.error = max(self.error, found.error)
-            self.residual = max(self.residual, found.residual)
-            self.given_away = max(self.given_away, found.given_away)
+            found = sweep(model, fixed, loss, self.w, last, np.inf, its, self.out, value, held)
             if found.n_changes:
                 changes = self.out.between(0, found.n_changes)
                 self.changes.append(Changes(*(column.copy() for column in changes)))
@@ -108,14 +104,10 @@ class Filling:
 
     def result(self) -> Filled:
         """What was found; changes are those of the own nodes, by their positions here."""
-        comm, part = self.part.halo.comm, self.part
-        error, residual, given_away = (
-            largest(comm, each) for each in (self.error, self.residual, self.given_away)
-        )
-        per_level = part.per_level(error, residual)
+        residual = largest(self.part.halo.comm, float(self.work.residual[0]))
         columns = zip(new_changes(0), *self.changes)
         changes = Changes(*(np.concatenate(column) for column in columns))
-        return Filled(np.stack(self.values), changes, per_level, self.best, given_away)
+        return Filled(np.stack(self.values), changes, self.best, residual)
 
 
 def fill_part(
@@ -125,6 +117,7 @@ def fill_part(
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
     progress: Progress = lambda level, best: None,
+    held: Changes = NOTHING_HELD,
     *,
     checkpoints: Checkpoints | None = None,
 ) -> Filled:
@@ -136,7 +129,7 @@ def fill_part(
     while filling.more:
         if rounds % LOOK == 0:
             check(int(largest(comm, filling.nbytes)), filling.w, filling.best)
-        filling.advance(loss)
+        filling.advance(loss, held)
         rounds += 1
         progress(filling.w - 1, filling.best)
         if saving is not None:

@@ -52,11 +52,10 @@ class Stage(NamedTuple):
 
 class Overall(NamedTuple):
     """What all ranks must agree on: costs of outcomes, in units, that do not arrive; the rank of
-    the start and its V* in units; the largest least cost of a node; whether budgets are skipped."""
+    the start; the largest least cost of a node; whether budgets are skipped."""
 
     costs: IntArray
     home: int
-    start_value: float
     farthest: float
     skips: bool
 
@@ -65,21 +64,23 @@ class Overall(NamedTuple):
 class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
-    `own` counts the first; `number` (n,) is the number of each node in the model, and `choice`
-    (choices,) each choice. `unit` is that of costs.
+    `own` counts the first; `number` (n,) is the number of each node in the model, `place` (n,) in
+    what was laid out, and `choice` (choices,) each choice. `unit` is that of costs.
     """
 
     halo: Halo
     own: int
     number: IntArray
+    place: IntArray
     choice: IntArray
     stages: tuple[Stage, ...]
     overall: Overall
     unit: Fraction
 
-    @property
+    @cached_property
     def start_value(self) -> float:
-        return self.overall.start_value
+        comm, home = self.halo.comm, self.overall.home
+        return float(comm.allgather(float(self.nodes.value[self.start]))[home])
 
     @cached_property
     def costs(self) -> IntArray:
@@ -178,20 +179,16 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
         probability=layout.probability[outcome],
         joint=_joint_of(joint, chosen) if nodes.block_joint.any() else joint,
         start=max(int(position[layout.start]), 0),
-        rounding=layout.rounding,
-        depth=layout.depth,
-        visits=layout.visits,
-        joints=layout.joints,
-        largest=layout.largest,
+        row_size=layout.row_size[chosen],
         halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: position[asked]),
         own=len(own),
         number=number,
+        place=number,
         choice=chosen,
         stages=stages_of(blocks),
         overall=Overall(
             costs=layout.costs,
             home=int(owner[layout.start]),
-            start_value=layout.start_value,
             farthest=layout.farthest,
             skips=layout.skips,
         ),
@@ -255,7 +252,7 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     closed form.
     """
     graph, own = expected.graph, expected.graph.own
-    comm, unit = graph.comm, graph.part.unit
+    unit = graph.part.unit
     ghosts = graph.n - graph.own
     least = graph.least()
     vars(graph).pop("links", None)  # large, and no longer needed
@@ -279,12 +276,11 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
         probability=choices.probability,
         joint=NO_JOINT,
         start=max(int(position[graph.start]), 0) if graph.start >= 0 else 0,
-        rounding=largest(comm, choices.rounding()) + graph.decisions.error,
-        depth=len(blocks.joint),
-        visits=0.0,
+        row_size=np.diff(outcome_start),
         halo=replace(graph.halo, send=tuple(position[some] for some in graph.halo.send)),
         own=own,
         number=graph.state[number],
+        place=number,
         choice=choices.choice,
         stages=stages_of(blocks),
         overall=_overall(expected, certain_cost, least),
@@ -327,7 +323,6 @@ def _overall(expected: PartExpected, certain_cost: IntArray, least: FloatArray) 
     return Overall(
         costs=np.unique(joined(comm, _costs(graph))),
         home=home[0],
-        start_value=expected.start[0] / float(graph.part.unit),
         farthest=largest(comm, np.max(least, where=np.isfinite(least), initial=0.0)),
         skips=anywhere(comm, certain_cost),
     )
@@ -358,4 +353,4 @@ def _choices(
     outcome, rows = members_of(decisions.choice_outcomes, choice)
     target = position[decisions.target[outcome]]
     columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
-    return Choices(choice, of_node, *columns, decisions.probability[outcome], False), rows
+    return Choices(choice, of_node, *columns, decisions.probability[outcome]), rows

@@ -196,9 +196,9 @@ class Halo:
 #: Seconds between two checkpoints unless the caller says otherwise.
 SECONDS = 60.0
 #: The arrays of `Work` that change.
-CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice"
+CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice", "residual"
 #: And what a pass found so far, beside the level.
-SUMMARY = "best", "error", "residual", "given_away"
+SUMMARY = ("best",)
 
 
 @dataclass(frozen=True)

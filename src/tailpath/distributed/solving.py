@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.certify.budgets import Ends, Later, table_sides
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.layout import lay_out_part
@@ -23,18 +24,20 @@ from tailpath.distributed.part import Part
 from tailpath.distributed.policies import PartExpectedSolution, PartMarkovPolicy, PartPolicy
 from tailpath.distributed.ranks import Job
 from tailpath.distributed.search import graph_of
-from tailpath.dp.budget_model import EXCESS, LATE
+from tailpath.dp.budget_model import EXCESS, Changes, Objective
+from tailpath.dp.budgets import Filled
 from tailpath.errors import OptionError
-from tailpath.graph import FloatArray, IntArray, members_of
+from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
 from tailpath.options import Progress, check_alpha, check_amount, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact import solver
-from tailpath.solvers.exact.layout import ErrorBound, allowed_error, certain_budgets, error_bound_by
+from tailpath.solvers.exact.budget_solution import TIED
+from tailpath.solvers.exact.layout import LEFT_OUT
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
-from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN, with_floor
+from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
 
@@ -53,9 +56,8 @@ class PartSolution(ExactSolution):
         return True
 
     def _var(self, a: float) -> float:
-        low, high = self._enclosed(a)
-        w = self.budget(a)
-        if w == 0 or np.count_nonzero(low <= np.min(high)) > 1:
+        w, total = self.budget(a), self._total(a)
+        if w == 0 or np.count_nonzero(total <= np.min(total) * (1 + TIED)) > 1:
             policy: Any = self.policy(a)
             return float(policy.evaluate(a).var(a))
         return float(w * self.largest.unit)
@@ -83,39 +85,40 @@ class PartTable:
         """No budget is left to a closed form."""
         return np.zeros(self.expected.graph.n, dtype=np.int64)
 
-    def error_bound(self, certain_cost: IntArray, per_level: float) -> ErrorBound:
-        """As `error_bound_of`, over all ranks."""
-        graph, expected = self.expected.graph, self.expected
-        given, zero = graph.decisions, np.append(expected.bounds.value == 0.0, True)
-        chosen = expected.chosen[zero[: graph.own]]
-        outcome, _ = members_of(given.choice_outcomes, chosen)
-        proved = bool(np.all((graph.level[outcome] == 0) & zero[given.target[outcome]]))
-        across = expected.sweeps.across
-        return error_bound_by(
-            expected.own_bounds,
-            graph.part.unit,
-            certain_cost[: graph.own],
-            across.every(proved),
-            per_level,
-            across.most,
-        )
+    @property
+    def sure_budgets(self) -> IntArray:
+        """The budgets to leave to closed forms of excesses."""
+        expected = self.expected
+        value = expected.bounds.value / float(expected.graph.part.unit)
+        sure = np.floor(np.minimum(expected.nearest, LEFT_OUT * value))
+        return np.asarray(sure, dtype=np.int64)
 
-    def sharpened(self) -> tuple[PartTable, IntArray]:
-        """The same with narrower bounds of V*, and the budgets to leave to closed forms."""
-        allowed = allowed_error(self.error_bound(self.no_budgets, 0.0))
-        sharp = self.expected.sharpened
-        nearest, unit = sharp.nearest, sharp.graph.part.unit
-        return replace(self, expected=sharp), certain_budgets(sharp.bounds, unit, nearest, allowed)
+    def sides(self, table: BudgetTable) -> Later:
+        """Bounds on the values at the start: found at once, since all ranks must."""
+        graph, unit = self.expected.graph, float(self.expected.graph.part.unit)
+        layout: Any = table.layout
+        bounds = self.expected.bounds.each(lambda side: side[layout.place] / unit)
+        _, low, high = self.expected.start
+        ends = Ends(bounds.lower, bounds.upper, (low / unit, high / unit), graph.decisions.error)
+        found = table_sides(layout, table.objective, ends, table.again, table.changes)
+        return Later(lambda: found)
 
     def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
         layout: Any = lay_out_part(self.expected, certain_cost)
-        return fill_table(
+        table = fill_table(
             layout,
             layout.objective(criteria, **how),
             max_bytes=self.max_bytes,
             progress=self.progress,
             way=partial(fill_part, checkpoints=self.job.checkpoints),
         )
+
+        def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:
+            return fill_part(
+                other, what._replace(limit=float(table.limit)), loss, self.max_bytes, held=held
+            )
+
+        return replace(table, again=again)
 
     def policy(self, table: BudgetTable, budget: int) -> PartPolicy:
         """The policy of own states for budgets up to one; steps out of reach are left out."""
@@ -143,14 +146,19 @@ def solve_cvar(
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
     large = part.n_states * table.expected.start[0] / float(part.unit) > solver.WORTH_SKIPPING
-    certain_cost = table.no_budgets
-    if large:
-        table, certain_cost = table.sharpened()
+    certain_cost = table.sure_budgets if large else table.no_budgets
     filled = table.filled(certain_cost, EXCESS, weight=1.0, price=1 / alpha)
-    error_bound = table.error_bound(certain_cost, filled.error)
     nothing: Any = table.policy(filled, 0)
-    columns = filled.budgets, filled.steps, filled.values[:, 0], None, None
-    solution = PartSolution(alpha, *columns, error_bound, nothing, method=filled.method)
+    solution = PartSolution(
+        alpha,
+        filled.budgets,
+        filled.values[:, 0],
+        None,
+        nothing,
+        table.sides(filled),
+        beyond=filled.limit + 1.0,
+        method=filled.method,
+    )
     largest: Any = table.policy(filled, int(filled.budgets[solution.best_position(alpha)]))
     return replace(solution, largest=largest)
 
@@ -207,8 +215,7 @@ def solve_late(
     units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
     table = PartTable.of(part, job, max_bytes, progress)
     certain_cost = table.expected.nearest.astype(np.int64)
-    filled = partial(table.filled, certain_cost, limit=float(units + 1))
-    tied = filled(LATE_THEN_MEAN, tie=SAME_VALUE)
-    policy: Any = table.policy(tied, units + 1)
-    found = PartOnTimeSolution(deadline, tied.values[1:, 0].copy(), (0.0, 0.0), tied.error, policy)
-    return with_floor(found, tied, partial(filled, LATE))
+    filled = table.filled(certain_cost, LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
+    policy: Any = table.policy(filled, units + 1)
+    sides = table.sides(filled)
+    return PartOnTimeSolution(deadline, filled.values[1:, 0].copy(), (0.0, 0.0), policy, sides)

@@ -55,10 +55,9 @@ def backup_lexicographic(
     work: Work,
     out: Changes,
     n_changes: int,
-) -> tuple[int, float]:
+) -> int:
     """The active nodes of a plain block: the least value of criterion 0; of choices that tie, that
-    of criterion 1. Returns how many changes there are then, and the most that ties gave away,
-    relatively.
+    of criterion 1; or that of the choice that is held. Returns how many changes there are then.
     """
     node_choices, outcome_start, offset, probability, _ = transitions
     certain_cost, cost_to_go = nodes.certain_cost, nodes.value
@@ -66,7 +65,7 @@ def backup_lexicographic(
     q_value, chosen = work.q_value, work.choice
     criteria, tie = objective.criteria, objective.tie
     w, level_start, stride = level
-    given_away = 0.0
+    held = objective.held
     for k in range(np.uint64(len(active))):
         node, position = np.uint64(active[k]), level_start + active[k]
         first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + np.uint64(1)])
@@ -74,6 +73,9 @@ def backup_lexicographic(
             for i in range(len(criteria)):
                 value[i * stride + position] = closed_form(criteria, i, w, cost_to_go[node])
             continue
+        if held:
+            first = np.uint64(chosen[node])
+            last = first + np.uint64(1)
         picked: Any = first
         least, second_least = np.inf, np.inf
         for choice in range(first, last):
@@ -93,8 +95,6 @@ def backup_lexicographic(
                     )
                     picked = choice if total < tie_breaker else picked
                     tie_breaker = min(tie_breaker, total)
-            if least > TINY:
-                given_away = max(given_away, q_value[picked - first] / least - 1.0)
             least = q_value[picked - first]
         value[np.uint64(position)] = least if least > TINY else 0.0
         for i in range(1, len(criteria)):
@@ -105,7 +105,7 @@ def backup_lexicographic(
         if chosen[node] != np.int64(picked):
             chosen[node] = np.int64(picked)
             n_changes = add_change(out, n_changes, node, w, picked)
-    return n_changes, given_away
+    return n_changes
 
 
 @kernel
@@ -118,18 +118,18 @@ def backup_robust(
     work: Work,
     out: Changes,
     n_changes: int,
-) -> tuple[int, float]:
+) -> int:
     """The active nodes of a plain block: the least value of criterion 0 against nature; and of all
     other criteria with the probabilities that it hands out there. Returns how many changes there
-    are then, and the most that the value of an outcome served last exceeds that of its row, as a
-    factor: what rounding of the shares counts for.
+    are then; `work.marginal` gets the most that the value of an outcome served last exceeds that
+    of its row, as a factor.
     """
     node_choices, outcome_start, offset, probability, _ = model.transitions
     certain_cost, cost_to_go = model.nodes.certain_cost, model.nodes.value
     criteria = objective.criteria
     value, constant = work.value, work.constant
     chosen = work.choice
-    worst, count = 0.0, len(criteria)
+    worst, count = work.marginal[0], len(criteria)
     w, level_start, stride = level
     for k in range(len(active)):
         node = np.int64(active[k])
@@ -171,7 +171,8 @@ def backup_robust(
         if chosen[node] != picked:
             chosen[node] = picked
             n_changes = add_change(out, n_changes, node, w, picked)
-    return n_changes, worst
+    work.marginal[0] = worst
+    return n_changes
 
 
 @kernel
@@ -229,10 +230,9 @@ def backup_joint(
     work: Work,
     out: Changes,
     n_changes: int,
-) -> tuple[int, float, float, float]:
+) -> int:
     """A joint block: first criterion 0, then, among choices that tie, criterion 1. Returns how many
-    changes there are then, what `joint_optimum` returns, and the most that a tie gives away at a
-    visit, relatively.
+    changes there are then; `work.residual` gets what `joint_optimum` returns.
     """
     choices, first = model.transitions.node_choices, model.nodes.block_start[block]
     last = model.nodes.block_start[block + 1]
@@ -240,18 +240,19 @@ def backup_joint(
     w, level_start, stride = level
     offset, count = choices[first], choices[last] - choices[first]
     gain, allowed = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_)
-    value, given_away = np.empty(last - first), 0.0
-    before = work.choice[first:last].copy()
+    value, before = np.empty(last - first), work.choice[first:last].copy()
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
                 *model.transitions[1:4], offset + k, i * stride + level_start, work.value
             )
-    error, residual = joint_optimum(
-        model.joint, choices, first, last, gain[0], allowed, work.choice, value
-    )
+    residual = work.residual[0]
+    if not objective.held:
+        found = joint_optimum(
+            model.joint, choices, first, last, gain[0], allowed, work.choice, value
+        )
+        residual = max(residual, found)
     if tie > 0:
-        least = value.copy()
         for i in range(last - first):
             for choice in range(choices[first + i], choices[first + i + 1]):
                 total = joint_backup(model.joint, choice, gain[0, choice - offset], value)
@@ -259,16 +260,13 @@ def backup_joint(
                     1 + tie
                 )
         joint_optimum(model.joint, choices, first, last, gain[1], allowed, work.choice, value)
-        for i in range(last - first):
-            choice = work.choice[first + i]
-            total = joint_backup(model.joint, choice, gain[0, choice - offset], least)
-            if least[i] > TINY:
-                given_away = max(given_away, total / least[i] - 1.0)
     for i in range(len(criteria)):
-        joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
+        found = joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
+        residual = max(residual, found)
         for k in range(last - first):
             work.value[i * stride + level_start + first + k] = value[k] if value[k] > TINY else 0.0
+    work.residual[0] = residual
     for node in range(first, last):
         if work.choice[node] != before[node - first]:
             n_changes = add_change(out, n_changes, node, w, work.choice[node])
-    return n_changes, error, residual, given_away
+    return n_changes

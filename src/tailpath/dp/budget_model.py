@@ -81,7 +81,8 @@ class Objective(NamedTuple):
     """What is minimised at the start, `weight * w + price * U`, with U the value of criterion 0.
 
     Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found.
-    `prices` are those of a scalarised sweep, none for any other.
+    `prices` are those of a scalarised sweep, none for any other. Where choices are `held`, nothing
+    is minimised: they are those of some table (`Changes`).
     """
 
     criteria: Array
@@ -92,6 +93,7 @@ class Objective(NamedTuple):
     floor: float
     limit: float
     tie: float
+    held: bool = False
 
 
 class Work(NamedTuple):
@@ -100,7 +102,9 @@ class Work(NamedTuple):
     Values by criterion, position and price, the level of the first row of them, and how many rows
     before its own a level needs; constants by criterion and choice, and Q-values of the choices of
     a node; by node the level at which its constants change next; the active nodes of each block,
-    the next one to become active, and how many are; the choice of every node.
+    the next one to become active, and how many are; the choice of every node; how much values of
+    joint blocks miss their backup at most, relatively; and against nature the most that the value
+    of an outcome served last exceeds that of its row, as a factor.
     """
 
     value: Array
@@ -113,6 +117,8 @@ class Work(NamedTuple):
     next_node: Array
     n_active: Array
     choice: Array
+    residual: Array
+    marginal: Array
 
 
 def new_work(nodes: Nodes, constants: tuple[int, int], reach: int, rows: int) -> Work:
@@ -131,6 +137,8 @@ def new_work(nodes: Nodes, constants: tuple[int, int], reach: int, rows: int) ->
         next_node=np.empty(blocks, dtype=np.int64),
         n_active=np.empty(blocks, dtype=np.int64),
         choice=np.empty(n, dtype=np.int64),
+        residual=np.zeros(1),
+        marginal=np.zeros(1),
     )
 
 
@@ -163,19 +171,5 @@ def new_changes(size: int) -> Changes:
     return Changes(*(np.empty(size, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
 
 
-class Swept(NamedTuple):
-    """How far a sweep came: the first level not done, how many changes of choice it found, and the
-    best value at the start.
-
-    `error` is the worst error bound of a joint block or, where probabilities are intervals, the
-    largest factor by which the value of an outcome served last exceeds that of its row; `residual`
-    the largest relative gain that joint blocks left; and `given_away` the most that a tie gave
-    away, relatively.
-    """
-
-    level: int
-    n_changes: int
-    best: float
-    error: float
-    residual: float
-    given_away: float
+#: No choice is held.
+NOTHING_HELD = new_changes(0)

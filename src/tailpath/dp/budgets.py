@@ -16,7 +16,7 @@ so (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cos
 Three backups (`budget_backups.py`):
 
 - *Lexicographic*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All
-  others are carried along for the choice taken.
+  others are carried along for the choice taken. Choices may also be held: those of a table.
 - *Robust*: the least value of criterion 0, where nature hands out what is not known of the
   probabilities (`Spread`); all others are the least values with what it handed out there. The goal
   is then a node like others, since what arrives is served in its turn.
@@ -60,6 +60,7 @@ from tailpath.dp.budget_backups import (
 from tailpath.dp.budget_model import (
     NEVER,
     NO_LOSS,
+    NOTHING_HELD,
     PER_STEP,
     SLOPE,
     BudgetModel,
@@ -67,7 +68,6 @@ from tailpath.dp.budget_model import (
     Level,
     Nodes,
     Objective,
-    Swept,
     Work,
     new_changes,
 )
@@ -77,8 +77,8 @@ from tailpath.kernels.jit import Array, kernel
 
 #: About so many values are computed before the caller is told.
 VALUES_PER_CALL = 2**23
-#: What it takes to bracket the value of a budget.
-BRACKET_BYTES = 72
+#: What an optimum over budgets takes for each.
+TOTAL_BYTES = 24
 #: For each node there is room for so many changes of its choice, at first.
 CHANGES_PER_NODE = 4
 #: Asked before memory is taken, with its bytes, the level reached and the best value so far.
@@ -205,24 +205,28 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
         first_level: int,
         last_level: int,
         best: float,
+        held: Changes,
         work: Work,
         out: Changes,
         out_value: Array,
-    ) -> tuple[int, int, float, float, float, float]:
+        out_progress: Array,
+    ) -> None:
         nodes, criteria = model.nodes, objective.criteria
         n, n_prices = len(nodes.cost_from_start), max(len(objective.prices), 1)
         stride = len(work.value) // (len(criteria) * n_prices)
         block_update = np.zeros(len(nodes.block_joint), dtype=np.int64)
-        error, residual = 0.0, 0.0
-        given_away = 0.0
         w, start = max(first_level, 1), objective.start
         n_changes: Any = np.int64(0)
+        next_held = np.searchsorted(held.budget, w)
         cutoff = cutoff_of(objective, best)
         while w <= last_level and w <= cutoff and n_changes + n <= len(out.node):
             slack = cutoff - w
             if (w - work.origin[0]) * n >= stride:
                 move_window(n * n_prices, len(criteria), work)
             level = Level(w, (w - work.origin[0]) * n, stride)
+            while next_held < len(held.budget) and held.budget[next_held] == w:
+                work.choice[held.node[next_held]] = held.choice[next_held]
+                next_held += 1
             for block in range(len(nodes.block_joint)):
                 begin, end = nodes.block_start[block], nodes.block_start[block + 1]
                 if joints and nodes.block_joint[block]:
@@ -234,11 +238,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                         block_update[block] = set_constants(
                             model, criteria, loss, w, work.active[begin:end], work
                         )
-                    n_changes, worst, gain, gave_away = backup_joint(
-                        model, objective, block, level, work, out, n_changes
-                    )
-                    error, residual = max(error, worst), max(residual, gain)
-                    given_away = max(given_away, gave_away)
+                    n_changes = backup_joint(model, objective, block, level, work, out, n_changes)
                     continue
                 next_node = work.next_node[block]
                 end = update_active(nodes, block, w, slack, work)
@@ -246,17 +246,15 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                 if block_update[block] <= w or work.next_node[block] > next_node:
                     block_update[block] = set_constants(model, criteria, loss, w, active, work)
                 if nature != CERTAIN:
-                    n_changes, worst = backup_robust(
+                    n_changes = backup_robust(
                         model, objective, nature, active, level, work, out, n_changes
                     )
-                    error = max(error, worst)
                 elif scalarised:
                     backup_scalarised(model, objective, active, level, work)
                 else:
-                    n_changes, gave_away = backup_lexicographic(
+                    n_changes = backup_lexicographic(
                         model.transitions, nodes, objective, active, level, work, out, n_changes
                     )
-                    given_away = max(given_away, gave_away)
             for i in range(len(criteria)):
                 for price in range(n_prices):
                     out_value[w - first_level, i * n_prices + price] = work.value[
@@ -264,9 +262,20 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                     ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first_level, 0])
             w, cutoff = w + 1, cutoff_of(objective, best)
-        return w, n_changes, best, error, residual, given_away
+        out_progress[0], out_progress[1] = w, n_changes
+        out_progress[2] = best
 
     return kernel(sweep_levels)
+
+
+class Swept(NamedTuple):
+    """How far a sweep came: the first level not done, how many changes of choice it found, and the
+    best value at the start.
+    """
+
+    level: int
+    n_changes: int
+    best: float
 
 
 def sweep(
@@ -279,33 +288,46 @@ def sweep(
     work: Work,
     out: Changes,
     out_value: Array,
+    held: Changes = NOTHING_HELD,
 ) -> Swept:
     """Raise the budget from one level to another, or until nothing beyond can matter or there is no
     room for more changes. From level 0, where all is a closed form, a table begins.
 
     Changes of choice are put into `out`, and `out_value[w - first_level]` gets the values at the
-    start, by criterion and price.
+    start, by criterion and price. Choices to be held come as `held`, by rising budget.
     """
     joints = len(model.joint.inner_target) > 0
     compiled = _compiled(joints, len(objective.prices) > 0, model.nature)
     if first_level == 0:
         begin_sweep(model, objective, work, out_value[0])
         best = min(best, objective.price * out_value[0, 0])
-    return Swept(
-        *compiled(model, objective, loss, first_level, last_level, best, work, out, out_value)
+    progress = np.empty(3)
+    compiled(
+        model,
+        objective,
+        loss,
+        first_level,
+        last_level,
+        best,
+        held,
+        work,
+        out,
+        out_value,
+        progress,
     )
+    return Swept(int(progress[0]), int(progress[1]), float(progress[2]))
 
 
 class Filled(NamedTuple):
     """Values at the start by level, from 0 on, and criterion (and price); changes of choices; the
-    error of a level; the best value; the most that a tie gave away.
+    best value; and what `Work` knows of residuals and marginal values.
     """
 
     values: FloatArray
     changes: Changes
-    error: float
     best: float
-    given_away: float = 0.0
+    residual: float = 0.0
+    marginal: float = 0.0
 
 
 def fill(
@@ -315,10 +337,9 @@ def fill(
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
     progress: Progress = lambda level, best: None,
+    held: Changes = NOTHING_HELD,
 ) -> Filled:
-    """One pass from budget 0 to where nothing beyond can matter; `error` is what each level adds to
-    the relative error, at most.
-    """
+    """One pass from budget 0 to where nothing beyond can matter."""
     n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
@@ -328,13 +349,11 @@ def fill(
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
     changes = new_changes(CHANGES_PER_NODE * n)
     columns, values = len(objective.criteria) * n_prices, []
-    # The values at the start are copied once, into one array, and an optimum over budgets brackets
+    # The values at the start are copied once, into one array, and an optimum over budgets looks at
     # each.
-    level = 16 * columns + (BRACKET_BYTES if objective.weight > 0 else 0)
-    best, given_away = math.inf, 0.0
-    error, residual = 0.0, 0.0
+    level = 16 * columns + (TOTAL_BYTES if objective.weight > 0 else 0)
+    best, more = math.inf, True
     w, n_changes = 0, 0
-    more = True
     while more:
         last = w + rows - 1
         if n_changes + n > len(changes.node):
@@ -343,25 +362,17 @@ def fill(
             )
         check(size + sum(column.nbytes for column in changes) + level * last, max(w, 1), best)
         value = np.empty((rows, columns))
-        found = sweep(
-            model, objective, loss, w, last, best, work, changes.between(n_changes), value
-        )
+        free = changes.between(n_changes)
+        found = sweep(model, objective, loss, w, last, best, work, free, value, held)
         values.append(value[: found.level - w])
         best, n_changes = found.best, n_changes + found.n_changes
         w = found.level
         more = (w > last and w <= objective.limit) or n_changes + n > len(changes.node)
-        error, residual = max(error, found.error), max(residual, found.residual)
-        given_away = max(given_away, found.given_away)
         progress(w - 1, best)
     table = np.concatenate(values)
     table = table.reshape(len(table), -1, n_prices) if len(objective.prices) else table
-    return Filled(
-        table,
-        changes.between(0, n_changes),
-        layout.per_level(error, residual),
-        best,
-        given_away,
-    )
+    found_changes = changes.between(0, n_changes)
+    return Filled(table, found_changes, best, float(work.residual[0]), float(work.marginal[0]))
 
 
 def node_values(

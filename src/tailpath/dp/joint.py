@@ -18,6 +18,7 @@ import numpy as np
 from tailpath.dp.backup import row_value
 from tailpath.dp.elimination import eliminate_dense
 from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import TINY
 
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so
 #: that policy iteration ends.
@@ -55,28 +56,36 @@ def joint_values(
     gain: Array,
     out_value: Array,
 ) -> float:
-    """The values of a fixed policy in the block of nodes first .. last - 1; returns the relative
-    error bound of the elimination.
+    """The values of a fixed policy in the block of nodes first .. last - 1, infinite where it
+    leaves with too small a probability; returns by how much they miss their own backup at most,
+    relatively.
 
     `gain` is indexed by choice, counted from the first choice of the block.
     """
-    m = last - first
+    m, offset = last - first, node_choices[first]
     inner = np.zeros((m, m))
     leave, value = np.empty(m), np.empty((m, 1))
-    largest = 0.0
+    largest, residual = 0.0, 0.0
     for i in range(m):
-        largest = max(largest, abs(gain[policy[first + i] - node_choices[first]]))
+        largest = max(largest, abs(gain[policy[first + i] - offset]))
     raised = RAISED if largest < RAISED**3 else 1.0
     for i in range(m):
         choice = policy[first + i]
         leave[i] = joint.leave[choice]
-        value[i, 0] = gain[choice - node_choices[first]] * raised
+        value[i, 0] = gain[choice - offset] * raised
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
-    error: float = eliminate_dense(inner, leave, value)[0]
+    ends = eliminate_dense(inner, leave, value)[0] < np.inf
     for i in range(m):
-        out_value[i] = value[i, 0] / raised
-    return error
+        out_value[i] = value[i, 0] / raised if ends else np.inf
+    for i in range(m):
+        choice = policy[first + i]
+        if out_value[i] < np.inf:
+            missed = abs(
+                joint_backup(joint, choice, gain[choice - offset], out_value) - out_value[i]
+            )
+            residual = max(residual, missed / max(abs(out_value[i]), TINY))
+    return residual
 
 
 @kernel
@@ -97,18 +106,15 @@ def joint_optimum(
     allowed: Array,
     out_policy: Array,
     out_value: Array,
-) -> tuple[float, float]:
-    """Policy iteration over the allowed choices of a block, from the policy given.
-
-    Returns the error bound of the last elimination and the largest relative gain left: 0, or at
-    most `MARGIN` if all went well.
+) -> float:
+    """Policy iteration over the allowed choices of a block, from the policy given; returns by how
+    much values miss their backup, relatively: at most `MARGIN` if all went well.
     """
     offset = node_choices[first]
-    error, residual = 0.0, 0.0
+    residual = 0.0
     for _ in range(MAX_POLICIES):
-        error = joint_values(joint, node_choices, first, last, out_policy, gain, out_value)
+        residual = joint_values(joint, node_choices, first, last, out_policy, gain, out_value)
         moved = False
-        residual = 0.0
         for i in range(last - first):
             value = out_value[i]
             best, best_choice = value, -1
@@ -118,13 +124,14 @@ def joint_optimum(
                     if total < best:
                         best, best_choice = total, choice
             if best_choice >= 0:
-                residual = max(residual, (value - best) / abs(value))
-                if value - best > MARGIN * abs(value):
+                missed = (value - best) / max(abs(value), TINY) if value < np.inf else 1.0
+                residual = max(residual, missed)
+                if missed > MARGIN:
                     out_policy[first + i] = best_choice
                     moved = True
         if not moved:
             break
-    return error, residual
+    return residual
 
 
 @kernel

@@ -1,5 +1,5 @@
 """Decisions laid out for the sweep over budgets (`budgets.py`), and what follows from that: how far
-costs reach, what rounding may add, and the model that the sweep reads for some budgets.
+costs reach, and the model that the sweep reads for some budgets.
 """
 
 from __future__ import annotations
@@ -40,11 +40,9 @@ class Layout:
 
     `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`,
     a cost in units; the target of one that arrives is -1, and those inside a joint block are left
-    out. `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path
-    can visit at one level, `joints` the most joint ones among them, `largest` the most nodes of
-    one, and `visits` bounds the expected visits to its nodes, summed over them. Where probabilities
-    are intervals, `probability` has the low ones and `spread` what `nature` hands out; node 0 is
-    then the goal.
+    out. `row_size[k]` is how many outcomes choice k has in the model. Where probabilities are
+    intervals, `probability` has the low ones and `spread` what `nature` hands out; node 0 is then
+    the goal.
     """
 
     nodes: Nodes
@@ -56,11 +54,7 @@ class Layout:
     probability: FloatArray
     joint: Joint
     start: int
-    rounding: float
-    depth: int
-    visits: float
-    joints: int = field(default=0, kw_only=True)
-    largest: int = field(default=0, kw_only=True)
+    row_size: IntArray
     spread: Spread = field(default=NO_SPREAD, kw_only=True)
     nature: int = field(default=CERTAIN, kw_only=True)
 
@@ -139,39 +133,6 @@ class Layout:
         return Objective(
             np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie
         )
-
-    def per_block(self, error: float, residual: float) -> float:
-        """The relative error that a block adds, given the worst elimination of a joint block and
-        the most it left to gain. Where nature hands out shares, `error` is the largest factor by
-        which an outcome served last exceeds its row.
-        """
-        if self.nature != CERTAIN:
-            return self.rounding * (1 + error)
-        return self.rounding + self._jointly(error, residual)
-
-    def per_level(self, error: float, residual: float) -> float:
-        """The relative error that a level adds, of as many blocks as a path can visit at it."""
-        if self.nature != CERTAIN:
-            return self.depth * self.per_block(error, residual)
-        return self.depth * self.rounding + self.joints * self._jointly(error, residual)
-
-    def _jointly(self, error: float, residual: float) -> float:
-        """What a joint block adds beside the rounding of what leaves it: the error of its
-        elimination; what its probabilities are off; and what choices left to gain.
-
-        The value of a policy on m nodes is a quotient of sums of products of at most m
-        probabilities, so that probabilities that are off by a share move it by 2 m + 2 of these.
-        At every visit to a node its choice may have left something to gain, and the two sums that
-        were compared are rounded, each by less than a quarter of `rounding`. Visits count summed
-        over the nodes: if x are the least values and N the expected visits of a policy that has
-        them, what comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i,
-        since x_i is at least x_j times the probability of getting from i to j. (The shares are
-        those of the values found, not of x: a second-order effect, for which `visits` has room.)
-        """
-        if not self.visits:
-            return 0.0
-        at_a_visit = residual + 0.5 * self.rounding
-        return error + (2 * self.largest + 2) * self.rounding + at_a_visit * self.visits
 
     @cached_property
     def everything(self) -> BudgetModel:

@@ -15,7 +15,6 @@ from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
 from tailpath.dp.layout import Layout
 from tailpath.errors import ModelError
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
-from tailpath.kernels.rounding import PER_EDGE, PER_ROW, PER_SERVED, ROUNDOFF
 
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
@@ -27,7 +26,6 @@ class Choices(NamedTuple):
 
     `choice` is what the caller calls each, and `node` whose it is. By outcome: `owner`, the choice
     that it belongs to, its `level`, a cost in units, its `target`, -1 at goals, and `probability`.
-    `loops` says whether probabilities of zero-cost loops were divided out.
     """
 
     choice: Array
@@ -36,16 +34,6 @@ class Choices(NamedTuple):
     level: Array
     target: Array
     probability: Array
-    loops: bool
-
-    def rounding(self) -> float:
-        """The relative error that one step adds at most.
-
-        k + 8 units for k terms of a sum, twice k where loops were divided out, and what the
-        probabilities are off from the decimals as written (`kernels/rounding.py`).
-        """
-        most = int(np.max(np.bincount(self.owner), initial=0))
-        return ((2 if self.loops else 1) * most + 8 + PER_EDGE * most + PER_ROW) * ROUNDOFF
 
 
 def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
@@ -136,9 +124,7 @@ def chain_layout(
     blocks = first, group[order][first[:-1]] >= 0
     nodes = Nodes(*blocks, cost_from_start[order], zero, zero + 1, value[order])
     each = np.arange(n)
-    choices = Choices(
-        each, each, rows.source, rows.level, rows.target, rows.probability, bool(loop.any())
-    )
+    choices = Choices(each, each, rows.source, rows.level, rows.target, rows.probability)
     joint, outer = joint_of(choices, nodes)
     layout = Layout(
         nodes=nodes,
@@ -150,9 +136,7 @@ def chain_layout(
         probability=rows.probability[outer],
         joint=joint,
         start=int(position[start]),
-        rounding=choices.rounding(),
-        depth=int(depth.max(initial=0)) + 1,
-        visits=0.0,
+        row_size=np.diff(rows.row_start),
     )
     return layout, order
 
@@ -203,7 +187,6 @@ def interval_layout(
         np.append(1, first_level[node]),
         np.append(0.0, value[node]),
     )
-    most = int(np.diff(outcome_start).max(initial=1))
     layout = Layout(
         nodes=nodes,
         node_choices=np.append(0, offsets_of(position[owner[row]] - 1, len(node)) + 1),
@@ -214,9 +197,7 @@ def interval_layout(
         probability=np.append(1.0, game.low[outcome]),
         joint=NO_JOINT,
         start=int(position[start]),
-        rounding=(PER_SERVED * most + PER_ROW) * ROUNDOFF,
-        depth=int(depth.max(initial=0)) + 1,
-        visits=0.0,
+        row_size=np.append(1, np.diff(outcome_start)),
         # Of outcomes that have a row in the table: all but the goal's.
         spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row])),
         nature=game.nature,

@@ -28,10 +28,10 @@ class PairMoves(NamedTuple):
 
 @kernel
 def reach_pairs(
-    moves: PairMoves, start: int, first: Array, sign: int, low: int, high: int, most: int
+    moves: PairMoves, start: int, first: Array, sign: int, least: int, largest: int, most: int
 ) -> Array:
     """All pairs that the start can reach from the amounts `first`, where a cost c takes amount b to
-    b + sign * c, from `low` to `high`.
+    b + sign * c, from `least` to `largest`.
 
     With sign -1 amounts are budgets left; with sign 1 they are costs so far, and arrivals count as
     node n. Those of the start with `first` come before all others. Gives up beyond `most` pairs.
@@ -54,7 +54,7 @@ def reach_pairs(
             count = insert(table, key, count, amount * (n + 1) + other)
         for k in range(begin, end):
             then, to = amount + sign * moves.cost[k], moves.target[k]
-            if low <= then <= high and (to >= 0 or sign > 0):
+            if least <= then <= largest and (to >= 0 or sign > 0):
                 count = insert(table, key, count, then * (n + 1) + (to if to >= 0 else n))
     found: Array = key[:count]
     return found

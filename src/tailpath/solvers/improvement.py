@@ -131,4 +131,4 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution) -> Budget
         return always_risk_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp)
     table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)))
-    return budget_policy(ssp, table, budget, expected.choices)
+    return budget_policy(ssp, layout, table.changes, budget, expected.choices)

@@ -27,7 +27,7 @@ from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import BudgetTable, always_risk_neutral, budget_policy, fill_table
+from tailpath.solvers.exact.table import always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 
 #: Sweeps of nested CVaR end when no value moves by more than this part of it.
@@ -331,7 +331,7 @@ def solve_surrogate(
         if progress is not None:
             progress(w, best * unit)
     assert decisions is not None
-    return best * unit, budget_policy(ssp, decisions, cap, expected.choices)
+    return best * unit, budget_policy(ssp, layout, decisions.changes, cap, expected.choices)
 
 
 def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
@@ -360,8 +360,7 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     states, _ = layout.members
     finite = np.isfinite(values)
     enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)
-    table = BudgetTable(layout, np.arange(budget + 2), np.arange(budget + 2), values, changes, 0.0)
-    within = budget_policy(ssp, table, budget + 1, solve_expected(ssp).choices)
+    within = budget_policy(ssp, layout, changes, budget + 1, solve_expected(ssp).choices)
     return _Switched(policy, within, enough, budget).as_policy()
 
 

@@ -4,7 +4,8 @@ it the best budget, its policy and proved bounds for every alpha.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,19 +13,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tailpath.certify.budgets import Later, TableSides
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray, IntArray
-from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.layout import ErrorBound, enclosed
 from tailpath.solvers.exact.table import model_as_counted
 
 #: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
 #: says where VaR is.
 LEAST_EVALUATED = 1e-250
+#: Budgets whose values differ by less, relatively, tie.
+TIED = 1e-12
 
 
 @takes_alpha
@@ -34,17 +36,22 @@ class BudgetSolution(Record):
 
     alpha: float
     budgets: IntArray
-    steps: IntArray
     excess: FloatArray
     mean_cost: FloatArray | None
-    plain_mean_cost: FloatArray | None
-    error_bound: ErrorBound
     largest: BudgetPolicy
+    sides: Later = field(compare=False)
+    beyond: float = math.inf
+    plain: Later | None = field(default=None, compare=False)
     floor: Any = None
     least: float | None = None
     method: str = "nothing to decide by budgets"
 
     cvar: ClassVar[Any]
+
+    @property
+    def lexicographic(self) -> bool:
+        """Whether ties were broken by the expected cost."""
+        return self.plain is not None
 
     def _check(self, a: float) -> float:
         raise NotImplementedError
@@ -61,16 +68,6 @@ class BudgetSolution(Record):
     def _total(self, a: float) -> FloatArray:
         total: FloatArray = self._weight * self.budgets + self._price(a)
         return total
-
-    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        """Proved bounds on `_total`."""
-        table = self.error_bound, 1 / a, self.budgets, self.steps
-        return enclosed(self._price(a), self._weight, *table)
-
-    @property
-    def lexicographic(self) -> bool:
-        """Whether ties were broken by the expected cost."""
-        return self.plain_mean_cost is not None
 
     def policy(self, a: float | None = None) -> BudgetPolicy:
         """The policy that attains the optimum.
@@ -138,8 +135,7 @@ class BudgetSolution(Record):
 
     def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
         """The first position with the least value or, given means, the least mean among those."""
-        error = (int(self.steps[:among][-1]) + 1) * self.error_bound.per_level
-        slack = 1 + min(max(SAME_VALUE, error), 1e-12)
+        slack = 1 + TIED
         tied = np.flatnonzero(total[:among] <= total[:among].min() * slack)
         if mean is not None:
             tied = tied[mean[tied] <= mean[tied].min() * slack]
@@ -169,7 +165,10 @@ class BudgetSolution(Record):
         True
         """
         a = self._check(a)
-        low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
+        sides: TableSides = self.sides.found
+        price = 1 / a if self._weight == 1 else 1.0
+        asked = self.budgets, self._weight, price, self.beyond, self._position(a)
+        low, high = (end * self._unit for end in sides.total_bounds(*asked))
         below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
         low = max((bound for bound in below if bound is not None), default=low)
         return shifted_bounds((low, high), self._shift, self._exact)
@@ -220,9 +219,8 @@ class BudgetSolution(Record):
         """The smallest best budget, or the VaR of the policy evaluated where rounding leaves a
         question.
         """
-        position = self._position(a)
-        low, high = self._enclosed(a)
-        if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= high[position]) > 1:
+        position, total = self._position(a), self._total(a)
+        if LEAST_EVALUATED <= a < 1 and np.count_nonzero(total <= total[position] * (1 + TIED)) > 1:
             if a not in self._evaluated:
                 found = evaluate(model_as_counted(self.largest), self.policy(a), a).var(a)
                 self._evaluated[a] = shifted(found, self._shift)
@@ -296,6 +294,8 @@ class BudgetSolution(Record):
     def plain_mean(self, a: float) -> float:
         """The expected cost of the policy that the solver would return without `lexicographic`.
 
+        That one is solved for when this is first asked.
+
         Parameters
         ----------
         a : float in (0, 1]
@@ -306,9 +306,10 @@ class BudgetSolution(Record):
         float
             The expected cost.
         """
-        if self.plain_mean_cost is None:
+        if self.plain is None:
             return self.mean(a)
-        return self._as_cost(self.plain_mean_cost[self._first(self._total(self._check(a)), None)])
+        found = self.plain.found
+        return shifted(found.mean(a), self._shift - found._shift)
 
     def _as_cost(self, units: Any) -> float:
         """A number of units of the table as a cost of the model."""

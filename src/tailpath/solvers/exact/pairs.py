@@ -16,12 +16,14 @@ be expected.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from tailpath.dp.budget_model import (
     NEVER,
     NO_LOSS,
+    NOTHING_HELD,
     BudgetModel,
     Changes,
     ChoiceTransitions,
@@ -30,13 +32,12 @@ from tailpath.dp.budget_model import (
     new_changes,
     new_work,
 )
-from tailpath.dp.budgets import Fill, cutoff_of, fill, sweep
+from tailpath.dp.budgets import Fill, Filled, cutoff_of, fill, sweep
 from tailpath.dp.joint import Joint
-from tailpath.dp.layout import costs_to_go, terminal_outcomes
+from tailpath.dp.layout import Layout, costs_to_go, terminal_outcomes
 from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
-from tailpath.graph import IntArray, members_of, offsets_of, owners
-from tailpath.kernels.graph import longest_paths
+from tailpath.graph import FloatArray, IntArray, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.options import Progress
 from tailpath.solvers.exact.layout import ModelLayout
@@ -108,7 +109,7 @@ class _Pairs:
             found = self._found(int(limit), most) if most else None
             if found is None:
                 return None
-            table = self._solved(*found)
+            table = self._solved(int(limit), *found)
             totals = objective.weight * table.budgets + objective.price * table.values[:, 0]
             best = float(np.min(totals))
             if self.progress is not None:
@@ -169,40 +170,46 @@ class _Pairs:
         pairs = reach_pairs(self._moves, layout.start, budgets, -1, 1, NEVER, most)
         return None if len(pairs) > most else (budgets, np.sort(pairs))
 
-    def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
-        layout, criteria = self.layout, self.objective.criteria
-        spent = layout.spent(criteria)[None, :]
-        remaining, node = np.divmod(key, layout.n + 1)
-        if not len(key):  # every run arrives at no cost
-            none = np.zeros(1, dtype=np.int64)
-            return BudgetTable(
-                layout,
-                none,
-                none,
-                spent,
-                Changes(node, remaining, remaining),
-                layout.per_block(0.0, 0.0),
-            )
-        model, choice = _as_model(layout, key)
-        count = len(key)
-        work = new_work(model.nodes, (len(criteria), len(choice)), reach=0, rows=1)
-        objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
-        out, out_value = new_changes(count), np.empty((2, len(criteria)))
-        found = sweep(model, objective, NO_LOSS, 0, 1, np.inf, work, out, out_value)
-        asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
-        return BudgetTable(
-            layout,
-            np.append(0, budgets),
-            np.append(0, _steps(model)[asked]),
-            np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
-            Changes(node, remaining, choice[work.choice]),
-            layout.per_block(found.error, found.residual),
-            found.given_away,
-            method=f"{count} pairs of state and budget that the start can get to",
-        )
+    def _solved(self, limit: int, budgets: IntArray, key: IntArray) -> BudgetTable:
+        budgets = np.append(0, budgets if len(key) else budgets[:0])
+        again = partial(_filled, key, budgets)
+        found = again(self.layout, self.objective, NO_LOSS, NOTHING_HELD)
+        method = f"{len(key)} pairs of state and budget that the start can get to"
+        columns = budgets, found.values, found.changes, limit, found.residual
+        return BudgetTable(self.layout, self.objective, *columns, again, NO_LOSS, method)
 
 
-def _as_model(layout: ModelLayout, key: IntArray) -> tuple[BudgetModel, IntArray]:
+def _filled(
+    key: IntArray,
+    budgets: IntArray,
+    layout: Layout,
+    objective: Objective,
+    loss: FloatArray,
+    held: Changes,
+) -> Filled:
+    """The values of the start with some budgets, 0 first, from those of all pairs; the choice of
+    every pair is a change.
+    """
+    count, width = len(objective.criteria), layout.n + 1
+    spent = layout.spent(objective.criteria)[None, :]
+    remaining, node = np.divmod(key, width)
+    if not len(key):  # every run arrives at no cost
+        return Filled(spent, Changes(node, remaining, remaining), np.inf)
+    model, choice = _as_model(layout, key)
+    if objective.held:
+        own = model.transitions.node_choices[:-1] + held.choice - layout.node_choices[node]
+        held = Changes(np.arange(len(key), dtype=np.int32), np.ones_like(key), own.astype(np.int32))
+    work = new_work(model.nodes, (count, len(choice)), reach=0, rows=1)
+    alone = objective._replace(start=0, weight=0.0, limit=1.0)
+    out, out_value = new_changes(len(key)), np.empty((2, count))
+    sweep(model, alone, loss, 0, 1, np.inf, work, out, out_value, held)
+    asked = np.searchsorted(key, budgets[1:] * width + layout.start)
+    values = work.value.reshape(count, len(key))[:, asked].T
+    changes = Changes(node, remaining, choice[work.choice])
+    return Filled(np.concatenate([spent, values]), changes, np.inf, float(work.residual[0]))
+
+
+def _as_model(layout: Layout, key: IntArray) -> tuple[BudgetModel, IntArray]:
     """Pairs as the nodes of level 1, and the choice of the layout behind each of theirs. An outcome
     that leaves a budget leads to another pair; where it spends more, it costs that beyond the
     level.
@@ -250,13 +257,3 @@ def _as_model(layout: ModelLayout, key: IntArray) -> tuple[BudgetModel, IntArray
         ),
     )
     return model, choice
-
-
-def _steps(model: BudgetModel) -> IntArray:
-    """The most blocks that a run may still meet before the budget of a pair is spent."""
-    rows, blocks = model.transitions, model.nodes.block_start
-    block = owners(blocks)
-    length = np.zeros(len(block), dtype=np.int64)
-    longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)
-    most = np.maximum.reduceat(length, blocks[:-1])
-    return np.where(model.nodes.block_joint[block], most[block], length) + 1

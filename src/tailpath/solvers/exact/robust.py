@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
+from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budgets import Filled
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
@@ -380,15 +381,13 @@ def robust_with_penalty(
 
 def robust_lateness(
     model: IntervalSSP, units: int, nature: str, max_bytes: int
-) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units, its relative error per unit, and the policy for
-    the last. Where choices are equally late the one of least expected cost is taken if it is among
-    them.
+) -> tuple[FloatArray, Later, BudgetPolicy]:
+    """The lateness for deadlines up to some units, bounds on it, and the policy for the last. Where
+    choices are equally late the one of least expected cost is taken if it is among them.
     """
     problem = robust_with_penalty(model, nature, units, max_bytes)
     found = problem.late(units + 1)
-    return (
-        found.values[1:, 0].copy(),
-        found.error,
-        robust_budget_policy(problem, found, units + 1).by_deadline(),
-    )
+    low, high = problem.enclosed(found, scale=0.0)
+    sides = TableSides(low, high[:, None])
+    policy = robust_budget_policy(problem, found, units + 1).by_deadline()
+    return found.values[1:, 0].copy(), Later(lambda: sides), policy

@@ -35,22 +35,22 @@ class ExactSolution(BudgetSolution):
         The least tail mass that is answered.
     budgets : array of int64, shape (n,)
         Budgets w, in cost units, rising.
-    steps : array of int64, shape (n,)
-        The levels of error in the values of each budget.
     excess : array of float64, shape (n,)
         U(start, w), the least E[(Z - w)+], in units.
     mean_cost : array of float64, shape (n,), or None
         With `lexicographic`, the expected cost of the policy of each budget, in units.
-    plain_mean_cost : array of float64, shape (n,), or None
-        With `lexicographic`, the same of the policy without.
-    error_bound : ErrorBound
-        Bounds on the errors of the values.
     largest : BudgetPolicy
         The policy for `alpha`, which has the largest budget; its steps are those of all others.
+    sides : Later
+        Bounds on the excesses, found when `bounds` first asks for them.
+    beyond : float
+        No budget that is not in the table makes the CVaR less than this, in units.
+    plain : Later or None
+        With `lexicographic`, the solution without.
     floor : ExactSolution or None
-        Whose bounds are lower bounds here: with `lexicographic`, the solution without; with
-        `delta`, that for the costs rounded down, if that says anything; all values here are then
-        those of the costs rounded up, and the unit is `delta`.
+        With `delta`, the solution for the costs rounded down, if that says anything; its bounds
+        are lower bounds here. All values here are then those of the costs rounded up, and the
+        unit is `delta`.
     least : float or None
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
@@ -165,17 +165,18 @@ class WeightedSolution(BudgetSolution):
         The tail mass it is for.
     budgets : array of int64, shape (n,)
         Budgets, in cost units, rising; with weight 0 there is budget 0 alone.
-    steps : array of int64, shape (n,)
-        The levels of error in the values of each budget.
-    excess, mean_cost, plain_mean_cost : array of float64, shape (n,), or None
-        As of `ExactSolution`; the excess and the expected cost are those of the policy of each
-        budget.
-    error_bound : ErrorBound
-        Bounds on the errors of the values.
+    excess, mean_cost : array of float64, shape (n,)
+        The excess and the expected cost of the policy of each budget.
     largest : BudgetPolicy
         The policy for `alpha`; its steps are those of all others.
+    sides : Later
+        Bounds on the weighted sums, found when `bounds` first asks for them.
+    beyond : float
+        No budget that is not in the table makes the weighted sum less than this, in units.
+    plain : Later or None
+        With `lexicographic`, the solution without.
     floor : WeightedSolution or None
-        Whose bounds are lower bounds here, as of `ExactSolution`.
+        With `delta`, the solution for the costs rounded down, as of `ExactSolution`.
     least : float or None
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str

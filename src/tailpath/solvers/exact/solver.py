@@ -2,16 +2,13 @@
 `solve_cvar_exact` has the recursion, `docs/bounds.md` the proofs.
 
 - The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a
-  best budget, too.) Budgets that tie within the error bound count as equal; where they do, `var`
-  evaluates the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its least
-  possible cost.
+  best budget, too.) Budgets that tie within rounding count as equal; where they do, `var` evaluates
+  the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its least possible
+  cost.
 - `lexicographic` (Rigter et al. 2022) breaks ties in U, and in w, by the expected cost. Ties are
-  differences below 1e-13, relatively; a second table, with ties as they fall, gives the lower
-  bounds.
+  differences below 1e-13, relatively.
 - `weight` has the recursion for (1 - weight) * mean + weight / alpha * U, which carries the mean
   and U of the same policy along; this table belongs to one alpha.
-- Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0,
-  and such an alpha divides by less.
 - With `delta` no CVaR lies below the least expected cost, either.
 """
 
@@ -24,6 +21,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called, reachable_states
+from tailpath.certify.budgets import FEW, Later, TableSides
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
@@ -42,23 +40,12 @@ from tailpath.options import (
 )
 from tailpath.registers import module_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import (
-    ErrorBound,
-    ModelLayout,
-    error_bound_of,
-    layout_of,
-    require_unit,
-)
+from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
+from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-
-#: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell
-#: from 0.
-TINY_ALPHA, LIFT = 1e-200, 2.0**600
-VANISHED = 1e-322
 
 #: From so many states times levels on it is worth to find out which budgets are sure to be
 #: exceeded.
@@ -80,22 +67,11 @@ class Task(NamedTuple):
     skip: bool | None = None
     way: Fill = fill
 
-    @property
-    def lifted(self) -> float:
-        """What excesses are multiplied by, so that they are not taken for 0 where alpha is tiny."""
-        return 1.0 if self.alpha >= TINY_ALPHA else LIFT
-
     def layout(self, expected: ExpectedSolution) -> ModelLayout:
         ssp = expected.ssp
         assert ssp.cost_unit is not None
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
         return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
-
-    def error_bound(self, table: BudgetTable) -> ErrorBound:
-        found = error_bound_of(
-            table.layout.expected, table.error, table.layout.certain_cost_of_states()
-        )
-        return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
 
     def solution(self, price: FloatArray, **fields: Any) -> ExactSolution | WeightedSolution:
         """`price` is what is minimised beside the budget."""
@@ -310,58 +286,52 @@ def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSol
 def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
     assert ssp.cost_unit is not None
     expected, weight = solve_expected(ssp), task.weight
-    nothing = always_risk_neutral(ssp, expected.choices)
+    unit = float(ssp.cost_unit)
+    alike = task._replace(lexicographic=False)
+    plain = Later(partial(_solved, ssp, alike)) if task.lexicographic else None
     if weight == 0 or ssp.is_goal[ssp.start_index]:
-        alone, none = np.array([expected.cost() / float(ssp.cost_unit)]), np.zeros(1, np.int64)
+        alone = np.array([expected.cost() / unit])
+
+        def of_mean() -> TableSides:
+            low, high = (np.array([side / unit]) for side in expected.bounds)
+            return TableSides(low * (1 - FEW), high[:, None] * (1 + FEW))
+
         return task.solution(
             alone,
-            budgets=none,
-            steps=none,
+            budgets=np.zeros(1, np.int64),
             excess=alone,
             mean_cost=alone if weight < 1 or task.lexicographic else None,
-            plain_mean_cost=alone if weight == 1 and task.lexicographic else None,
-            error_bound=error_bound_of(expected, 0.0),
-            largest=nothing,
+            largest=always_risk_neutral(ssp, expected.choices),
+            sides=Later(of_mean),
+            plain=plain,
         )
-    layout, lifted = task.layout(expected), task.lifted
-    if weight == 1:
-        less, price = lifted, 1 / task.alpha / lifted
-        criteria = [lifted * EXCESS, MEAN] if task.lexicographic else [lifted * EXCESS]
-    else:
-        # Prices are lifted by less, since they are higher.
-        less = 1.0 if lifted == 1.0 else task.alpha * lifted
-        price, both = 1 / less, less * (1 - weight) * MEAN + less * weight / task.alpha * EXCESS
-        criteria = [both, MEAN, lifted * EXCESS]
-    floor = (1 - weight) * layout.start_lower
-    objective = layout.objective(np.stack(criteria), weight, price, floor=floor)
-    filled = partial(
-        fill_smaller,
-        layout,
-        pairs=task.pairs,
-        max_bytes=task.max_bytes,
-        progress=task.progress,
-        way=task.way,
+    layout = task.layout(expected)
+    criteria, price = [EXCESS], 1 / task.alpha
+    if weight < 1:
+        criteria, price = [(1 - weight) * MEAN + weight / task.alpha * EXCESS, MEAN, EXCESS], 1.0
+    elif task.lexicographic:
+        criteria = [EXCESS, MEAN]
+    objective = layout.objective(
+        np.stack(criteria),
+        weight,
+        price,
+        floor=(1 - weight) * layout.start_value,
+        tie=SAME_VALUE if task.lexicographic else 0.0,
     )
-
-    def solution(table: BudgetTable, plain: FloatArray | None) -> ExactSolution | WeightedSolution:
-        values = table.values.T
-        return task.solution(
-            values[0] / less,
-            budgets=table.budgets,
-            steps=table.steps,
-            excess=values[0 if weight == 1 else 2] / lifted,
-            mean_cost=values[1] if len(criteria) > 1 else None,
-            plain_mean_cost=plain,
-            error_bound=task.error_bound(table),
-            largest=nothing,
-            method=table.method,
-        )
-
-    table = filled(objective)
-    found = solution(table, None)
-    if task.lexicographic:
-        # What ties give away, the floor has not.
-        table = filled(objective._replace(tie=SAME_VALUE))
-        found = replace(solution(table, found.mean_cost), floor=found)
+    how: Any = {"max_bytes": task.max_bytes, "progress": task.progress, "way": task.way}
+    table = fill_smaller(layout, objective, pairs=task.pairs, **how)
+    values = table.values.T
+    found = task.solution(
+        values[0],
+        budgets=table.budgets,
+        excess=values[0 if weight == 1 else 2],
+        mean_cost=values[1] if len(criteria) > 1 else None,
+        largest=always_risk_neutral(ssp, expected.choices),
+        sides=Later(table.sides),
+        plain=plain,
+        beyond=weight * (table.limit + 1) + (1 - weight) * expected.bounds[0] / unit,
+        method=table.method,
+    )
     largest = int(table.budgets[found.best_position(task.alpha)])
-    return replace(found, largest=budget_policy(ssp, table, largest, expected.choices))
+    policy = budget_policy(ssp, layout, table.changes, largest, expected.choices)
+    return replace(found, largest=policy)

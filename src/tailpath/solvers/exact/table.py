@@ -8,14 +8,17 @@ at which a state's choice changes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
+from tailpath.certify.budgets import TableSides, early_bounds, table_sides
 from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
-from tailpath.dp.budgets import Fill, cutoff_of, fill
+from tailpath.dp.budgets import Fill, Filled, cutoff_of, fill
 from tailpath.errors import LimitExceededError
 from tailpath.graph import Array, FloatArray, IntArray, members_of, owners
 from tailpath.model.ssp import SSP
@@ -27,22 +30,33 @@ from tailpath.solvers.exact.layout import ModelLayout
 MAX_BYTES = 4 * 2**30
 
 
+#: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
+Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
+
+
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
-    `budgets[j]` in criterion i; with prices `values[j, i, k]`. Each of `steps[j]` levels adds
-    `error` to the relative error at most; a step may be worse than the best by `given_away`,
-    relatively, where ties were broken.
+    `budgets[j]` in criterion i; with prices `values[j, i, k]`. No budget beyond `limit` was looked
+    at; values of joint blocks miss their backup by `residual` at most, relatively; `again` fills
+    the same budgets of another layout.
     """
 
     layout: ModelLayout
+    objective: Objective
     budgets: IntArray
-    steps: IntArray
     values: FloatArray
     changes: Changes
-    error: float
-    given_away: float = 0.0
+    limit: int
+    residual: float
+    again: Again
+    loss: FloatArray = field(default_factory=lambda: NO_LOSS)
     method: str = ""
+
+    def sides(self, losses: tuple[FloatArray, FloatArray] | None = None) -> TableSides:
+        """Bounds on the values at the start; `losses` are those on what arriving is worth."""
+        ends, both = self.layout.ends(), losses or (self.loss, self.loss)
+        return table_sides(self.layout, self.objective, ends, self.again, self.changes, both)
 
 
 def fill_table(
@@ -74,10 +88,14 @@ def fill_table(
                 progress(w, best * float(layout.unit))
 
         found = way(layout, objective, loss, max_bytes, check, report)
-        budgets = np.arange(len(found.values))
-        method = f"all budgets up to {len(budgets) - 1} in all states"
-        columns = found.values, found.changes, found.error, found.given_away, method
-        return BudgetTable(layout, budgets, budgets, *columns), found.best
+        last = len(found.values) - 1
+
+        def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:
+            return fill(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
+
+        method = f"all budgets up to {last} in all states"
+        columns = np.arange(last + 1), found.values, found.changes, last, found.residual
+        return BudgetTable(layout, objective, *columns, again, loss, method), found.best
 
     if objective.weight == 0:
         return run(objective)[0]
@@ -102,16 +120,14 @@ def first_guess(layout: ModelLayout) -> float:
 def _too_large(
     layout: ModelLayout, objective: Objective, max_bytes: int, w: int, best: float
 ) -> LimitExceededError:
-    low, unit = 0.0, float(layout.unit)
-    if objective.weight > 0:
-        spent = objective.price * float(layout.spent(objective.criteria)[0])
-        best = min(best, spent)
-        low = min(best, objective.weight * w + objective.floor)
+    unit, bounds = float(layout.unit), (0.0, math.inf)
+    if objective.weight > 0 and isinstance(layout, ModelLayout):
+        bounds = early_bounds(layout, objective, layout.ends(), w, best)
     return LimitExceededError(
         f"{layout.n} states x {w} cost levels need more than {max_bytes / 2**30:.3g}"
         " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
         " max_bytes would help",
-        (low * unit, best * unit),
+        (bounds[0] * unit, bounds[1] * unit),
     )
 
 
@@ -133,7 +149,8 @@ def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPoli
 
 def budget_policy(
     ssp: SSP,
-    table: BudgetTable,
+    layout: ModelLayout,
+    changes: Changes,
     budget: int,
     risk_neutral: NDArray[np.int32],
     deadline: bool = False,
@@ -141,7 +158,7 @@ def budget_policy(
     """The policy for budgets up to `budget`; steps that no run from the start can meet are left
     out.
     """
-    layout, (node, from_budget, choice) = table.layout, table.changes
+    node, from_budget, choice = changes
     met = from_budget + layout.nodes.cost_from_start[node] <= budget
     if not met.all():
         node, from_budget = node[met], from_budget[met]

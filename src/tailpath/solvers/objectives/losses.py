@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
+from tailpath.certify.budgets import VANISHED, Share, table_share
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray
@@ -36,13 +37,7 @@ from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
-from tailpath.solvers.exact.layout import (
-    ErrorBound,
-    ModelLayout,
-    enclosed,
-    error_bound_of,
-    layout_of,
-)
+from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
@@ -119,13 +114,12 @@ class Losses:
         """Minimise the sum of the losses with these weights."""
         terminal_loss = self._terminal_losses(weights)
         shift = terminal_loss.min(axis=0)
-        values, error = terminal_loss[-1] - shift, 0.0
+        values, known = terminal_loss[-1] - shift, Share(0.0, 0.0)
         if not self.ssp.is_goal[self.ssp.start_index]:
             table = self._table(weights)
-            values, error = table.values[-1], table.error
-        error_bound = error_bound_of(solve_expected(self.model), error)
+            values, known = table.values[-1], self._share(table.residual)
         bounds = [
-            self._bounds(value, by, error_bound)
+            self._bounds(value, by, known)
             for value, by in zip(values, [weights, *np.eye(len(weights))])
         ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
@@ -140,17 +134,14 @@ class Losses:
             weights,
         )
 
-    def _bounds(
-        self, value: float, weights: FloatArray, error_bound: ErrorBound
-    ) -> tuple[float, float]:
+    def _share(self, residual: float) -> Share:
+        slope = float(self.slope.max())
+        return table_share(self._layout, self._layout.ends(), self.horizon, residual, slope)
+
+    def _bounds(self, value: float, weights: FloatArray, known: Share) -> tuple[float, float]:
         """Proved bounds on the least value of a sum of losses that is shifted to be 0 at least."""
-        low, high = enclosed(
-            np.array([value]),
-            0.0,
-            error_bound,
-            float(weights @ self.slope),
-            np.array([self.horizon]),
-        )
+        known = known._replace(slack=known.slack * float(weights @ self.slope))
+        low, high = known.below(value), known.above(value)
         terminal_loss = self.terminal_loss @ weights
         loss_error = self._rounding_error @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
@@ -159,16 +150,22 @@ class Losses:
         above = terminal_loss - terminal_loss.min()
         share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
         least = float(np.max(loss_error, where=above <= 0, initial=0.0))
-        missed = min((share * float(high[0]) if share else 0.0) + least, float(loss_error.max()))
+        missed = min((share * high if share else 0.0) + least, float(loss_error.max()))
         # What is flat has no slope to charge what vanished by.
-        vanished = error_bound.vanished * float(above.max())
-        return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished
+        vanished = VANISHED * float(above.max())
+        return max(low - missed, -least), high + missed + vanished
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table = self._table(weights)
-        policy = budget_policy(self.model, table, self.horizon, solve_expected(self.model).choices)
+        policy = budget_policy(
+            self.model,
+            table.layout,
+            table.changes,
+            self.horizon,
+            solve_expected(self.model).choices,
+        )
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
     def _terminal_losses(self, weights: FloatArray) -> FloatArray:

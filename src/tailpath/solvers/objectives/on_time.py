@@ -10,17 +10,16 @@ arriving at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
+from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE, THREE_ROUNDINGS
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import exact_cost
@@ -34,7 +33,6 @@ from tailpath.solvers.exact.robust import robust_lateness
 from tailpath.solvers.exact.solver import filled_on_ranks
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
-    BudgetTable,
     always_risk_neutral,
     budget_policy,
     fill_table,
@@ -176,8 +174,8 @@ def _with_intervals(
     assert model.cost_unit is not None
     units = math.floor(in_units(deadline, model.cost_unit))
     _check_levels(units, max_bytes)
-    lateness, error, policy = robust_lateness(model, units, nature, max_bytes)
-    return OnTimeSolution(deadline, lateness, (0.0, 1.0), error, policy)
+    lateness, sides, policy = robust_lateness(model, units, nature, max_bytes)
+    return OnTimeSolution(deadline, lateness, (0.0, 1.0), policy, sides)
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
@@ -210,7 +208,8 @@ def _solve_until(
     missed = _missed(ssp)
     if ssp.is_goal[ssp.start_index]:
         policy = always_risk_neutral(ssp, solve_expected(ssp).choices)
-        return OnTimeSolution(deadline, np.zeros(1), missed, 0.0, policy)
+        never = TableSides(np.array([1.0, 0.0]), np.array([[1.0], [0.0]]))
+        return OnTimeSolution(deadline, np.zeros(1), missed, policy, Later(lambda: never))
     length = SHORT if math.isinf(units) else LONG
     while True:
         last = int(min(length, units))
@@ -218,25 +217,14 @@ def _solve_until(
         # A cost of t is on time with t left, so the budget is one unit more than the deadline.
         model, limit = with_penalty(ssp, last), float(last + 1)
         layout = layout_of(model, "late")
-        filled: Any = partial(fill_table, layout, max_bytes=max_bytes, **how)
-        table = filled(layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE))
+        objective = layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE)
+        table = fill_table(layout, objective, max_bytes=max_bytes, **how)
         if last == units or table.values[-1, 0] <= max(late, missed[1]) * (1 + SAME_MASS):
             break
         length *= 2
-    policy = budget_policy(model, table, last + 1, solve_expected(model).choices, deadline=True)
+    policy = budget_policy(
+        model, layout, table.changes, last + 1, solve_expected(model).choices, deadline=True
+    )
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    found = OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
-    return with_floor(found, table, lambda: filled(layout.objective(LATE, limit=limit)))
-
-
-def with_floor(
-    found: OnTimeSolution, table: BudgetTable, fill_without_ties: Callable[[], BudgetTable]
-) -> OnTimeSolution:
-    """A lateness takes four operations less than the rounding of a step has room for; where a tie
-    gave away more, the lower bounds come from a table without.
-    """
-    if table.given_away <= THREE_ROUNDINGS:
-        return found
-    table = fill_without_ties()
-    floor = replace(found, lateness=table.values[1:, 0].copy(), error=table.error)
-    return replace(found, floor=floor)
+    lateness = table.values[1:, 0].copy()
+    return OnTimeSolution(deadline, lateness, missed, policy, Later(table.sides))

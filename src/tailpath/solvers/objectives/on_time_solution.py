@@ -5,11 +5,12 @@ and the policies that have them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states
+from tailpath.certify.budgets import Later, TableSides
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
@@ -40,13 +41,12 @@ class OnTimeSolution(Record):
         The least P(Z > t) for t = 0, 1, ... units.
     missed : tuple of float
         Bounds on the least probability of never arriving.
-    error : float
-        A bound on the relative error of the lateness, for every unit of t.
     latest : BudgetPolicy
         The policy for the last deadline; its steps are those of all others.
+    sides : Later
+        Bounds on the lateness, found when `bounds` first asks for them.
     floor : OnTimeSolution or None
-        Whose lateness is a lower bound: with `delta`, the solution for the costs rounded down;
-        where ties gave away more than rounding, the same with ties as they fall.
+        With `delta`, the solution for the costs rounded down, whose lateness is a lower bound.
 
     Examples
     --------
@@ -57,8 +57,8 @@ class OnTimeSolution(Record):
     deadline: float
     lateness: FloatArray
     missed: tuple[float, float]
-    error: float
     latest: BudgetPolicy
+    sides: Later = field(compare=False)
     floor: OnTimeSolution | None = None
 
     def probability(self, t: float) -> float:
@@ -155,16 +155,18 @@ class OnTimeSolution(Record):
         >>> low <= 0.1 <= high
         True
         """
-        if self.floor is not None:
-            return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
         level = self._level(t)
         if level < 0 or math.isinf(t):
-            return (1.0, 1.0) if level < 0 else self.missed
-        known = min(level, len(self.lateness) - 1)
-        value, error = float(self.lateness[known]), min((known + 2) * self.error + 4e-16, 1.0)
-        high = min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250
-        # Beyond the table less may be late, but no less than never arrives.
-        return self.missed[0] if level > known else value * (1 - error), high
+            low, high = (1.0, 1.0) if level < 0 else self.missed
+        else:
+            sides: TableSides = self.sides.found
+            known = min(level, len(self.lateness) - 1)
+            # Beyond the table less may be late, but no less than never arrives. A cost of t is on
+            # time with t left: budgets are one unit more.
+            low = self.missed[0] if level > known else float(sides.low[known + 1])
+            high = float(sides.high[known + 1, 0])
+        below = low if self.floor is None else self.floor.late_bounds(t)[0]
+        return min(below, 1.0), min(high, 1.0)
 
     def var(self, alpha: float) -> float:
         """The least VaR of any policy: the least t with a lateness of at most `alpha`.

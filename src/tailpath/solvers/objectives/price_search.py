@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tailpath.certify.budgets import table_share
 from tailpath.dp.budget_model import MEAN, SLOPE
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_VALUE
@@ -25,7 +26,7 @@ from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import by_coin
 from tailpath.policies.policy import Policy
-from tailpath.solvers.exact.layout import error_bound_of, layout_of
+from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     BudgetTable,
@@ -57,8 +58,6 @@ from tailpath.solvers.objectives.trade import (
 
 #: So many values stay near the processor; the fewest and the most prices asked in one sweep.
 VALUES_AT_ONCE, AT_ONCE = 2**15, (8, 16)
-#: V* that are off by more than this, relatively, are known badly.
-BADLY = 1e-9
 #: Risks below this, in cost units, may have been taken for 0.
 VANISHED = 1e-250
 #: Prices asked for at first, as multiples of mean over risk.
@@ -86,7 +85,7 @@ class MeanRisk:
         self.expected = solve_expected(ssp)
         self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0
-        self._per_level, self._hidden = self.layout.depth * self.layout.rounding, 0.0
+        self._residual, self._hidden = 0.0, 0.0
 
     def safest(self) -> tuple[FloatArray, FloatArray]:
         """The risk and the mean of the safest policy, of several the one of least mean, for every
@@ -140,24 +139,20 @@ class MeanRisk:
         return int(np.clip(VALUES_AT_ONCE // values, *AT_ONCE))
 
     def error(self) -> tuple[float, float]:
-        """By how much risks and means may be off: relatively, and in cost units on top of it. Where
-        some V* are known so badly that a share of them says nothing, their error counts as it is.
-        """
-        error_bound = error_bound_of(self.expected, self._per_level)
-        relative, absolute = max(error_bound.below, error_bound.above), error_bound.at_zero
-        if relative > BADLY:
-            relative, absolute = 0.0, error_bound.at_all
-        return (
-            relative + self.limit * error_bound.per_level + self._hidden + 1e-15,
-            absolute + VANISHED,
+        """By how much risks and means may be off: relatively, and in cost units on top of it."""
+        known = table_share(
+            self.layout, self.layout.ends(), self.limit, self._residual, self.risk[SLOPE]
         )
+        return known.share + self._hidden, known.slack + VANISHED
 
     def policy(self, price: float, budget: int) -> BudgetPolicy:
         """The best policy for a price and a budget."""
         if budget == 0:
             return always_risk_neutral(self.ssp, self.expected.choices)
         table, deadline = self._fill(price, budget), bool(self.risk[SLOPE] == 0)
-        return budget_policy(self.ssp, table, budget, self.expected.choices, deadline)
+        return budget_policy(
+            self.ssp, self.layout, table.changes, budget, self.expected.choices, deadline
+        )
 
     def mixed(self, parts: Sequence[Member]) -> Policy:
         policies = [self.policy(price, budget) for _, price, budget in parts]
@@ -176,7 +171,7 @@ class MeanRisk:
         tie = SAME_VALUE if len(criteria) == 2 else 0.0
         objective = self.layout.objective(np.stack(criteria), limit=float(limit), tie=tie)
         table = fill_table(self.layout, objective)
-        self._per_level = max(self._per_level, table.error)
+        self._residual = max(self._residual, table.residual)
         return table
 
 

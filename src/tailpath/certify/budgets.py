@@ -1,0 +1,236 @@
+"""Bounds on tables over budgets, found afterwards: the sweep of `dp/budgets.py` once more, on rows
+that are too small and on rows that are too large.
+
+Every value of the sweep is made of non-negative numbers by sums, products and minima, so the lemma
+of `rounding.py` holds: on p (1 - d), with V* from below and all choices free, it computes numbers
+below the least ones; on p (1 + d), with V* from above and the choices of a table *held*, numbers
+above those of its policy. The two ends enclose the optimum, and the upper one holds for the policy.
+
+*Closed forms* subtract: V* - w, where every run exceeds w. The difference of two floats is rounded
+relatively to itself, so it is enough that V* comes from below, or from above, and was moved
+outwards for what it takes to write it in units and to multiply it by a criterion.
+
+*Joint blocks* are solved by an elimination that divides by row sums, and by policy iteration that
+leaves gains below a margin m. Nothing of that needs to be counted: let x be the values found, in
+which every backup misses them by at most m x, with rows (1 - e) g and (1 - e) Q in place of g and
+Q, e >= m. From below, (1 - e) (g + Q x) >= (1 - m) x for all choices, so that g + Q x >= x, and x
+lies below the least values; from above, (1 + e) (g + Q x) <= (1 + m) x for the choices held, so
+that x >= g + Q x, and x lies above theirs, since every policy leaves the block. The sweep says by
+how much backups missed; where that is more than m, nothing is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tailpath.certify.rounding import ROUNDOFF, row_error
+from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
+from tailpath.dp.budgets import Filled
+from tailpath.dp.joint import MARGIN, Joint, joint_optimum
+from tailpath.dp.layout import Layout
+from tailpath.graph import FloatArray, IntArray, owners
+from tailpath.kernels.jit import frozen
+
+#: Roundings of V* on its way: written in units (3), times a criterion, which is rounded itself (4),
+#: less a budget (1).
+OUTWARDS = 8 * ROUNDOFF
+#: Roundings of a step beside those of its row: the constant of its choice, and a closed form.
+BESIDE_ROW = 6
+#: By how much the rows of joint blocks are scaled more: the residual left, and its own rounding.
+JOINTLY = 1.5 * MARGIN
+#: More than what may have been taken for 0, in all levels together.
+VANISHED = 1e-270
+#: V* that are off by more than this, relatively, are known badly.
+BADLY = 1e-9
+#: A few operations behind the table: by this share its bounds are widened.
+FEW = 8 * ROUNDOFF
+
+Layouts = TypeVar("Layouts", bound=Layout)
+
+
+class Ends(NamedTuple):
+    """V* of the nodes of a layout from below and from above, and of the start, in units; and how
+    far probabilities may be off beside rounding, relatively.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    start: tuple[float, float]
+    error: float = 0.0
+
+
+def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -> Layouts:
+    """The layout with rows too small (`side` -1) or too large (+1), and V* of that side."""
+    # Where loops were divided out, an error of probabilities counts in both of what was divided.
+    off = row_error(layout.row_size, layout.row_size + BESIDE_ROW, 2 * error)
+    nodes, joint = layout.nodes, layout.joint
+    if len(joint.inner_target):
+        block = owners(nodes.block_start)
+        off = off + JOINTLY * np.repeat(nodes.block_joint[block], np.diff(layout.node_choices))
+        more = side * off[owners(joint.inner_start)] * joint.inner_probability
+        stays = np.bincount(owners(joint.inner_start), more, len(joint.leave))
+        # From above, a row that stays in its block may sum up to more than 1: it leaves with less
+        # than nothing.
+        joint = joint._replace(
+            inner_probability=joint.inner_probability + more, leave=joint.leave - stays
+        )
+    return replace(
+        layout,
+        nodes=nodes._replace(value=np.maximum(value * (1 + side * OUTWARDS), 0.0)),
+        choice_cost=layout.choice_cost * (1 + side * off),
+        probability=layout.probability * (1 + side * off[owners(layout.outcome_start)]),
+        joint=joint,
+    )
+
+
+class TableSides(NamedTuple):
+    """Values at the start by budget: from below the least ones of criterion 0 (b,), and from above
+    those of a table's policy, by criterion (b, m).
+    """
+
+    low: FloatArray
+    high: FloatArray
+
+    def total_bounds(
+        self, budgets: IntArray, weight: float, price: float, beyond: float, position: int
+    ) -> tuple[float, float]:
+        """Bounds on the least `weight * w + price * value`, which is at least `beyond` for budgets
+        not in the table; the policy with the budget at `position` keeps the upper one.
+        """
+        low = float(np.min(weight * budgets + price * self.low, initial=beyond)) * (1 - FEW)
+        high = weight * float(budgets[position]) + price * float(self.high[position, 0])
+        return low, high * (1 + FEW)
+
+
+def table_sides(
+    layout: Layout,
+    objective: Objective,
+    ends: Ends,
+    fill: Callable[[Layout, Objective, FloatArray, Changes], Filled],
+    changes: Changes,
+    losses: tuple[FloatArray, FloatArray] = (NO_LOSS, NO_LOSS),
+) -> TableSides:
+    """Both sides of a table that `fill` filled, with its changes of choice; `losses` are what
+    arriving is worth from below and from above.
+    """
+    proved = np.isfinite(ends.high)
+    objective = objective._replace(weight=0.0, tie=0.0)
+    below = scaled_layout(layout, -1, ends.low, ends.error)
+    alone = objective._replace(criteria=objective.criteria[:1])
+    found = fill(below, alone, np.ascontiguousarray(losses[0][:, :1]), NOTHING_HELD)
+    low = found.values[:, 0] * (1 - FEW) if found.residual <= MARGIN else 0 * found.values[:, 0]
+    above = scaled_layout(layout, 1, np.where(proved, ends.high, layout.nodes.value), ends.error)
+    order = np.argsort(changes.budget, kind="stable")
+    held = Changes(*(of[order].astype(like.dtype) for of, like in zip(changes, NOTHING_HELD)))
+    found = fill(above, objective._replace(held=True), losses[1], held)
+    unproved = (objective.criteria[:, TO_GO] > 0) & (not proved.all())
+    scale = np.abs(objective.criteria).sum(axis=1) + np.max(losses[1], initial=0.0)
+    high = found.values * (1 + FEW) + VANISHED * scale
+    high[:, unproved | (found.residual > MARGIN)] = np.inf
+    return TableSides(low, high)
+
+
+class Share(NamedTuple):
+    """How far values of any policy in a table may be off: by a share of them, and by so many units
+    of V* on top of it.
+    """
+
+    share: float
+    slack: float
+
+    def below(self, value: float) -> float:
+        return max(value * (1 - self.share) - self.slack, 0.0) if self.share < 1 else 0.0
+
+    def above(self, value: float) -> float:
+        return value / (1 - self.share) + self.slack if self.share < 1 else math.inf
+
+
+def table_share(
+    layout: Layout, ends: Ends, levels: int, residual: float, slope: float = 1.0
+) -> Share:
+    """What is known of every policy of a table with so many levels, without another sweep: each
+    level adds a share, and V*, or V* less a budget where criteria have a slope, counts once. Where
+    some V* are known so badly that a share of them says nothing, their error counts as it is.
+    """
+    value = layout.nodes.value
+    apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
+    left = np.maximum(value - layout.nodes.certain_cost if slope else value, 1e-300)
+    share = float(np.max(apart / left, where=apart > 0, initial=0.0))
+    slack = VANISHED
+    if share > BADLY:
+        share, slack = 0.0, float(np.max(apart)) * (1 + FEW)
+    return Share(share + levels * level_share(layout, ends.error, residual) + FEW, slack)
+
+
+def early_bounds(
+    layout: Layout, objective: Objective, ends: Ends, level: int, best: float
+) -> tuple[float, float]:
+    """Bounds on the least `weight * w + price * U` of all budgets, where a sweep ended before a
+    level, with the best value of those before it. No measure here is less than the mean.
+    """
+    low, high = ends.start
+    per_value = objective.price * float(objective.criteria[0, TO_GO])
+    low, most = low * (1 - OUTWARDS), per_value * high * (1 + OUTWARDS)
+    known = table_share(layout, ends, level, 0.0)
+    known = known._replace(slack=known.slack * per_value)
+    # How much joint blocks missed is not known on the way.
+    if math.isfinite(best) and not len(layout.joint.inner_target):
+        beyond = objective.weight * level + objective.floor * (1 - OUTWARDS)
+        low, most = max(low, min(known.below(best), beyond)), min(most, known.above(best))
+    return min(low, most), most
+
+
+class Later:
+    """Something that is found when it is first asked for, and kept then in place of what finds it:
+    what is pickled has found it.
+    """
+
+    def __init__(self, find: Callable[[], Any]) -> None:
+        self._find: Callable[[], Any] | None = find
+
+    @property
+    def found(self) -> Any:
+        if self._find is not None:
+            self._found, self._find = self._find(), None
+        return self._found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_found": self.found, "_find": None}
+
+
+def level_share(layout: Layout, error: float, residual: float) -> float:
+    """What each level adds to the relative error of any policy's values: the roundings of as many
+    blocks as there are.
+
+    In a joint block values miss their backup at every visit, by the residual and the rounding of a
+    row. Visits count summed over the nodes: if x are the values and N the expected visits, what
+    comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is
+    at least x_j times the probability of getting from i to j.
+    """
+    off = float(np.max(row_error(layout.row_size, layout.row_size + BESIDE_ROW, 2 * error)))
+    blocks = layout.nodes.block_joint
+    stay = _longest_stay(layout) if blocks.any() else 0.0
+    return float(np.count_nonzero(~blocks)) * off + float(np.count_nonzero(blocks)) * stay * (
+        max(residual, MARGIN) + 2 * off
+    )
+
+
+def _longest_stay(layout: Layout) -> float:
+    """The most expected visits to all nodes of a joint block, under any policy: infinite where they
+    are too many to compute with.
+    """
+    joint, choices = Joint(*frozen(*layout.joint)), layout.node_choices
+    most, policy = 1.0, choices[:-1].copy()
+    for block in np.flatnonzero(layout.nodes.block_joint).tolist():
+        first, last = layout.nodes.block_start[block : block + 2].tolist()
+        count = int(choices[last] - choices[first])
+        visits, allowed = np.empty(last - first), np.ones(count, dtype=np.bool_)
+        one = np.full(count, -1.0)
+        joint_optimum(joint, choices, first, last, one, allowed, policy, visits)
+        most = max(most, 1.01 * float(np.sum(np.abs(visits))))
+    return most
