@@ -124,10 +124,10 @@ def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolAr
 
 
 def _state_number(value: Any, what: str, n_states: int) -> int:
-    # Before numpy 2.2 its truth values are indices.
-    given: Any = None if isinstance(value, np.bool_) else value
     try:
-        number = index(given)
+        if isinstance(value, np.bool_):  # which before numpy 2.2 is an index
+            raise TypeError
+        number = index(value)
     except TypeError:
         raise ModelError(f"{what} must be a state index, not {value!r}") from None
     if not 0 <= number < n_states:

@@ -101,7 +101,7 @@ def budget_steps(policy: Any) -> dict[str, Any]:
     return found
 
 
-def rising_steps(first: IntArray, from_budget: IntArray, what: str = "from_budget") -> IntArray:
+def rising_steps(first: IntArray, from_budget: IntArray) -> IntArray:
     """The row, by `first`, that each step belongs to; budgets must rise within a row."""
     if (
         not first.size
@@ -114,7 +114,7 @@ def rising_steps(first: IntArray, from_budget: IntArray, what: str = "from_budge
     falls = (np.diff(from_budget) <= 0) & (row[1:] == row[:-1])
     if falls.any() or (len(row) and not 0 < from_budget.min() <= from_budget.max() < MAX_LEVELS):
         raise PolicyError(
-            f"{what} must rise within each state, from 1 or more, and stay below {MAX_LEVELS}"
+            f"from_budget must rise within each state, from 1 or more, and stay below {MAX_LEVELS}"
         )
     return row
 
