@@ -27,18 +27,19 @@ PER_EDGE, PER_ROW = 3, 9
 PER_STEP = 4
 
 
-def row_error(size: Any, additions: Any, error: Any = 0.0) -> FloatArray:
+def row_error(size: Any, additions: Any, error: Any = 0.0) -> Any:
     """What one step of rows with so many outcomes may round, relatively.
 
     `additions` is how many numbers are added up in a cell that a step leads to or, where values go
     backwards, that its row fills. `error` is how far probabilities may be off beside rounding.
     """
-    return np.asarray((PER_EDGE * size + PER_ROW + additions + PER_STEP) * ROUNDOFF + error)
+    return (PER_EDGE * size + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
 
 
 def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArray:
     """The same along each edge: (A,), with additions by edge or for all."""
-    return row_error(np.diff(rows.row_start)[rows.source], additions, error)
+    errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
+    return errors
 
 
 def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:
