@@ -314,6 +314,24 @@ def test_no_statement_assigns_three_things(path):
     assert crowded(path.read_text(encoding="utf-8")) == []
 
 
+#: What computes in plain doubles; `certify` proves afterwards.
+PLAIN = ("forward", "ring", "totals")
+
+
+def test_what_computes_knows_no_error_terms():
+    """No name says error, low, high or the unit roundoff."""
+    for name in PLAIN:
+        tree = ast.parse((PACKAGE / "dp" / f"{name}.py").read_text(encoding="utf-8"))
+        named = {
+            str(getattr(node, field))
+            for node in ast.walk(tree)
+            for field in ("id", "attr", "arg", "name")
+            if isinstance(getattr(node, field, None), str)
+        }
+        words = {word for found in named for word in found.lower().split("_")}
+        assert not words & {"roundoff", "error", "low", "high"}
+
+
 def test_no_line_is_long():
     """Ruff lets those pass that end in an instruction to a checker, or have no space."""
     long = [

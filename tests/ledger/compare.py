@@ -4,7 +4,7 @@
 
 | answer | rule |
 | --- | --- |
-| a number with bounds | it lies in the old bounds and in its own, at most 1.1 times as wide |
+| a number with bounds | it lies in the old bounds and its own: 4 times as wide, or 1e-12 of it |
 | a number without | the same to the tolerance of its verb |
 | a text, a count, a refusal | the same |
 | decisions | the same, or shown to tie: one step of either and then the policy is worth the same |
@@ -25,8 +25,8 @@ from tests.ledger.models import MODELS
 from tests.ledger.record import EMPTY, Entry, read_book
 from tests.ledger.verbs import Answer, Case, answer, bounded, one, unpacked
 
-#: Bounds may be this much wider.
-WIDER = 1.1
+#: Bounds may be this much wider, or as wide as this share of the number.
+WIDER, NARROW = 4.0, 1e-12
 #: Tables take values below this for 0, and bounds say so.
 VANISHED = 1e-250
 #: Rounding at the ends of bounds: four units in the last place, relatively.
@@ -105,7 +105,8 @@ def fault(old: Any, new: Any, tolerance: float) -> str | None:
         return f"is {value!r}, not in [{low!r}, {high!r}]"
     if known and not bounds[0] - room <= value <= bounds[1] + room:
         return f"is {value!r}, outside its own bounds {bounds}"
-    if known and bounds[1] - bounds[0] > WIDER * (high - low) + room:
+    wide = max(WIDER * (high - low), NARROW * abs(value)) if isfinite(value) else 0.0
+    if known and bounds[1] - bounds[0] > wide + room:
         return f"has bounds {bounds[1] - bounds[0]:.3g} apart, before {high - low:.3g}"
     return None
 
