@@ -257,6 +257,7 @@ def test_a_breach_would_be_found(module, source, found):
 
 #: Files of `dp` that compute in plain doubles; `certify` proves.
 PLAIN = ("budgets", "budget_backups", "budget_model", "joint", "layout", "layout_builders", "pairs")
+PLAIN += ("forward", "ring", "totals")
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -140,7 +140,8 @@ def test_progress_and_warnings_have_lines_of_their_own():
     """On a terminal a line of progress makes way for a warning."""
     words = "solve river:5x5 --method quantile --max-sweeps 1 --alpha 0.05"
     terminal, end = os.openpty()
-    command = [sys.executable, "-m", "tailpath", *words.split()]
+    at_once = "from tailpath import progress; progress.AFTER = 0.0; from tailpath.cli import main"
+    command = [sys.executable, "-c", f"{at_once}; main()", *words.split()]
     process = subprocess.Popen(command, stdout=end, stderr=end)
     os.close(end)
     said = b""

@@ -54,7 +54,7 @@ ssp = tp.SSP.from_outcomes([*rows, ("home", "train", "work", 1, 30)], "home", ["
 best = tp.solve_cvar_exact(ssp, 0.05)
 costs = tp.evaluate(ssp, best.policy(0.05), 0.05)
 small = tp.solve_expected(ssp).cost(), best.cvar(0.05), costs.cvar(0.05), "numba" in sys.modules
-river = tp.read("river:30x10")
+river = tp.read("river:60x30")
 print(json.dumps([small, tp.solve_cvar_exact(river, 0.05).cvar(0.05), "numba" in sys.modules]))
 """
 
@@ -68,4 +68,4 @@ def test_small_work_imports_no_compiler_and_more_goes_over_to_it() -> None:
     small, river, compiled = json.loads(told.stdout)
     assert small == [24.0, 30.0, 30.0, False]
     assert compiled
-    assert river == tp.solve_cvar_exact(tp.read("river:30x10"), 0.05).cvar(0.05)
+    assert river == tp.solve_cvar_exact(tp.read("river:60x30"), 0.05).cvar(0.05)

@@ -105,8 +105,8 @@ def fault(old: Any, new: Any, tolerance: float) -> str | None:
         return f"is {value!r}, not in [{low!r}, {high!r}]"
     if known and not bounds[0] - room <= value <= bounds[1] + room:
         return f"is {value!r}, outside its own bounds {bounds}"
-    allowed = max(WIDER * (high - low), NARROW * abs(was)) + room
-    if known and bounds[1] - bounds[0] > allowed:
+    wide = max(WIDER * (high - low), NARROW * abs(value)) if isfinite(value) else 0.0
+    if known and bounds[1] - bounds[0] > wide + room:
         return f"has bounds {bounds[1] - bounds[0]:.3g} apart, before {high - low:.3g}"
     return None
 

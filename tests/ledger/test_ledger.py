@@ -5,7 +5,7 @@ import json
 import pytest
 
 import tailpath as tp
-from tests.ledger.compare import KNOWN_WRONG, STILL, compare, corrected
+from tests.ledger.compare import KNOWN_WRONG, STILL, compare, corrected, fault
 from tests.ledger.models import MODELS
 from tests.ledger.record import EMPTY, read_book
 from tests.ledger.verbs import Case, answer
@@ -70,12 +70,15 @@ def test_a_number_that_moved_is_found():
 
 
 def test_bounds_that_got_wider_are_found():
-    _, arguments, _ = entry("evaluate", "mixed")
-    now = answer(Case(MODELS["gridworld:5x5"].build()), "evaluate", arguments)
-    value, low, high = map(float.fromhex, now["mean"])
-    narrow = [value.hex(), *((value + (end - value) / 1.2).hex() for end in (low, high))]
-    (fault,) = tampered("evaluate", "mixed", mean=narrow)
-    assert " apart, before " in fault
+    """Four times as wide is allowed, and so is a share of 1e-12."""
+
+    def around(width):
+        return [end.hex() for end in (8.0, 8.0 - width, 8.0 + width)]
+
+    assert fault(around(1e-10), around(3.9e-10), 0.0) is None
+    assert " apart, before " in fault(around(1e-10), around(4.1e-10), 0.0)
+    assert fault(around(1e-15), around(3.9e-12), 0.0) is None
+    assert " apart, before " in fault(around(1e-15), around(4.1e-12), 0.0)
 
 
 def test_a_number_without_bounds_that_moved_is_found():

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class Totals:
         """P(Z > X), with what never arrives."""
         return self.open_mass + self.dead_mass
 
-    @cached_property
+    @property
     def tails(self) -> FloatArray:
         """P(Z > z) for every cost z of the head: (H,)."""
         if self.costs.size == 0:
@@ -50,7 +49,7 @@ class Totals:
         after = np.append(self.masses[1:], self.tail_mass)
         return np.cumsum(after[::-1], out=after[::-1])[::-1]
 
-    @cached_property
+    @property
     def excesses(self) -> FloatArray:
         """E[(Z - z)+] for every cost z of the head: (H,)."""
         if self.costs.size == 0:

@@ -148,7 +148,7 @@ class CostDistribution(Record):
         last = float(self.costs[-1]) if self.costs.size else 0.0
         return Totals(self.costs, self.probabilities, last, *beyond)
 
-    @property
+    @cached_property
     def tails(self) -> FloatArray:
         """P(Z > z) for every cost z of the head: an array of float64, shape (n,)."""
         return self.totals.tails

@@ -267,14 +267,14 @@ class Engine(ABC):
         return self._between(costs, last, (low, high))
 
     def _between(self, costs: FloatArray, last: float, found: tuple[Search, Search]) -> Enclosure:
-        of_costs = found[1].roundings * ROUNDOFF
+        of_costs, discounted = found[1].roundings * ROUNDOFF, self.request.gamma < 1
         low, high = (
             outwards(
                 self.totals(one, side),
                 side,
                 dropped=one.dropped,
                 dearest=one.farthest + self.dearest(one, side),
-                paid=one.paid + (2 * last if self.request.gamma < 1 else 0.0),
+                paid=one.paid + (2 * last * float(np.sum(one.mass)) if discounted else 0.0),
                 of_costs=of_costs,
                 proved=self.proved_mean,
             ).onto(costs, last, side)

@@ -204,7 +204,7 @@ def _suffix_of_input() -> str:
     return next((suffix for mark, suffix in _MARKS.items() if begin.startswith(mark)), ".csv")
 
 
-@takes_model
+@answering
 def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write a model to a file; the suffix decides the format.
 

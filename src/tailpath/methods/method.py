@@ -427,9 +427,10 @@ def find_method(name: str) -> Method:
     >>> tp.methods.find_method("quantile").title, tp.methods.find_method("CVaRVILI").name
     ('CVaRVIQ', 'interpolation')
     """
-    method = REGISTER.find(ALSO.get(name.lower(), name))
-    if method is None and name.lower() in INSTEAD:
-        raise OptionError(f"there is no method {name!r}; {INSTEAD[name.lower()]}")
+    lower = str(name).lower()
+    method = REGISTER.find(ALSO.get(lower, name))
+    if method is None and lower in INSTEAD:
+        raise OptionError(f"there is no method {name!r}; {INSTEAD[lower]}")
     if method is None:
         every = f"; there are {', '.join(method_names())}"
         raise OptionError(
