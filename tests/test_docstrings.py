@@ -205,11 +205,13 @@ def test_whatever_takes_a_model_says_how_to_read_one():
     ]
     assert len(asked) > 20
     for verb, given in product(asked, ({"from": ["home"]}, "roads.csv", [("home", "road")])):
-        told = f"^{verb.__name__} takes a model, not a {type(given).__name__}; tailpath.read makes"
+        what = "a model or a chain" if verb is tp.write else "a model"
+        told = f"^{verb.__name__} takes {what}, not a {type(given).__name__}; tailpath.read makes"
+        path = ["x.json"] if verb is tp.write else []
         with pytest.raises(OptionError, match=told):
-            verb(given)
+            verb(given, *path)
         with pytest.raises(OptionError, match=told):
-            verb(ssp=given)
+            verb(**{"ssp": given} | dict(zip(["path"], path)))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ from tailpath.dp.budget_model import (
 )
 from tailpath.dp.layout import Layout
 from tailpath.graph import FloatArray
-from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.jit import Array, kernel, steps_until_pause
 
 #: About so many values are computed before the caller is told.
 VALUES_PER_CALL = 2**23
@@ -343,7 +343,8 @@ def fill(
     n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    rows = int(min(max(VALUES_PER_CALL // n, 16), 4096, max(16.0, objective.limit))) + 1
+    values = steps_until_pause(VALUES_PER_CALL)
+    rows = int(min(max(values // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)

@@ -197,7 +197,7 @@ def after_round(
     return GO_ON, change, milestone, rounds, checks
 
 
-@kernel
+@kernel(small=500)  # rounds are many
 def settle(
     component_start: Array,
     loop_free: Decisions,

@@ -16,6 +16,7 @@ from tailpath.dp.forward import ARRAYS_FULL, AT_LIMIT, PAUSED, STATE, Limits, Ro
 from tailpath.dp.ring import BLOCK, Overflow, entries, lay_out, open_pairs
 from tailpath.evaluation.engine import NOTHING_FOUND, Engine, Heuristic, Request, Search
 from tailpath.graph import FloatArray, IntArray, Transitions
+from tailpath.kernels.jit import steps_until_pause
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import no_action
@@ -112,7 +113,7 @@ class LatticeSearch:
         self._masses: list[FloatArray] = []
         self._level, self._mass = np.empty(1024, np.int64), np.empty(1024)
         end = lattice.budget if until is None else until
-        pause = request.pause or PAUSE
+        pause = request.pause or steps_until_pause(PAUSE)
         self.limits = Limits(request.alpha, end, lattice.budget, request.limit, pause)
         self.steps = RowSteps(*(column.copy() for column in lattice.steps))
         self.state: Any = np.zeros(1, STATE)[0]

@@ -23,6 +23,7 @@ from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import zero_cost_order
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions
+from tailpath.kernels.jit import steps_until_pause
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.checks import same_numbering
@@ -244,7 +245,8 @@ def _walk_block(
 ) -> None:
     now = walker()
     while not stopped.is_set():
-        status = walk(task.paths, task.rows, task.start, key, first, pause, now, totals)
+        steps = steps_until_pause(pause)
+        status = walk(task.paths, task.rows, task.start, key, first, steps, now, totals)
         if status == Pause.NO_ACTION:
             raise no_action(task.ssp, int(now.node))
         if status == Pause.FINISHED:

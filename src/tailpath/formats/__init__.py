@@ -35,7 +35,7 @@ from tailpath.model.frames import column_names, is_graph, is_table
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, answering, takes_model
+from tailpath.options import Progress, answering
 
 __all__ = [
     "Format",
@@ -234,7 +234,10 @@ def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None =
     """
     path_name = os.fsdecode(path)
     if not isinstance(ssp, (SSP, IntervalSSP)) and not hasattr(ssp, "row_start"):
-        raise OptionError(f"write takes a model or a chain, not {kind_of(ssp)}")
+        raise OptionError(
+            f"write takes a model or a chain, not {kind_of(ssp)}; tailpath.read makes a model of"
+            " files, names and tables"
+        )
     try:
         by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:

@@ -38,7 +38,7 @@ from tailpath.kernels.segments import (
 HALF, ROUNDING = 0.499, 1e-12
 
 
-@kernel
+@kernel(small=2_000)  # many atoms each
 def sweep_atoms(
     model: AtomModel,
     work: AtomWork,

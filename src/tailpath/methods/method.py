@@ -428,7 +428,7 @@ def find_method(name: str) -> Method:
     ('CVaRVIQ', 'interpolation')
     """
     lower = str(name).lower()
-    method = REGISTER.find(ALSO.get(lower, name))
+    method = REGISTER.find(ALSO.get(lower, str(name)))
     if method is None and lower in INSTEAD:
         raise OptionError(f"there is no method {name!r}; {INSTEAD[lower]}")
     if method is None:
