@@ -343,8 +343,8 @@ def fill(
     n, n_prices = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    values = steps_until_pause(VALUES_PER_CALL)
-    rows = int(min(max(values // n, 16), 4096, max(16.0, objective.limit))) + 1
+    per_call = steps_until_pause(VALUES_PER_CALL)
+    rows = int(min(max(per_call // n, 16), 4096, max(16.0, objective.limit))) + 1
     size = 8 * (layout.reach(objective.limit) + 1) * n * n_prices * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
