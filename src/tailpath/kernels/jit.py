@@ -65,8 +65,12 @@ class Kernel:
         try:
             return (self._compiled or self._compile())(*arguments)
         except SystemError as error:
-            # A Ctrl-C that came while the kernel ran was raised while its arrays were handed over.
-            raise error.__cause__ or error from None
+            # A Ctrl-C that came while the kernel ran was raised while its arrays were handed over:
+            # Python calls it an error of each function that it passed.
+            raised: BaseException = error
+            while isinstance(raised, SystemError) and raised.__cause__ is not None:
+                raised = raised.__cause__
+            raise raised from None
         except Exception as error:
             numba, made = _compiler(), self._compiled
             if numba.config.DISABLE_JIT or isinstance(error, numba.core.errors.NumbaError):
