@@ -83,7 +83,7 @@ def measured(name: str, comm: Waiting) -> list[str]:
     graph, rounds = table.expected.graph, table.expected.rounds
     said.append(f"V* in {clock}, {rounds} rounds")
     needed = sum(map(len, graph.halo.send))
-    messages = sum(len(each.send[0]) > 0 for each in table.expected.sweeps.messages)
+    messages = sum(len(each) > 0 for each in graph.halo.send)
     # At most; the searches for distances send some more.
     sweeps = swept(rounds)
     said.append(f"sent {_sent(graph.halo.sent)}, {messages * sweeps}, {8 * needed * sweeps}")

@@ -13,48 +13,71 @@ ALPHA, DEADLINE = 0.1, 20
 
 
 def in_parts(ssp, part, comm=None) -> dict[str, object]:
-    """Everything about a model in parts: bits, and the costs of three policies."""
+    """Numbers about a model in parts, each with its bounds; what its policies cost; and the bits of
+    all that, which the same ranks find again."""
     best = tp.solve_cvar_exact(part, ALPHA, comm=comm)
     late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
-    sides = [joined(comm, side) for side in (mean.value, mean.lower, mean.upper)]
+    sides = [joined(comm, side).tolist() for side in (mean.value, mean.lower, mean.upper)]
     with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
         skipping = tp.solve_cvar_exact(part, ALPHA, comm=comm)
     mixed = PartMarkovPolicy(mean.policy.comm, part, mixture(part, mean.choices))
+    policies = best.policy(ALPHA), skipping.policy(ALPHA), mean.policy, mixed
+    tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.latest.gather(ssp))
     return {
-        "table": table_bits(best, best.largest.gather(ssp)),
-        "skipping": table_bits(skipping, skipping.largest.gather(ssp)),
-        "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
-        "late": late_bits(late, late.latest.gather(ssp)),
-        "late asked": asked(late),
-        "expected": bits(*sides, mean.policy.gather(ssp).choices_for(ssp)),
-        "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
-        "mean": [mean.cost(), *mean.bounds],
-        "policies": [followed(each) for each in (best.policy(ALPHA), mean.policy, mixed)],
+        "bounded": bounded(best, skipping, late, sides, mean),
+        "costs": [followed(each) for each in policies],
+        "bits": [*tables, bits(*sides, mean.policy.gather(ssp).choices_for(ssp))],
     }
 
 
 def in_one_process(ssp) -> dict[str, object]:
-    """The same about the whole model, without parts; policies are left out."""
+    """The same numbers of the whole model, without parts."""
     best, late = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_on_time(ssp, DEADLINE)
     with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
         skipping = tp.solve_cvar_exact(ssp, ALPHA)
     mean = tp.solve_expected(ssp)
+    sides = [side.tolist() for side in (mean.value, mean.lower, mean.upper)]
+    return {"bounded": bounded(best, skipping, late, sides, mean)}
+
+
+def bounded(best, skipping, late, values, mean) -> dict[str, list[list[float]]]:
+    """Numbers, lower and upper bounds: of CVaR, with and without budgets that are left to a closed
+    form, the tables at the start, V* of all states, and lateness."""
+    table, lateness = best.sides.found, late.sides.found
     return {
-        "table": table_bits(best, best.largest),
-        "skipping": table_bits(skipping, skipping.largest),
-        "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
-        "late": late_bits(late, late.latest),
-        "late asked": asked(late),
-        "expected": bits(mean.value, mean.lower, mean.upper, mean.policy.choices_for(ssp)),
-        "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
-        "mean": [mean.cost(), *mean.bounds],
+        "cvar": [[best.cvar(ALPHA)], *([side] for side in best.bounds(ALPHA))],
+        "skipping": [[skipping.cvar(ALPHA)], *([side] for side in skipping.bounds(ALPHA))],
+        "table": listed(best.excess, table.low, table.high[:, 0]),
+        "late": listed(late.lateness, lateness.low[1:], lateness.high[1:, 0]),
+        "asked": [[late.late(12)], *([side] for side in late.late_bounds(12))],
+        "values": values,
+        "mean": [[mean.cost()], *([side] for side in mean.bounds)],
     }
 
 
-def asked(late) -> list[object]:
-    """What a solution for deadlines answers."""
-    answers = [late.late(12), late.probability(DEADLINE), *late.late_bounds(12), *late.bounds(7)]
-    return [*answers, late.policy(12).budget, repr(late)]
+def listed(*columns) -> list[list[float]]:
+    return [column.tolist() for column in columns]
+
+
+def check_agree(found, wanted) -> None:
+    """What each side proves holds of what the other has found."""
+    for kind, one in found.items():
+        other = wanted[kind]
+        for (value, _, _), (_, low, high) in ((one, other), (other, one)):
+            assert value and (len(value) == len(low) or kind == "table")
+            rows = zip(value, low, high)
+            assert all(below <= here <= above for here, below, above in rows), kind
+
+
+def check_policies(found) -> None:
+    """Policies deliver what was promised for them: the first two CVaR, the third the mean."""
+    promised, costs = found["bounded"], found["costs"]
+    for kind, (_, cvar, _, *bounds) in zip(("cvar", "skipping"), costs):
+        _, (low,), (high,) = promised[kind]
+        assert low <= bounds[1] and bounds[0] <= high
+        assert low <= cvar * (1 + 1e-12)
+    _, (low,), (high,) = promised["mean"]
+    assert low * (1 - 1e-12) <= costs[2][2] <= high * (1 + 1e-12)
 
 
 def joined(comm, mine):

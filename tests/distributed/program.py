@@ -14,8 +14,8 @@ from mpi4py import MPI
 
 import tailpath as tp
 from tailpath.cli import main
-from tailpath.distributed import fill, order
-from tailpath.distributed.generate import gridworld_part, river_part, sparse_part
+from tailpath.distributed import fill
+from tailpath.distributed.generate import gridworld_part, river_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Checkpoints, Job
 from tests.distributed.models import bits, late_bits, models, table_bits, wholes
@@ -23,8 +23,6 @@ from tests.distributed.parts import ALPHA, in_parts
 from tests.distributed.patient import Patient
 
 COMM = Patient(MPI.COMM_WORLD)
-#: Small models have bands of distances, too.
-order.LEAST_BAND = 4
 
 
 def every_other(layout, ranks, objective):
@@ -54,9 +52,9 @@ def found_whole(comm, ssp):
 
 def made(comm):
     """Models that are generated in parts."""
-    ranks = comm.rank, comm.size
+    ranks = place(comm)
     grid = gridworld_part(7, 5, *ranks, share=0.2)
-    some = grid, river_part(6, 4, *ranks), sparse_part(9000, *ranks)
+    some = grid, river_part(6, 4, *ranks)
     names = "outcome_target", "outcome_probability", "outcome_cost", "state_choices"
     return [bits(*(getattr(whole_of(comm, part), name) for name in names)) for part in some]
 
@@ -68,11 +66,15 @@ def found_by(comm, share):
     return {
         "whole": {name: found_whole(comm, ssp) for name, ssp in whole.items()},
         "parts": {
-            name: in_parts(ssp, Part.of(ssp, comm.rank, comm.size), comm)
-            for name, ssp in parts.items()
+            name: in_parts(ssp, Part.of(ssp, *place(comm)), comm) for name, ssp in parts.items()
         },
         "made": made(comm),
+        "again": in_parts(models()["sparse"], Part.of(models()["sparse"], *place(comm)), comm),
     }
+
+
+def place(comm):
+    return comm.rank, comm.size
 
 
 def agree() -> None:

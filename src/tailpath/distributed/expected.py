@@ -1,32 +1,25 @@
-"""V* of a model in parts, found and proved as in one process, with its own functions, to the last
-bit.
+"""V* of a model in parts: value iteration over all ranks, proved by the functions of one process.
 
-A rank works through its own states, segment by segment in the order of all (`order.py`), and passes
-on what others need. It goes on, into the next sweep if it comes to that, until it is about to read
-what has not come. What ends a component is decided by the rules of one process, from the largest
-change and the first state that made one. Sums over states, for an extrapolation, are sums of
-integers.
-
-The proofs of `dp/optimum.py` look at every row where it is; the largest of what ranks find counts.
-What one process does where sweeps prove too little (policies, eliminations, rationals) needs the
-model on one rank and is refused.
+A rank sweeps its own states from the end outwards, and then all pass on what others need of them:
+inside a rank each value takes the place of the last one at once, between ranks with the next
+sweep. What is found depends on how many ranks there are in its last bits alone, and is proved
+wherever they are: the proofs of `dp/optimum.py` look at every row where it is, and the largest of
+what ranks find counts. What one process does where sweeps prove too little (policies, eliminations,
+rationals) needs the model on one rank and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.order import NOWHERE, Group, Key, PartOrder, Piece
-from tailpath.distributed.ranks import Pending
+from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions
-from tailpath.dp.bounds import FULL, Bounds
+from tailpath.dp.bounds import FULL, Bounds, OneProcess
 from tailpath.dp.extrapolation import (
     extrapolate,
     extrapolation_length,
@@ -34,163 +27,130 @@ from tailpath.dp.extrapolation import (
     largest_move,
     move_products,
 )
-from tailpath.dp.optimum import is_proved, sharper, swept_optimum
+from tailpath.dp.optimum import is_proved, swept_optimum
 from tailpath.dp.sweeps import (
-    CHECK,
-    DONE,
     EVALUATIONS,
     MAX_ROUNDS,
     PLAIN_ROUNDS,
     SLOW_EVALUATIONS,
-    Convergence,
-    after_round,
+    STALLED,
     choose_rows,
     empty_decisions,
     evaluate_rows,
-    settle,
+    incoming_edges,
     without_self_loops,
 )
 from tailpath.errors import ModelError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import ROUNDING_NOISE, STRICT
 
-SLOW = "value iteration settles too slowly on this model in parts; give the whole model"
+SLOW = "value iteration converges too slowly on this model in parts; give the whole model"
 
 
-class PartSweeps(PartOrder):
-    """`dp.sweeps.Sweeps` over the states of all ranks."""
+class AcrossRanks(OneProcess):
+    """Every rank has its own nodes, and ghosts of those that their rows lead to."""
+
+    def __init__(self, halo: Halo, ghosts: int) -> None:
+        self.halo, self.ghosts = halo, ghosts
+
+    def most(self, number: float) -> float:
+        return largest(self.halo.comm, number)
+
+    def total(self, count: int) -> int:
+        return sum(self.halo.comm.allgather(count))
+
+    def padded(self, values: FloatArray) -> FloatArray:
+        padded = np.append(values, np.zeros(self.ghosts + 1))
+        self.halo.exchange(padded)
+        return padded
+
+    def width(self, bounds: Bounds) -> float:
+        return bounds.widest(self.most)
+
+
+class PartSweeps:
+    """`dp.sweeps.Sweeps` over the states of all ranks; `least` (n,) is how far each node is from
+    the end.
+    """
+
+    def __init__(self, graph: PartGraph) -> None:
+        self.graph = graph
+        self.across = AcrossRanks(graph.halo, graph.n - graph.own)
+        self.n = self.across.total(graph.own)
+        extra = STRICT * self.across.most(float(graph.decisions.rate.max(initial=0.0)))
+        self.least, self.crossings = graph.distances(*incoming_edges(graph.decisions, extra))
+        nearest = np.argsort(self.least[: graph.own], kind="stable")
+        self.order = np.append(nearest, np.arange(graph.own, graph.n))
 
     def run(
         self, decisions: Decisions, first: FloatArray, tolerance: float
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`, by own node: `Sweeps.run`, over all ranks."""
-        graph = self.graph
-        ghosts = np.full(graph.n - graph.own, decisions.state_choices[-1])
-        rows = decisions._replace(
-            state_choices=next(frozen(np.append(decisions.state_choices, ghosts)))
-        )
-        loop_free = empty_decisions(rows)
-        without_self_loops(rows, *frozen(self.swept), loop_free)
-        value = self.across.padded(first)[self.swept]
-        settling = _Settling(self, loop_free, tolerance, value)
-        rounds = [settling.settle(group) for group in self.groups]
-        settling.receive(list(settling.pending))
-        result = np.empty(graph.own)
-        result[self.swept[: graph.own]] = value[: graph.own]
-        return result, int(self.across.most(max(rounds, default=0)))
+        graph, own = self.graph, self.graph.own
+        ghosts = np.full(graph.n - own, decisions.state_choices[-1])
+        rows = next(frozen(np.append(decisions.state_choices, ghosts)))
+        decisions = decisions._replace(state_choices=rows)
+        loop_free = empty_decisions(decisions)
+        without_self_loops(decisions, *frozen(self.order), loop_free)
+        position = np.argsort(self.order)
+        halo = replace(graph.halo, send=tuple(position[some] for some in graph.halo.send))
+        values = _Values(self.across, halo, loop_free, own, self.across.padded(first)[self.order])
+        rounds = values.settle(tolerance, MAX_ROUNDS + self.crossings)
+        result = np.empty(own)
+        result[self.order[:own]] = values.value[:own]
+        return result, rounds
 
 
-class _Settling:
-    """Values on the way, and what is done to those of a group (`dp.sweeps.settle`)."""
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """Values on the way, by node in the order of the sweep, and the choices of own nodes."""
 
-    def __init__(
-        self, sweeps: PartSweeps, loop_free: Decisions, tolerance: float, value: FloatArray
-    ) -> None:
-        self.sweeps, self.loop_free = sweeps, loop_free
-        self.tolerance, self.value = tolerance, value
-        self.chosen = np.zeros_like(loop_free.state_choices)
-        #: By number, messages that nobody here has read yet.
-        self.pending: dict[int, Pending] = {}
+    across: AcrossRanks
+    halo: Halo
+    loop_free: Decisions
+    own: int
+    value: FloatArray
 
-    def settle(self, group: Group) -> int:
-        """Value iteration until the group has settled; the rounds it took."""
-        if group.on_one_rank:
-            return self._settle_here(group)
-        begin, convergence = group.start, Convergence()
-        while True:
-            change, moved = self._choose(self.sweeps.pieces(group, begin))
-            if not group.is_component:
-                return 0
-            settled, everywhere = moved == NOWHERE, begin == group.start
-            action, *after = after_round(change, settled, everywhere, MAX_ROUNDS, convergence)
-            convergence = Convergence(*after)
-            if action == DONE:
-                return int(convergence.rounds)
-            begin = group.start if action == CHECK else moved
-            if action == CHECK:
-                continue
-            pieces = self.sweeps.pieces(group, begin)
-            for _ in range(EVALUATIONS if convergence.rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
-                self._evaluate(pieces)
-            if convergence.rounds >= PLAIN_ROUNDS and self._extrapolate(group):
-                begin, convergence = group.start, convergence._replace(previous=np.inf)
+    def settle(self, tolerance: float, most: int) -> int:
+        """Value iteration until no value moves on any rank but by rounding; the rounds it took, or
+        more than `MAX_ROUNDS` if it was given up."""
+        chosen, before = np.zeros_like(self.loop_free.state_choices), np.inf
+        for rounds in range(1, most + 1):
+            columns = self.loop_free, 0, self.own, tolerance, self.value, chosen
+            change, moved = choose_rows(*columns)
+            self.halo.exchange(self.value)
+            change = self.across.most(change)
+            if self.across.every(moved == self.own) or before <= change <= ROUNDING_NOISE:
+                return min(rounds, MAX_ROUNDS)
+            before = change
+            for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
+                self._evaluate(chosen)
+            if rounds >= PLAIN_ROUNDS and self._extrapolate(chosen):
+                before = np.inf
+        return MAX_ROUNDS + (before >= STALLED)
 
-    def _settle_here(self, group: Group) -> int:
-        """The same where all states of the group are on one rank: others hear of them in the end.
-        Without rounds of its own a group is a row of components.
-        """
-        pieces = self.sweeps.pieces(group, group.start)
-        first, last = (int(self.sweeps.starts[each]) for each in (group.begin, group.end))
-        rounds = 0
-        if first < last:
-            for piece in pieces:
-                self.receive(piece.reads)
-            ends = np.array([first, last]) if group.is_component else np.arange(first, last + 1)
-            columns = self.value, self.chosen, np.empty((2, len(self.value)))
-            rounds = settle(*frozen(ends), self.loop_free, self.tolerance, MAX_ROUNDS, *columns)
-        for piece in pieces:
-            self._pass_on(piece.messages)
-        return int(rounds)
+    def _evaluate(self, chosen: NDArray[Any]) -> FloatArray:
+        evaluate_rows(self.loop_free, 0, self.own, chosen, self.value)
+        self.halo.exchange(self.value)
+        return self.value[: self.own].copy()
 
-    def _each(self, pieces: Iterable[Piece]) -> Iterator[tuple[int, int]]:
-        """One piece after the other, once what it reads has come; then what others need is passed
-        on."""
-        for piece in pieces:
-            if piece.first < piece.last:
-                self.receive(piece.reads)
-                yield piece.first, piece.last
-            self._pass_on(piece.messages)
-
-    def receive(self, messages: Iterable[int]) -> None:
-        """Wait for those of some messages that are under way."""
-        for message in messages:
-            pending = self.pending.pop(message, None)
-            if pending is not None:
-                self.sweeps.messages[message].finish(pending, self.value)
-
-    def _pass_on(self, messages: Iterable[int]) -> None:
-        self.receive(messages)  # those of the last sweep, if nobody has read them
-        for message in messages:
-            self.pending[message] = self.sweeps.messages[message].begin(self.value)
-
-    def _choose(self, pieces: list[Piece]) -> tuple[float, Key]:
-        """The largest change of a round on all ranks, and the first state that made one."""
-        most, moved = 0.0, NOWHERE
-        for first, last in self._each(pieces):
-            rows = self.loop_free, first, last, self.tolerance
-            change, at = choose_rows(*rows, self.value, self.chosen)
-            most = max(most, change)
-            if at < last:
-                moved = min(moved, self.sweeps.key(self.sweeps.swept[at]))
-        every = self.sweeps.graph.comm.allgather((most, moved))
-        return max(each[0] for each in every), min(each[1] for each in every)
-
-    def _evaluate(self, pieces: list[Piece]) -> None:
-        for first, last in self._each(pieces):
-            evaluate_rows(self.loop_free, first, last, self.chosen, self.value)
-
-    def _extrapolate(self, group: Group) -> bool:
+    def _extrapolate(self, chosen: NDArray[Any]) -> bool:
         """Evaluate the choices twice, and go on as far as the second move leads if it has the
         direction of the first; whether it has.
         """
-        sweeps, across = self.sweeps, self.sweeps.across
-        pieces = sweeps.pieces(group, group.start)
-        value = self.value[sweeps.starts[group.begin] : sweeps.starts[group.end]]
-        before = value.copy()
-        self._evaluate(pieces)
-        old = value.copy()
-        self._evaluate(pieces)
-        nodes = 0, len(value)
-        most = across.most(largest_move(*nodes, before, old, value))
+        nodes, across = (0, self.own), self.across
+        moves = self.value[: self.own].copy(), self._evaluate(chosen), self._evaluate(chosen)
+        most = across.most(largest_move(*nodes, *moves))
         if not 0.0 < most < np.inf:
             return False
-        sums = move_products(*nodes, before, old, value, most, FULL / group.size)
+        sums = move_products(*nodes, *moves, most, FULL / across.total(self.own))
         length = extrapolation_length(*(across.total(int(each)) for each in sums))
         if length == 0.0:
             return False
-        length = -across.most(-extrapolation_limit(*nodes, old, value, length))
-        extrapolate(*nodes, old, length, value)
-        self._pass_on(range(len(sweeps.messages)))
+        length = -across.most(-extrapolation_limit(*nodes, *moves[1:], length))
+        extrapolate(*nodes, moves[1], length, self.value)
+        self.halo.exchange(self.value)
         return True
 
 
@@ -218,17 +178,6 @@ class PartExpected:
             mine = tuple(float(side[here]) for side in (bounds.value, bounds.lower, bounds.upper))
         found = next((each for each in self.graph.comm.allgather(mine) if each is not None), None)
         return (0.0, 0.0, 0.0) if found is None else found
-
-    @cached_property
-    def sharpened(self) -> PartExpected:
-        """The same with narrower bounds, where they are easily found."""
-        sweeps: Any = self.sweeps
-        found = sharper(_rows(self.graph), sweeps, self.own_bounds)
-        return replace(self, bounds=_with_ghosts(sweeps, found))
-
-    @property
-    def own_bounds(self) -> Bounds:
-        return self.bounds.each(lambda side: side[: self.graph.own])
 
 
 def _rows(graph: PartGraph) -> Decisions:

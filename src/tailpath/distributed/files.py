@@ -147,6 +147,6 @@ def part_of(model: str, job: Job) -> Part | None:
         return None
     found = together(comm, lambda: part_called(model.removeprefix(PARTS), *place))
     if found is None:
-        forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
+        forms = "gridworld:ROWSxCOLUMNS or river:ROWSxCOLUMNS"
         raise OptionError(f"{model}: after {PARTS} write {forms}")
     return found

@@ -1,7 +1,7 @@
 """The loop over the levels of a budget table on the part of a rank: `dp.budgets.fill`, over ranks.
 
-Every rank sweeps its own nodes (`dp.budgets.sweep`), a level or a few at a time, and passes on what
-others need of them. The best value so far, which ends the sweep, is that of the rank of the start.
+Every rank sweeps its own nodes (`dp.budgets.sweep`), level by level, and passes on what others need
+of them. The best value so far, which ends the sweep, is that of the rank of the start.
 Values do not depend on how nodes are shared out: a node's is one sum over its own outcomes.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.distributed.layout import PartLayout, cut, shares
+from tailpath.distributed.layout import PartLayout, cut
 from tailpath.distributed.ranks import Checkpoints, Job, PassCheckpoints, joined, largest, together
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, Changes, Objective, new_changes
 from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, move_window, sweep
@@ -29,26 +29,16 @@ class Filling:
 
     def __init__(self, part: PartLayout, objective: Objective, max_bytes: float) -> None:
         self.part, self.objective = part, objective._replace(start=part.start)
-        self.together = part.levels_together(objective.limit)
         reach, row = part.reach(objective.limit), 8 * max(part.n, 1) * len(objective.criteria)
-        rows = max(self.together, reach, int(min(WINDOW, max_bytes) // row) - reach)
+        rows = max(1, reach, int(min(WINDOW, max_bytes) // row) - reach)
         if math.isfinite(objective.limit):
-            rows = max(min(rows, int(objective.limit)), self.together)
+            rows = max(min(rows, int(objective.limit)), 1)
         self.model, self.work = part.up_to(objective.limit), part.work(objective, rows=rows)
-        self.out = new_changes((self.together + 1) * part.n)
-        criteria = objective.criteria
-        spent = part.spent(criteria)
-        sweep(
-            self.model,
-            self.objective,
-            NO_LOSS,
-            0,
-            0,
-            np.inf,
-            self.work,
-            self.out,
-            np.empty((1, len(criteria))),
-        )
+        self.out = new_changes(2 * part.n)
+        spent = part.spent(objective.criteria)
+        nothing = np.empty((1, len(spent)))
+        columns = self.work, self.out, nothing
+        sweep(self.model, self.objective, NO_LOSS, 0, 0, np.inf, *columns)
         self.values: list[FloatArray] = [spent]
         self.changes: list[Changes] = []
         self.best = objective.price * float(spent[0])
@@ -65,42 +55,27 @@ class Filling:
         return int(self.work.value.nbytes + sum(each.nbytes for each in self.out) + 2 * some)
 
     def advance(self, loss: FloatArray, held: Changes) -> None:
-        """The next level, or as many as go with one exchange."""
-        part, objective = self.part, self.objective
-        work, halo = self.work, self.part.halo
-        last = int(min(self.w + self.together - 1, objective.limit))
-        criteria, n = len(objective.criteria), part.n
-        store = work.value.reshape(criteria, -1, n)
-        if last - work.origin[0] >= store.shape[1]:
-            move_window(n, criteria, work)
+        """The next level."""
+        part, work, w = self.part, self.work, self.w
+        objective, criteria = self.objective, len(self.objective.criteria)
+        store = work.value.reshape(criteria, -1, part.n)
+        if w - work.origin[0] >= store.shape[1]:
+            move_window(part.n, criteria, work)
         # Nothing ends on the way: the start, which tells, may be on another rank.
-        fixed = objective._replace(weight=0.0, limit=cutoff_of.plain(objective, self.best))
-        fixed = fixed._replace(limit=max(fixed.limit, float(last)))
-        value = np.zeros((last - self.w + 1, criteria))
-        first = int(self.w - work.origin[0])
-        now, pending = store[:, first : first + len(value)], None
-        for stage, model, its in part.staged(self.model, work):
-            found = sweep(model, fixed, loss, self.w, last, np.inf, its, self.out, value, held)
+        limit = max(cutoff_of.plain(objective, self.best), float(w))
+        fixed, value = objective._replace(weight=0.0, limit=limit), np.zeros((1, criteria))
+        for model, its in part.staged(self.model, work):
+            found = sweep(model, fixed, loss, w, w, np.inf, its, self.out, value, held)
             if found.n_changes:
                 changes = self.out.between(0, found.n_changes)
                 self.changes.append(Changes(*(column.copy() for column in changes)))
-            pending = halo.begin(now) if stage.send else pending
-            if stage.wait and pending is not None:
-                halo.finish(pending, now)
-        self._note(value)
-
-    def _note(self, value: FloatArray) -> None:
-        """Values at the start, as long as they can matter, and the best of them."""
-        objective, comm = self.objective, self.part.halo.comm
+            part.halo.exchange(store[:, w - int(work.origin[0])])
+        comm = part.halo.comm
         if comm.size > 1:
-            comm.Bcast(value, self.part.overall.home)
-        for row in value:
-            if not self.more:
-                break
-            self.values.append(row)
-            total = objective.weight * self.w + objective.price * float(row[0])
-            self.best = min(self.best, total)
-            self.w += 1
+            comm.Bcast(value, part.overall.home)
+        self.values.append(value[0])
+        self.best = min(self.best, objective.weight * w + objective.price * float(value[0, 0]))
+        self.w += 1
 
     def result(self) -> Filled:
         """What was found; changes are those of the own nodes, by their positions here."""
@@ -160,8 +135,9 @@ def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
     order = np.argsort(layout.nodes.cost_from_start, kind="stable")
     limit = min(objective.limit, 4.0 * layout.start_value + 16.0)
     effort = np.maximum(limit - layout.nodes.cost_from_start - layout.nodes.certain_cost, 0.0) + 1.0
+    done = np.cumsum(effort[order])
     owner = np.empty(layout.n, dtype=np.int64)
-    owner[order] = shares(effort[order], ranks)
+    owner[order] = np.minimum((done - effort[order] / 2) * (ranks / done[-1]), ranks - 1)
     return owner
 
 

@@ -1,7 +1,7 @@
 """Models made in parts: every rank makes its own states, and nobody holds them all.
 
-What is random is drawn for a row of the grid, or for some states in a row, from a seed and their
-number, so that the model does not depend on how many parts there are.
+What is random is drawn for each row of a grid from a seed and its number, so that the model does
+not depend on how many parts there are.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from tailpath.domains.paper import RIVER_COST, gridworld_moves, river_moves
 from tailpath.errors import OptionError
 from tailpath.graph import Array, offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
-
-#: States whose random numbers are drawn at a time.
-DRAWN = 4096
 
 
 def gridworld_part(
@@ -103,71 +100,11 @@ def _grid_part(
     )
 
 
-def sparse_part(
-    n_states: int,
-    index: int,
-    parts: int,
-    *,
-    choices: int = 4,
-    width: int = 4,
-    dearest: int = 9,
-    seed: int = 1,
-) -> Part:
-    """A part of a random sparse model, of which the first state is the start and the last the goal:
-    outcomes lead anywhere, one in a hundred to the goal. A state has so many `choices`, a choice
-    `width` outcomes, and costs are integers from 1 to `dearest`.
-    """
-    bounds = even_bounds(n_states, parts)
-    first, last = int(bounds[index]), int(bounds[index + 1])
-    goal = n_states - 1
-    drawn = [
-        _drawn(n_states, block, choices, width, dearest, seed)
-        for block in range(first // DRAWN, -(-last // DRAWN))
-    ]
-    begin = first // DRAWN * DRAWN
-    rows = slice((first - begin) * choices, (min(last, goal) - begin) * choices)
-    empty = np.zeros((0, width), dtype=np.int64), np.zeros((0, width)), np.zeros(0, dtype=np.int64)
-    columns = [np.concatenate(column)[rows] for column in zip(empty, *drawn)]
-    is_goal = np.arange(first, last) == goal
-    count = len(columns[0])
-    return Part(
-        bounds=bounds,
-        index=index,
-        state_choices=offsets_from_lengths(np.where(is_goal, 0, choices)),
-        choice_outcomes=np.arange(count + 1) * width,
-        outcome_target=columns[0].ravel(),
-        outcome_probability=columns[1].ravel(),
-        outcome_level=np.repeat(columns[2], width),
-        choice_action=np.tile(np.arange(choices), count // choices),
-        is_goal=is_goal,
-        start=0,
-        actions=tuple(range(choices)),
-        unit=Fraction(1),
-    )
-
-
-def _drawn(
-    n_states: int, block: int, choices: int, width: int, dearest: int, seed: int
-) -> tuple[Array, Array, Array]:
-    """Targets, probabilities, in 64ths, and costs of the choices of a block of states."""
-    draw, goal = np.random.default_rng([seed, block]), n_states - 1
-    count = DRAWN * choices
-    step = draw.integers(1, max(n_states // width, 2), size=(count, width)).cumsum(axis=1)
-    target = (draw.integers(0, n_states, size=(count, 1)) + step) % n_states
-    target[draw.random(count) < 0.01, 0] = goal
-    cuts = np.sort(draw.integers(1, 65 - width, size=(count, width - 1)), axis=1)
-    cuts = cuts + np.arange(width - 1)
-    chance = np.diff(cuts, axis=1, prepend=0, append=64) / 64
-    return target, chance, draw.integers(1, dearest + 1, count)
-
-
 def part_called(text: str, index: int, parts: int) -> Part | None:
-    """A part of the model that a string names: `gridworld:ROWSxCOLUMNS:SHARE:COST`,
-    `river:ROWSxCOLUMNS` or `sparse:STATES`; None for other strings."""
+    """A part of the model that a string names: `gridworld:ROWSxCOLUMNS:SHARE:COST`
+    or `river:ROWSxCOLUMNS`; None for other strings."""
     scheme, _, rest = text.partition(":")
     size = re.fullmatch(r"(\d{1,6})x(\d{1,6})((?::[\d.]+){0,2})", rest)
-    if scheme == "sparse" and rest.isdigit():
-        return sparse_part(int(rest), index, parts)
     if scheme not in ("gridworld", "river") or size is None:
         return None
     if min(int(size[1]), int(size[2])) < 2:

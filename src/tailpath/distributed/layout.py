@@ -3,12 +3,10 @@ layout that every rank has, or made of a model in parts, as `solvers.exact.layou
 parts has no dead ends, so that every choice is safe, and no cycles of zero-cost outcomes, so that
 no state is joined with others.
 
-Own nodes come first, in the order that they have in the model: of a plain block those that others
-need before all others, so that they are on their way while the rest is worked on. Ghosts are a last
-block whose nodes never begin: the sweep reads them, and never looks at them.
-
-Blocks stand in *stages*. Where a zero-cost outcome leads to a ghost, its value at the same level
-must have come before its block is settled, so that a stage ends there. As a rule there is one.
+Own nodes come first, in the order of the layout. Ghosts are a last block whose nodes never begin:
+the sweep reads them, and never looks at them. Blocks stand in *stages*, behind each of which ranks
+pass on what others need: a new one begins where a zero-cost outcome leads to a ghost, whose value
+at the same level must have come. As a rule there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, anywhere, joined, largest
@@ -30,24 +27,10 @@ from tailpath.dp.backup import row_means
 from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
 from tailpath.dp.joint import NO_JOINT, Joint
 from tailpath.dp.layout import Layout
-from tailpath.dp.layout_builders import Choices
+from tailpath.dp.layout_builders import first_levels
 from tailpath.errors import ModelError
-from tailpath.graph import Array, FloatArray, IntArray, grouped, members_of, offsets_of, owners
+from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
-
-#: Where steps cost several units, so many levels go with one exchange, at most.
-MAX_TOGETHER = 16
-#: Nodes whose outcomes are looked at together.
-SOME = 2**16
-
-
-class Stage(NamedTuple):
-    """Blocks `first : end`; what others need is sent once they are settled, or is waited for."""
-
-    first: int
-    end: int
-    send: bool
-    wait: bool
 
 
 class Overall(NamedTuple):
@@ -65,7 +48,8 @@ class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
     `own` counts the first; `number` (n,) is the number of each node in the model, `place` (n,) in
-    what was laid out, and `choice` (choices,) each choice. `unit` is that of costs.
+    what was laid out, and `choice` (choices,) each choice. `stages` are blocks `first : end`;
+    `unit` is that of costs.
     """
 
     halo: Halo
@@ -73,14 +57,14 @@ class PartLayout(Layout):
     number: IntArray
     place: IntArray
     choice: IntArray
-    stages: tuple[Stage, ...]
+    stages: tuple[slice, ...]
     overall: Overall
     unit: Fraction
 
     @cached_property
     def start_value(self) -> float:
-        comm, home = self.halo.comm, self.overall.home
-        return float(comm.allgather(float(self.nodes.value[self.start]))[home])
+        every = self.halo.comm.allgather(float(self.nodes.value[self.start]))
+        return float(every[self.overall.home])
 
     @cached_property
     def costs(self) -> IntArray:
@@ -94,60 +78,36 @@ class PartLayout(Layout):
     def skips(self) -> bool:
         return self.overall.skips
 
-    def levels_together(self, limit: float) -> int:
-        """How many levels go with one exchange: no step that costs something costs less."""
-        least = int(min(self.costs[self.costs > 0], default=1))
-        some = 1 if len(self.stages) > 2 else min(least, MAX_TOGETHER)
-        return max(min(some, self.reach(limit)), 1)
-
-    def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[Stage, BudgetModel, Work]]:
+    def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[BudgetModel, Work]]:
         """What the sweep reads and works on, one stage after the other."""
         nodes = model.nodes
-        for stage in self.stages:
-            some = slice(stage.first, stage.end)
-            blocks = nodes.block_start[stage.first : stage.end + 1], nodes.block_joint[some]
-            view = nodes._replace(block_start=blocks[0], block_joint=blocks[1])
+        for some in self.stages:
+            view = nodes._replace(
+                block_start=nodes.block_start[some.start : some.stop + 1],
+                block_joint=nodes.block_joint[some],
+            )
             its = work._replace(next_node=work.next_node[some], n_active=work.n_active[some])
-            yield stage, model._replace(nodes=view), its
+            yield model._replace(nodes=view), its
 
 
-class Blocks(NamedTuple):
-    """The blocks of all ranks: whether each is joint, and before which of them ghosts are read."""
+def _stages(reads: Array) -> tuple[slice, ...]:
+    """The stages of blocks, of which some read ghosts at their own level."""
+    bounds = [0, *(block for block in np.flatnonzero(reads).tolist() if block > 0), len(reads)]
+    return tuple(itertools.starmap(slice, itertools.pairwise(bounds)))
 
-    joint: Array
-    reads: Array
 
-
-def arranged(block: Array, boundary: Array, blocks: Blocks) -> tuple[IntArray, IntArray, Array]:
-    """Own nodes by block, in a new order; where each block then begins; and whether it is joint.
-
-    `block` (n,) is that of every own node, rising, and `boundary` whether others need it. A plain
-    block on its own is two: what others need, and the rest.
+def _with_ghosts(nodes: Nodes, node_choices: IntArray) -> dict[str, Any]:
+    """Nodes, of which the last are ghosts, without choices; blocks and first levels are those of
+    the others.
     """
-    count = len(blocks.joint)
-    if count == 1 and not blocks.joint[0]:
-        order, start = grouped(np.where(boundary, 0, 1), 2)
-        return order.astype(np.int64), start, np.zeros(2, dtype=np.bool_)
-    start = offsets_of(block, count)
-    return np.arange(len(block)), start, blocks.joint & (np.diff(start) > 0)
-
-
-def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
-    if len(blocks.joint) == 1 and not blocks.joint[0]:
-        return Stage(0, 1, True, False), Stage(1, 2, False, True)
-    bounds = [0, *(b for b in np.flatnonzero(blocks.reads).tolist() if b > 0), len(blocks.joint)]
-    return tuple(Stage(first, end, True, True) for first, end in itertools.pairwise(bounds))
-
-
-def nodes_with_ghosts(nodes: Nodes, ghosts: int) -> Nodes:
-    """Nodes, of which the last so many are ghosts; blocks and first levels are those of the
-    others.
-    """
-    return nodes._replace(
+    ghosts = len(nodes.cost_from_start) - len(nodes.first_level)
+    nodes = nodes._replace(
         block_start=np.append(nodes.block_start, len(nodes.cost_from_start)),
         block_joint=np.append(nodes.block_joint, False),
         first_level=np.append(nodes.first_level, np.full(ghosts, NEVER)),
     )
+    choices = np.append(node_choices, np.full(ghosts, node_choices[-1]))
+    return {"nodes": nodes, "node_choices": choices}
 
 
 def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
@@ -159,19 +119,18 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
     block = owners(nodes.block_start)
     first_owner = owner[np.minimum(nodes.block_start[:-1], layout.n - 1)]
     owner = np.where(nodes.block_joint[block], first_owner[block], owner)
-    blocks, needed, ghost = _crossings(layout, owner, block, comm.rank)
     own = np.flatnonzero(owner == comm.rank)
-    order, start, is_joint = arranged(block[own], needed[own], blocks)
-    own = own[order]
+    reads, ghost = _crossings(layout, owner, block, comm.rank)
     number = np.concatenate([own, ghost])
     position = np.full(layout.n + 1, -1, dtype=np.int64)
     position[number] = np.arange(len(number))
     chosen, node_choices = members_of(layout.node_choices, own)
     outcome, outcome_start = members_of(layout.outcome_start, chosen)
+    start = offsets_of(block[own], len(nodes.block_joint))
     by_node = nodes.cost_from_start[number], nodes.certain_cost[number], nodes.first_level[own]
+    is_joint = nodes.block_joint & (np.diff(start) > 0)
     return PartLayout(
-        nodes=nodes_with_ghosts(Nodes(start, is_joint, *by_node, nodes.value[number]), len(ghost)),
-        node_choices=np.append(node_choices, np.full(len(ghost), len(chosen))),
+        **_with_ghosts(Nodes(start, is_joint, *by_node, nodes.value[number]), node_choices),
         choice_cost=layout.choice_cost[chosen],
         outcome_start=outcome_start,
         target=position[layout.target[outcome]].astype(np.int32),
@@ -185,33 +144,24 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
         number=number,
         place=number,
         choice=chosen,
-        stages=stages_of(blocks),
-        overall=Overall(
-            costs=layout.costs,
-            home=int(owner[layout.start]),
-            farthest=layout.farthest,
-            skips=layout.skips,
-        ),
+        stages=_stages(reads),
+        overall=Overall(layout.costs, int(owner[layout.start]), layout.farthest, layout.skips),
         unit=getattr(layout, "unit", Fraction(1)),
     )
 
 
-def _crossings(
-    layout: Layout, owner: Array, block: Array, rank: int
-) -> tuple[Blocks, Array, IntArray]:
-    """Where outcomes lead from rank to rank: what that means for blocks, whether others need each
-    node (n,), and the nodes that a rank has ghosts of.
+def _crossings(layout: Layout, owner: Array, block: Array, rank: int) -> tuple[Array, IntArray]:
+    """Where outcomes lead from rank to rank: which blocks read ghosts at their own level, and the
+    nodes that a rank has ghosts of.
     """
     source = owners(layout.node_choices)[owners(layout.outcome_start)]
     crosses = (layout.target >= 0) & (owner[source] != owner[layout.target])
     reads = np.zeros(len(layout.nodes.block_joint), dtype=np.bool_)
     reads[block[source[crosses & (layout.level == 0)]]] = True
-    needed = np.zeros(layout.n, dtype=np.bool_)
-    needed[layout.target[crosses]] = True
     ghost = np.unique(layout.target[crosses & (owner[source] == rank)]).astype(np.int64)
     if not len(ghost) and not (owner == rank).any():
         ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
-    return Blocks(layout.nodes.block_joint, reads), needed, ghost
+    return reads, ghost
 
 
 def _joint_of(joint: Joint, chosen: IntArray) -> Joint:
@@ -221,59 +171,34 @@ def _joint_of(joint: Joint, chosen: IntArray) -> Joint:
     return Joint(inner_start, target, probability, joint.leave[chosen])
 
 
-def shares(work: Array, ranks: int) -> IntArray:
-    """Contiguous parts of about the same work each: the rank of every member, given its work."""
-    done = np.cumsum(work, dtype=np.float64)
-    total = float(done[-1]) if len(done) else 0.0
-    middle = (done - np.asarray(work) / 2) * (ranks / total) if total else np.zeros(len(work))
-    return np.clip(middle.astype(np.int64), 0, ranks - 1)
-
-
-def _first_levels(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
-    """The first level of each node that is read, by itself or by one that leads to it."""
-    first_level = (certain_cost + 1).astype(np.float64)
-    if anywhere(graph.comm, certain_cost):
-        decisions, own_level = graph.decisions, first_level.copy()
-        rows = decisions.choice_outcomes[decisions.state_choices]
-        for first in range(0, graph.own, SOME):  # as arrays by outcome are long
-            nodes = slice(first, min(first + SOME, graph.own))
-            edges = slice(rows[nodes.start], rows[nodes.stop])
-            source = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(rows)[nodes])
-            inside = (decisions.target[edges] < graph.n) & np.isfinite(least[source])
-            read = own_level[source[inside]] - graph.level[edges][inside]
-            np.minimum.at(first_level, decisions.target[edges][inside], read)
-        graph.halo.gather_least(first_level)
-        first_level[least == 0] = 1
-    return np.maximum(first_level, 1).astype(np.int64)
-
-
 def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     """The part laid out, given by node the budgets, in units, that are left to their
     closed form.
     """
-    graph, own = expected.graph, expected.graph.own
-    unit = graph.part.unit
-    ghosts = graph.n - graph.own
-    least = graph.least()
+    graph, own, decisions = expected.graph, expected.graph.own, expected.graph.decisions
+    least, unit = graph.least(), graph.part.unit
     vars(graph).pop("links", None)  # large, and no longer needed
     first_level = _first_levels(graph, certain_cost, least)
-    blocks, node, start, is_joint = _arranged(graph, first_level, least)
-    position = np.full(graph.n + 1, -1, dtype=np.int32)
-    position[node] = np.arange(own)
-    position[own : graph.n] = np.arange(own, graph.n)
+    depth, reads = _blocks(graph)
+    node = np.lexsort((least[:own], first_level[:own], depth[:own]))
     number = np.append(node, np.arange(own, graph.n))
-    choices, outcome_start = _choices(expected, node, position)
+    position = np.full(graph.n + 1, -1, dtype=np.int32)
+    position[number] = np.arange(graph.n)
+    choice, node_choices = _choices(expected, node)
+    outcome, outcome_start = members_of(decisions.choice_outcomes, choice)
+    level, probability = graph.level[outcome].astype(np.int64), decisions.probability[outcome]
+    start = offsets_of(depth[node], len(reads))
     reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
-    columns = reached[number], certain_cost[number], first_level[node]
+    by_node = reached[number], certain_cost[number], first_level[node]
     value = expected.bounds.value[number] / float(unit)
+    nodes = Nodes(start, np.zeros(len(reads), dtype=np.bool_), *by_node, value)
     return PartLayout(
-        nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns, value), ghosts),
-        node_choices=np.append(offsets_of(choices.node, own), np.full(ghosts, len(choices.choice))),
-        choice_cost=row_means(*frozen(outcome_start, choices.probability, choices.level)),
+        **_with_ghosts(nodes, node_choices),
+        choice_cost=row_means(*frozen(outcome_start, probability, level)),
         outcome_start=outcome_start,
-        target=choices.target,
-        level=choices.level,
-        probability=choices.probability,
+        target=position[decisions.target[outcome]],
+        level=level,
+        probability=probability,
         joint=NO_JOINT,
         start=max(int(position[graph.start]), 0) if graph.start >= 0 else 0,
         row_size=np.diff(outcome_start),
@@ -281,76 +206,58 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
         own=own,
         number=graph.state[number],
         place=number,
-        choice=choices.choice,
-        stages=stages_of(blocks),
-        overall=_overall(expected, certain_cost, least),
+        choice=choice,
+        stages=_stages(reads),
+        overall=_overall(graph, certain_cost, least),
         unit=unit,
     )
 
 
-def _arranged(
-    graph: PartGraph, first_level: IntArray, least: FloatArray
-) -> tuple[Blocks, IntArray, IntArray, Array]:
-    """Blocks by how many zero-cost outcomes follow in a row, and where they read ghosts; own nodes
-    in the order of the sweep; where each block begins there, and whether it is joint: none is.
-    """
-    comm, own = graph.comm, graph.own
-    decisions, level = graph.decisions, graph.level
-    depth = np.zeros(graph.n, dtype=np.int64)
-    if anywhere(comm, (level == 0) & (decisions.target < graph.n)):
-        depth = graph.depth()
-    deepest = int(largest(comm, depth.max(initial=0)))
-    zero_cost = np.flatnonzero(
-        (level == 0) & (decisions.target >= own) & (decisions.target < graph.n)
+def _first_levels(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
+    """The first level of each node that is read, by itself or by one that leads to it."""
+    decisions, level = graph.decisions, graph.level.astype(np.int64)
+    rows = decisions.choice_outcomes[decisions.state_choices]
+    edges = Transitions(
+        rows, decisions.target, decisions.probability, graph.part.outcome_cost, level
     )
-    reads = np.zeros(deepest + 1, dtype=np.bool_)
-    reads[depth[graph.source(zero_cost)]] = True
-    reads = np.logical_or.reduce(comm.allgather(reads))
-    blocks = Blocks(np.zeros(deepest + 1, dtype=np.bool_), reads)
-    order = np.lexsort((least[:own], first_level[:own], depth[:own]))
-    needed = np.zeros(graph.n, dtype=np.bool_)
-    needed[graph.halo.boundary] = True
-    again, start, is_joint = arranged(depth[order], needed[order], blocks)
-    return blocks, order[again], start, is_joint
+    first = first_levels(edges, least, certain_cost)
+    graph.halo.gather_least(first)
+    return first
 
 
-def _overall(expected: PartExpected, certain_cost: IntArray, least: FloatArray) -> Overall:
-    graph = expected.graph
+def _blocks(graph: PartGraph) -> tuple[IntArray, Array]:
+    """How many zero-cost outcomes follow in a row from each node, which is its block; and whether
+    some of a block, on any rank, lead to ghosts.
+    """
+    comm, target = graph.comm, graph.decisions.target
+    free = (graph.level == 0) & (target < graph.n)
+    depth = np.zeros(graph.n, dtype=np.int64)
+    if anywhere(comm, free):
+        depth = graph.depth()
+    reads = np.zeros(int(largest(comm, depth.max(initial=0))) + 1, dtype=np.bool_)
+    reads[depth[graph.source(np.flatnonzero(free & (target >= graph.own)))]] = True
+    return depth, np.logical_or.reduce(comm.allgather(reads))
+
+
+def _overall(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> Overall:
     comm = graph.comm
     home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
     if not home:
         raise ModelError("the start is a goal: there is nothing to solve")
+    costs = np.unique(graph.level[graph.decisions.target < graph.n]).astype(np.int64)
     return Overall(
-        costs=np.unique(joined(comm, _costs(graph))),
+        costs=np.unique(joined(comm, costs)),
         home=home[0],
         farthest=largest(comm, np.max(least, where=np.isfinite(least), initial=0.0)),
         skips=anywhere(comm, certain_cost),
     )
 
 
-def _costs(graph: PartGraph) -> IntArray:
-    """The costs of outcomes, in units, that do not arrive, rising."""
-    target, level = graph.decisions.target, graph.level
-    some = [slice(first, first + SOME) for first in range(0, len(level), SOME)]
-    found = [np.unique(level[edges][target[edges] < graph.n]) for edges in some]
-    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
-
-
-def _choices(
-    expected: PartExpected, node: IntArray, position: NDArray[np.int32]
-) -> tuple[Choices, IntArray]:
-    """The choices of own nodes in their order, the risk-neutral one first."""
-    graph, decisions = expected.graph, expected.graph.decisions
+def _choices(expected: PartExpected, node: IntArray) -> tuple[IntArray, IntArray]:
+    """The choices of own nodes in their order, the risk-neutral one first; and where they begin."""
+    decisions = expected.graph.decisions
     risk_neutral = np.zeros(len(decisions.rate), dtype=np.bool_)
     risk_neutral[expected.chosen] = True
-    choice, first = members_of(decisions.state_choices, node)
-    of_node, is_first = owners(first), risk_neutral[choice]
-    # Those before the risk-neutral one of their node make room for it.
-    index, seen = np.arange(len(choice)), np.cumsum(is_first)
-    index += seen[first[1:] - 1][of_node] > seen
-    index[is_first] = first[of_node[is_first]]
-    choice[index] = choice.copy()
-    outcome, rows = members_of(decisions.choice_outcomes, choice)
-    target = position[decisions.target[outcome]]
-    columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
-    return Choices(choice, of_node, *columns, decisions.probability[outcome]), rows
+    choice, node_choices = members_of(decisions.state_choices, node)
+    order = np.argsort(2 * owners(node_choices) - risk_neutral[choice], kind="stable")
+    return choice[order], node_choices

@@ -94,6 +94,10 @@ class PartPolicy(InParts[BudgetPolicy]):
     def unit(self) -> Fraction:
         return self.part.unit
 
+    @property
+    def ssp(self) -> Part:
+        return self.part
+
     def with_budget(self, budget: int) -> PartPolicy:
         return replace(self, budget=budget)
 

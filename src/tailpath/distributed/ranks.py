@@ -133,9 +133,6 @@ class Halo:
         send = tuple(np.asarray(find(asked[rank]), dtype=np.int64) for rank in some)
         return cls(comm, tuple(some), send, tuple(index[rank] for rank in some))
 
-    def between(self, rank: int, send: Array, receive: Array) -> Halo:
-        return replace(self, ranks=(rank,), send=(send,), receive=(receive,))
-
     @cached_property
     def boundary(self) -> Array:
         """The indices of own nodes that others have ghosts of, rising."""

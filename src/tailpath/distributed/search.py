@@ -6,6 +6,7 @@ moves anywhere. Costs are integers, so that the result does not depend on who di
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -87,16 +88,20 @@ class PartGraph:
         links = self.links
         into, start = grouped(links.target, self.n + 1)
         source = owners(links.row_start, np.int32)[into]
-        return self.distances(start, source, links.level[into].astype(np.float64))
+        return self.distances(start, source, links.level[into].astype(np.float64))[0]
 
-    def distances(self, into_start: IntArray, into_source: Array, length: FloatArray) -> FloatArray:
-        """How long the shortest way to the end is from every node: (n,). The edges into a node come
-        from `into_source`, those into the end, node n, last.
+    def distances(
+        self, into_start: IntArray, into_source: Array, length: FloatArray
+    ) -> tuple[FloatArray, int]:
+        """How long the shortest way to the end is from every node, (n,), and how often such ways
+        lead from rank to rank. The edges into a node come from `into_source`, those into the end,
+        node n, last.
         """
         ghosts, found = np.arange(self.own, self.n), np.full(self.n + 1, np.inf)
         found[self.n] = 0.0
         edges, end = (into_start, into_source, length), np.array([self.n])
-        return self._cheapest(edges, end, self.halo.exchange, ghosts, found)
+        crossings = self._cheapest(edges, end, self.halo.exchange, ghosts, found)
+        return found[:-1], crossings
 
     def least(self) -> FloatArray:
         """The least cost, in units, at which the start gets to every node; infinite if
@@ -118,18 +123,20 @@ class PartGraph:
         pass_on: Callable[[Array], None],
         passed: IntArray,
         out_found: FloatArray,
-    ) -> FloatArray:
+    ) -> int:
         """The cheapest ways along edges on all ranks, from nodes whose costs are known. What ranks
-        pass on lowers the costs of the nodes `passed`, and the search goes on from those that fell.
+        pass on lowers the costs of the nodes `passed`, and the search goes on from those that fell;
+        returns how often.
         """
         start, node, length = edges
-        while True:
+        for crossings in itertools.count():
             update_distances(start, node, length, begin, out_found)
             before = out_found[passed]
             pass_on(out_found)
             begin = passed[out_found[passed] < before]
             if not anywhere(self.comm, len(begin) > 0):
-                return out_found[:-1]
+                return crossings
+        raise AssertionError
 
     def depth(self) -> IntArray:
         """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -43,17 +42,7 @@ from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartSolution(ExactSolution):
-    """`ExactSolution` of a model in parts, the same on all ranks; `policy(a)` is a `PartPolicy`.
-    Costs are 0 or more, so that nothing is shifted.
-    """
-
-    @property
-    def _shift(self) -> Fraction:
-        return Fraction(0)
-
-    @property
-    def _exact(self) -> bool:
-        return True
+    """`ExactSolution` of a model in parts, the same on all ranks; `policy(a)` is a `PartPolicy`."""
 
     def _var(self, a: float) -> float:
         w, total = self.budget(a), self._total(a)
@@ -180,9 +169,7 @@ def solve_mean(part: Part, job: Job) -> PartExpectedSolution:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartOnTimeSolution(OnTimeSolution):
-    """`OnTimeSolution` of a model in parts, the same on all ranks; `policy(t)` is a `PartPolicy`.
-    Costs are 0 or more, so that nothing is shifted.
-    """
+    """`OnTimeSolution` of a model in parts, the same on all ranks, with `PartPolicy`s."""
 
     def var(self, alpha: float) -> float:
         if check_alpha(alpha) > 1 - 3 * SAME_MASS:
@@ -196,12 +183,6 @@ class PartOnTimeSolution(OnTimeSolution):
 
     def cheapest(self) -> BudgetPolicy:
         raise _needs_the_whole("the cheapest run")
-
-    def _units(self, t: float) -> int:
-        return math.floor(in_units(t, self.latest.unit))
-
-    def _cost(self, level: int) -> float:
-        return float(level * self.latest.unit)
 
 
 def _needs_the_whole(what: str) -> OptionError:
