@@ -212,9 +212,10 @@ NEEDS = {
     "docs/bring_your_own.md": ("gymnasium", "gym"),
     "docs/model.md": ("gymnasium", "gym"),
     "docs/tutorials/gymnasium.md": ("gymnasium", "gym"),
+    "docs/tutorials/agent.md": ("gymnasium", "gym"),
 }
 #: Pages whose examples run from top to bottom. `docs/formats.md` and CONTRIBUTING.md have tests of
-#: their own, docs/scale.md needs several processes, docs/sweeps.md workers.
+#: their own, docs/scale.md needs several processes and workers.
 EXAMPLES = [
     "README.md",
     *("docs/" + name + ".md" for name in (

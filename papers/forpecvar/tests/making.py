@@ -14,7 +14,9 @@ from forpecvar.work import WorkItem, program
 from tailpath import log_atoms
 
 TASK = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
-ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)
+ANSWER = Answer(
+    "1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, plan_least=0.5, sweeps=9, residual=1e-4
+)
 
 
 def run_of(task: StudyTask = TASK, *, points=None, simulations=(), **answer) -> Run:
@@ -68,7 +70,7 @@ def made(
         if task.method == "simulation"
         else ()
     )
-    known = {"plan_seconds": seconds, "sweeps": 7}
+    known = {"plan_seconds": seconds, "plan_least": seconds, "sweeps": 7}
     return Run(
         task,
         replace(ANSWER, **{**known, **answer}),

@@ -140,7 +140,7 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
     chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
     stored_at_death = []
 
-    def kill(part, done, share):
+    def kill(part, done, share, now):
         if done and part.poll() is None:
             stored_at_death.append(done)
             part.kill()
@@ -179,12 +179,12 @@ def test_a_study_without_workers_ends_with_a_message(tmp_path, monkeypatch):
         )
         address = wait_for_workers(tmp_path / "scheduler.json", 1)
 
-        def kill(done, share):
+        def kill(done, share, now):
             if done:
                 parts[1].kill()
 
         with Store(tmp_path / "store", create=True) as store:
-            for progress in (kill, lambda done, share: None):
+            for progress in (kill, lambda done, share, now: None):
                 with pytest.raises(
                     OptionError,
                     match=(

@@ -224,16 +224,18 @@ def test_a_report_needs_runs(capsys, tmp_path):
     assert refusal(capsys, "report", tmp_path).startswith(f"{tmp_path}: no stored runs here")
 
 
-def test_progress_tells_runs_rate_and_time_left(monkeypatch):
-    clock = iter([100.0, 100.0, 110.0])
+def test_progress_tells_how_many_runs_what_is_computed_and_the_time_left(monkeypatch):
+    clock = iter([100.0, 110.0, 150.0])
     monkeypatch.setattr(command, "monotonic", lambda: next(clock))
     texts = []
-    progress = command._progress(texts.append)
-    progress(0, 0.0)
-    progress(1, 0.25)
+    progress = command._progress(texts.append, 8)
+    progress(0, 0.0, "a")
+    progress(1, 0.25, "b")
+    progress(8, 1.0, "")
     assert texts == [
-        "0 runs done, 0.0 per second, 0% of the work",
-        "1 run done, 0.1 per second, 25% of the work, about 30 s left",
+        "0 of 8 runs, now: a",
+        "1 of 8 runs, now: b, about 30 s left",
+        "8 of 8 runs, about 0 s left",
     ]
 
 

@@ -4,9 +4,11 @@ printed form says one thing, and the truth, worked out beside it, is another.
 
 from fractions import Fraction as F
 
+import numpy as np
 import pytest
 
 import tailpath as tp
+from forpecvar.claims import paper
 from forpecvar.printed import forpecvar
 
 
@@ -46,6 +48,15 @@ def test_footnote_3_an_expected_cost_is_no_admissible_heuristic():
     assert float(truth) == 59.25
 
 
+def test_v_min_is_the_least_cost_and_not_the_worst_possible_value():
+    """Section 3.3 calls it the worst; from m that is 404, which is no lower bound."""
+    policy, worst_of = tp.policy(FOOTNOTE_3, ONLY), {"s": 404.0, "m": 404.0, "g": 0.0}
+    printed = forpecvar(FOOTNOTE_3, policy, 0.4375, heuristic=lambda x: worst_of[x[0]])
+    assert printed.cvar != pytest.approx(59.25, abs=1) and printed.var == 10
+    chain = tp.unroll(FOOTNOTE_3, policy)
+    assert (chain.unit * chain.least_cost).tolist() == [4.0, 4.0, 0.0]
+
+
 def test_equation_14_with_a_cdf_follows_the_good_outcome():
     """A sure 1 with 9/10, a sure 10 with 1/10: the worst tenth is the second."""
     ssp = model(("s", "go", "a", 0.9, 0), ("s", "go", "b", 0.1, 0), ("a", "go", "g", 1, 1),
@@ -59,6 +70,24 @@ def test_equation_14_with_a_cdf_follows_the_good_outcome():
     assert plan.cvar(0.1) == pytest.approx(10)
     found = plan.factors("s", 0.1)
     assert found == pytest.approx({"a": 0.0, "b": 10.0}) and printed == {"a": 10.0, "b": 0.0}
+
+
+def test_equation_14_with_a_cdf_deploys_half_as_much_again():
+    """River 16x6: the whole policy with F the cumulative distribution of what was predicted."""
+    plan = tp.solve_cvar_quantile(tp.read("river:16x6"), tp.log_atoms(1e-3, 25))
+    ssp, atoms, xi = plan.ssp, plan.atoms, plan.xi.copy()
+    width = np.diff(atoms, prepend=0.0)
+    quantiles = np.diff(plan.value * atoms, prepend=0.0, axis=1) / width
+    for s, y in np.argwhere(plan.choice >= 0):
+        choice, at = plan.choice[s, y], plan.xi_offset[s, y]
+        some = slice(*ssp.choice_outcomes[choice : choice + 2])
+        costs = ssp.outcome_cost[some, None] + quantiles[ssp.outcome_target[some]]
+        within = costs <= plan.var[s, y] * (1 + 1e-9)
+        xi[at : at + len(within)] = within @ width / atoms[y]
+    start = int(np.abs(np.log(atoms / 0.01)).argmin())
+    printed = tp.AtomPolicy(ssp, atoms, plan.choice, plan.xi_offset, xi, start)
+    deployed = tp.evaluate(ssp, plan.policy(0.01), 0.01).cvar(0.01)
+    assert tp.evaluate(ssp, printed, 0.01).cvar(0.01) > 1.4 * deployed
 
 
 def test_line_6_leaves_alpha_1_without_a_value():
@@ -75,6 +104,29 @@ def test_line_23_divides_by_zero_for_a_sure_policy():
     with pytest.raises(ZeroDivisionError):
         forpecvar(sure, policy, 0.5)
     assert tp.evaluate(sure, policy, 0.5).cvar(0.5) == 7
+
+
+def test_line_14_makes_the_history_of_a_node_of_that_of_its_sibling():
+    """At b the policy walks if it came straight from s. In print `data.h` grows from one next
+    state to the other, so that b seems to have come by a.
+    """
+    ssp = model(("s", "go", "a", 0.5, 1), ("s", "go", "b", 0.5, 1), ("a", "go", "g", 1, 1),
+                ("b", "go", "g", 1, 9), ("b", "walk", "g", 1, 2))  # fmt: skip
+
+    def decide(history):
+        return "walk" if history[-1] == "b" and "a" not in history else "go"
+
+    d_h = data_h = ("s",)
+    printed, repaired = [], []
+    for s_next in ("a", "b"):
+        data_h = (*data_h, "go", 1, s_next)  # line 14
+        printed.append(decide(data_h))
+        repaired.append(decide((*d_h, "go", 1, s_next)))
+    assert printed == ["go", "go"] and repaired == ["go", "walk"]
+    policy = tp.HistoryPolicy(decide)
+    truth, other = (worst([(2, F(1, 2)), (cost, F(1, 2))], F(3, 4)) for cost in (3, 10))
+    assert forpecvar(ssp, policy, 0.75).cvar == pytest.approx(float(truth)) != float(other)
+    assert tp.evaluate(ssp, policy, 0.75).cvar(0.75) == pytest.approx(float(truth))
 
 
 def test_line_17_groups_stages_that_a_discount_tells_apart():
@@ -100,6 +152,13 @@ def test_equation_13_is_a_derivative_by_y():
         h = 1e-6
         slope = ((y + h) * costs.cvar(y + h) - (y - h) * costs.cvar(y - h)) / (2 * h)
         assert slope == pytest.approx(costs.var(y), rel=1e-6)
+
+
+def test_the_caption_of_figure_1_has_30_atoms_where_810_points_need_25():
+    design = paper()
+    settings = len(design.problems) * len(design.alpha0)
+    assert settings * (7 + 13 + 25) == 810 != settings * (7 + 13 + 30)
+    assert design.atoms == (7, 13, 25)
 
 
 def test_theorem_1_promises_an_optimum_that_the_operator_does_not_find():

@@ -46,6 +46,39 @@ def test_algorithm_2_gives_the_values_of_the_chain():
     assert found[0][start] == pytest.approx(mean, rel=1e-12) and found[1][start] == least
 
 
+def test_line_23_is_the_cvar_at_the_tails_of_the_distribution():
+    """V(s0, y^X) by Theorem 2, for every cost X of the head that is left a tail."""
+    ssp = tp.read("river:10x3")
+    costs = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 1e-3)
+    head = 0.0
+    for k, (X, p) in enumerate(zip(costs.costs.tolist(), costs.probabilities.tolist())):
+        head += X * p
+        if costs.tails[k] >= 1e-3:
+            y = float(costs.tails[k])
+            assert costs.cvar(y) == pytest.approx((costs.mean - head) / y, rel=1e-9)
+    assert k > 5
+
+
+def test_an_admissible_heuristic_need_not_be_consistent_in_print():
+    """Every other state has V_min, the others 0: nodes are expanded again, and the value is right.
+    `evaluate` refuses such a heuristic.
+    """
+    ssp = tp.read("gridworld:5x5")
+    policy = tp.solve_expected(ssp).policy
+    chain = tp.unroll(ssp, policy)
+    some = {
+        ssp.states[s]: least if k % 2 else 0.0
+        for k, (s, least) in enumerate(zip(chain.state.tolist(), chain.least_cost.tolist()))
+    }
+    printed = forpecvar(ssp, policy, 0.01, heuristic=lambda x: some.get(x[0], 0.0))
+    costs = tp.evaluate(ssp, policy, 0.01)
+    assert printed.cvar == pytest.approx(costs.cvar(0.01), rel=1e-9)
+    assert printed.var == costs.var(0.01)
+    assert printed.expanded > forpecvar(ssp, policy, 0.01, ties="cost").expanded
+    with pytest.raises(tp.TailpathError, match="consistent"):
+        tp.evaluate(ssp, policy, 0.01, heuristic=lambda state: some.get(state, 0.0))
+
+
 def test_with_ties_in_the_order_of_insertion_the_heuristic_costs_expansions():
     """The paper's V_min expands nodes again: more than without a heuristic, on both domains."""
     for problem in ("gridworld:8x9", "river:30x10"):

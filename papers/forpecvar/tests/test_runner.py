@@ -51,7 +51,9 @@ def one_process():
 def test_every_run_is_stored_and_counted(store, monkeypatch):
     work_like(monkeypatch, making.instant)
     seen = []
-    outcome = run_study(store, STUDY, one_thread, lambda done, share: seen.append((done, share)))
+    outcome = run_study(
+        store, STUDY, one_thread, lambda done, share, now: seen.append((done, share))
+    )
     assert (outcome.computed, outcome.found, outcome.others, outcome.failures) == (6, 0, 0, ())
     assert [done for done, _ in seen] == list(range(7))
     shares = [share for _, share in seen]
@@ -127,7 +129,7 @@ def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
     work_like(monkeypatch, making.slow)
     seen = []
 
-    def kill_after_the_first(done, share):
+    def kill_after_the_first(done, share, now):
         seen.append(done)
         if seen == [0, 1]:
             for child in multiprocessing.active_children():
@@ -156,7 +158,7 @@ def test_no_process_survives_an_interrupt(store, monkeypatch):
     before = set(multiprocessing.active_children())
     started = []
 
-    def interrupt(done, share):
+    def interrupt(done, share, now):
         started.extend(set(multiprocessing.active_children()) - before)
         if done:
             raise KeyboardInterrupt

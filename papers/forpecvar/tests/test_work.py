@@ -82,11 +82,14 @@ def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
     by_queue, compiled = (run.simulations[0].samples, run.simulations[-1].samples)
     assert by_queue > compiled
     assert len({row.seed for row in run.simulations}) == 5
-    exact = perform(GRID).points[0].deployed
-    first = run.simulations[0]
-    assert first.deployed == pytest.approx(exact, rel=1e-13)
+    first, last = run.simulations[0], run.simulations[-len(atoms)]
     model = tailpath.domains.gridworld("5x5")
     policy = tailpath.solve_cvar_quantile(model, atoms, tolerance=1e-3).policy(0.1)
+    # To the bit: the two engines add up in different orders, so each is asked for its own.
+    for row, engine in ((first, "queue"), (last, "lattice")):
+        costs = tailpath.evaluate(model, policy, 0.1, engine=engine)
+        assert (row.engine, row.alpha, row.deployed) == (engine, 0.1, costs.cvar(0.1))
+    assert last.deployed == perform(GRID).points[0].deployed
     costs = sorted(tailpath.simulate(model, policy, first.samples, first.seed), reverse=True)
     # The worst tenth of the sample, its last cost in part.
     whole, part = divmod(0.1 * first.samples, 1)

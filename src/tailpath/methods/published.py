@@ -46,10 +46,18 @@ OWN_ATOMS = Option(
 TOLERANCE = Option(
     "tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"
 )
+ADAPT = Option(
+    "adapt",
+    float,
+    None,
+    "Give states more atoms where interpolation makes a value wrong by more than E.",
+    "E",
+)
 OPTIONS = (
     ATOMS,
     ALPHA0,
     OWN_ATOMS,
+    ADAPT,
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option(
@@ -120,10 +128,11 @@ def plan(
         )
     chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
     solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
+    by_state = own_atoms is not None or solution.grids is not None
     which = (
-        f"{atoms} atoms from {grid[0]:g}"
-        if own_atoms is None
-        else f"{len(solution.atoms)} atoms in all, by state"
+        f"{len(solution.atoms)} atoms in all, by state"
+        if by_state
+        else f"{atoms} atoms from {grid[0]:g}"
     )
     facts = {
         "atoms": len(solution.atoms),
@@ -134,7 +143,7 @@ def plan(
         "lp_seconds": solution.lp_seconds,
     }
     rows = {
-        "atoms": which.replace(" atoms", "," if own_atoms is None else "", 1),
+        "atoms": which.replace(" atoms", "" if by_state else ",", 1),
         "sweeps": (
             f"{solution.sweeps}, residual {solution.residual:.3g}"
             + ("" if solution.converged else ", not converged")

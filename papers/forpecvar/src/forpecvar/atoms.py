@@ -89,7 +89,7 @@ def worse_near_alpha0(results: Results) -> Finding | None:
         f" alpha0, {last:.2%} at alpha = 1; {len(ends) - len(hits)} runs are left out, where no"
         " value is off by more than 1e-3"
     )
-    return Finding(ours, part, "That halves are compared is our reading of 'near'.")
+    return Finding(ours, part)
 
 
 def boxes_narrow(results: Results) -> Finding | None:
@@ -117,7 +117,7 @@ def outliers_near_alpha0(results: Results) -> Finding | None:
         return None
     text, part = share(hits)
     ours = f"{text} outliers lie in the third of the (logarithmic) range next to alpha0"
-    return Finding(ours, part, "That a third of the range counts as near is our choice.")
+    return Finding(ours, part)
 
 
 def towards_optimum(results: Results) -> Finding | None:

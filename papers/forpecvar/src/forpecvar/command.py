@@ -171,7 +171,7 @@ def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
     try:
         with Store(asked.folder, create=True) as store, progress_line() as update:
             store.entitle(title)
-            outcome = run_study(store, study, executor, _progress(update))
+            outcome = run_study(store, study, executor, _progress(update, len(study.tasks)))
     except KeyboardInterrupt:
         print_message("note", "finished runs are stored; run the same command again to resume")
         raise
@@ -198,10 +198,11 @@ def _finish(asked: SimpleNamespace, edition: Edition | None, record: dict[str, A
     from forpecvar.report import write_report
     from forpecvar.store import Store
     from tailpath.cli.output import print_result
+    from tailpath.pictures import progress_line
 
-    with Store(asked.folder) as store:
+    with Store(asked.folder) as store, progress_line() as update:
         shown = store.latest() if edition is None else store.widened(edition)
-        written = write_report(store.folder, shown)
+        written = write_report(store.folder, shown, update)
         written += store.export(asked.export, shown) if asked.export is not None else []
     counts = (
         f"{record['title']}\n{runs(record['computed'])} computed, {record['found']} found in the"
@@ -232,14 +233,12 @@ def _list(asked: SimpleNamespace, study: Study) -> None:
     print_result(record, text, asked.as_json)
 
 
-def _progress(update: Callable[[str], None]) -> Callable[[int, float], None]:
-    """Shows the runs done, their rate, and the time left by the share of the effort done."""
+def _progress(update: Callable[[str], None], all_runs: int) -> Callable[[int, float, str], None]:
+    """Shows the runs done, what is computed now, and the time left by the effort done."""
     began = monotonic()
 
-    def show_progress(done: int, share: float) -> None:
-        passed = max(monotonic() - began, 1e-9)
-        rest = f", about {passed * (1 / share - 1):.0f} s left" if share > 0 else ""
-        rate = f"{done / passed:.1f} per second"
-        update(f"{runs(done)} done, {rate}, {share:.0%} of the work{rest}")
+    def show_progress(done: int, share: float, now: str) -> None:
+        rest = f", about {(monotonic() - began) * (1 / share - 1):.0f} s left" if share > 0 else ""
+        update(f"{done} of {all_runs} runs{f', now: {now}' if now else ''}{rest}")
 
     return show_progress

@@ -38,7 +38,7 @@ from tailpath.pictures import look as look_of
 
 #: What is divided, by what the last of some methods has deployed.
 QUOTIENTS = {
-    "predicted / deployed": ("prediction", ["quantile"]),
+    "predicted / deployed (approximate / exact)": ("prediction", ["quantile"]),
     "deployed / optimum": ("deployed", ["quantile", "optimum"]),
 }
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
@@ -46,24 +46,31 @@ ROUNDING, LEAST_PERCENT = 1e-9, 0.1
 Drawing = Callable[[Results], Any]
 
 
-def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
+def draw_all(
+    results: Results, folder: pathlib.Path, update: Callable[[str], None] = lambda text: None
+) -> dict[str, str]:
     """Write every figure as PDF and PNG, those of other variants under names of their own; returns
     the caption of each by its name.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    asked = [
+        (variant, name)
+        for variant in dict.fromkeys([results.variant, *results.judged])
+        for name in FIGURES
+        if variant == results.variant or name in OF_VARIANTS
+    ]
     drawn = {}
-    for variant in dict.fromkeys([results.variant, *results.judged]):
-        first = variant == results.variant
-        these = results if first else results.of_variant(variant)
-        for name, (draw, caption) in FIGURES.items():
-            figure = draw(these) if first or name in OF_VARIANTS else None
-            if figure is not None:
-                label = numbered(name) if first else f"{numbered(name)}_{variant}"
-                if name in IN_PAPER:
-                    caption += f" As the paper's Figure {IN_PAPER.index(name) + 1}."
-                save(figure, folder / label)
-                many = len(results.variants) > 1 and name not in ACROSS
-                drawn[label] = f"{caption} Variant: {variant}." if many else caption
+    for k, (variant, name) in enumerate(asked):
+        first, (draw, caption) = variant == results.variant, FIGURES[name]
+        label = numbered(name) if first else f"{numbered(name)}_{variant}"
+        update(f"{k} of {len(asked)} figures, now: {label}")
+        figure = draw(results if first else results.of_variant(variant))
+        if figure is not None:
+            if name in IN_PAPER:
+                caption += f" As the paper's Figure {IN_PAPER.index(name) + 1}."
+            save(figure, folder / label)
+            many = len(results.variants) > 1 and name not in ACROSS
+            drawn[label] = f"{caption} Variant: {variant}." if many else caption
     return drawn
 
 

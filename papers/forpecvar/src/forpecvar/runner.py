@@ -40,7 +40,8 @@ from tailpath.errors import OptionError
 #: tasks run one at a time.
 FRUITLESS = 2
 
-Progress = Callable[[int, float], None]
+#: Told after every run: how many are done, their part of the effort, and what is next.
+Progress = Callable[[int, float, str], None]
 OpenExecutor = Callable[[], AbstractContextManager[Executor]]
 
 
@@ -87,11 +88,9 @@ def run_study(
     store: Store,
     study: Study,
     open_executor: OpenExecutor,
-    progress: Progress = lambda done, share: None,
+    progress: Progress = lambda done, share, now: None,
 ) -> Summary:
-    """Compute the tasks that the store does not have. `progress(done, share)` tells, after every
-    run, how many are and their part of the effort.
-    """
+    """Compute the tasks that the store does not have."""
     edition, tasks = study.edition, study.tasks
     found = store.finished(edition)
     missing = [task for task in tasks if task not in found]
@@ -174,7 +173,8 @@ class _Campaign:
         self.done += 1
 
     def _report(self) -> None:
-        self.progress(self.done, 1 - sum(map(effort, self.left)) / self.all)
+        share = 1 - sum(map(effort, self.left)) / self.all
+        self.progress(self.done, share, str(next(iter(self.left), "")))
 
     def _fail(self, task: StudyTask, reason: str) -> None:
         del self.left[task]

@@ -158,6 +158,11 @@ class Run:
         """The planning time; None where the linear programs that take it were not solved."""
         return None if self.task.inner == "greedy" else self.answer.plan_seconds
 
+    @property
+    def least_planning(self) -> float | None:
+        """The same, the least of all calls, which other work of the machine disturbs least."""
+        return None if self.planning_seconds is None else self.answer.plan_least
+
 
 def columns(kind: Any) -> list[str]:
     return [field.name for field in fields(kind)]

@@ -31,6 +31,7 @@ from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_model
 from tailpath.policies.atoms import Atoms
+from tailpath.solvers.published.adaptive import ROUNDS, refined
 from tailpath.solvers.published.solution import (
     AtomSolution,
     Tables,
@@ -67,6 +68,7 @@ def solve_cvar_quantile(
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "shared",
+    adapt: float | None = None,
 ) -> AtomSolution:
     """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
 
@@ -97,6 +99,9 @@ def solve_cvar_quantile(
         The risk factors of the policy share the mass at the VaR as published, give it to the first
         outcomes, or give all of it to each of them, the formula to the letter: then a warning says
         how far sum P xi exceeds 1.
+    adapt : float, positive, optional
+        Plan again, with more atoms in a state, as long as interpolation between its atoms, or below
+        the first, makes its value wrong by more than this.
 
     Returns
     -------
@@ -118,7 +123,7 @@ def solve_cvar_quantile(
     >>> tp.evaluate(ssp, planned, 0.1).cvar(0.1)
     30.0
     """
-    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
     return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, "quantile")
 
 
@@ -134,6 +139,27 @@ MERGING = Operator(merge_sweep, greedy_tables)
 
 
 def solve_by_sweeps(
+    ssp: SSP,
+    atoms: Atoms | None,
+    settings: Settings,
+    operator: Operator,
+    threads: int | None,
+    progress: Progress | None,
+    inner: str,
+) -> AtomSolution:
+    """Plan, and again with more atoms as long as states lack some, if they are to adapt."""
+    solution = _solve_once(ssp, atoms, settings, operator, threads, progress, inner)
+    first, sweeps = float(solution.atoms[0]), solution.sweeps
+    for _ in range(ROUNDS if settings.adapt is not None else 0):
+        finer = refined(solution, settings, first)
+        if finer is None:
+            break
+        solution = _solve_once(ssp, finer, settings, operator, threads, progress, inner)
+        sweeps += solution.sweeps
+    return replace(solution, sweeps=sweeps)
+
+
+def _solve_once(
     ssp: SSP,
     atoms: Atoms | None,
     settings: Settings,
@@ -169,6 +195,7 @@ def solve_cvar_interpolation(
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "vertex",
+    adapt: float | None = None,
 ) -> AtomSolution:
     """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors, for every state and atom.
 
@@ -199,6 +226,8 @@ def solve_cvar_interpolation(
     factors : {"vertex", "shared", "printed"}
         As of `solve_cvar_quantile`; the planner as published takes the factors of the linear
         programs' own vertices.
+    adapt : float, positive, optional
+        As of `solve_cvar_quantile`.
 
     Returns
     -------
@@ -219,7 +248,7 @@ def solve_cvar_interpolation(
     >>> round(planned.cvar(0.1), 3)
     30.0
     """
-    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
     if inner == "greedy":
         return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, inner)
     if inner != "lp":

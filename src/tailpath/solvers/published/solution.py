@@ -28,6 +28,7 @@ from tailpath.kernels.atom_policy import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.segments import new_scratch
+from tailpath.model.border import Border
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha, takes_alpha, warn_caller
@@ -369,7 +370,7 @@ def solution_of(
     if grids is not None:
         choice[~grids.rows()] = -1
     given = augmented.given
-    more = given.reduction.values[:, None] if given.signed else 0.0
+    more = Border(given).potential[:, None]
     return AtomSolution(
         ssp=given,
         atoms=augmented.model.atoms,

@@ -44,6 +44,7 @@ from tailpath.kernels.segments import (
     AtomWork,
     new_scratch,
 )
+from tailpath.model.border import Border
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors, warn_caller
@@ -131,11 +132,14 @@ class Settings:
     max_sweeps: int
     start: str
     factors: str
+    adapt: float | None = None
     worth_parts: int = WORTH_PARTS
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
             raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
+        if self.adapt is not None and not self.adapt > 0:
+            raise OptionError(f"adapt must be positive, not {self.adapt!r}")
         check_gamma(self.gamma)
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
@@ -159,7 +163,7 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     every, grids = grids_of(ssp, atoms)
     if settings.gamma < 1:
         refuse_signed(ssp, "a planner with a discount")
-    given, ssp = ssp, ssp.reduced
+    given, ssp = ssp, Border(ssp).model
     core = core_of(ssp) if settings.gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
     core = core.renumbered(np.argsort(core.to_nodes(expected.value), kind="stable"))
