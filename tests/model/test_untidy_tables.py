@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import tailpath as tp
-from tailpath.errors import FormatError, ModelError
+from tailpath.errors import FormatError, ModelError, OptionError
 
 HEADER = "state,action,next_state,probability,cost\n"
 
@@ -145,3 +145,23 @@ def test_all_columns_that_are_missing_are_told_with_a_proposal_that_works():
 def test_float32_costs_stand_for_their_decimals():
     frame = pd.DataFrame({"from": ["a"], "to": ["b"], "time": [0.1]}).astype({"time": "float32"})
     assert tp.SSP.from_table(frame).outcome_cost.tolist() == [0.1]
+
+
+def test_cells_and_sums_at_fault_are_told_together():
+    """One number that cannot be read does not hide a negative probability, or a sum."""
+    table = {
+        "from": ["A", "A", "B", "B", "B"],
+        "to": ["B", "B", "C", "C", "C"],
+        "road": ["r1", "r1", "r2", "r2", "r3"],
+        "p": [0.5, 0.4, 0.9, -0.1, 1],
+        "minutes": [1, 2, 3, 4, "five"],
+    }
+    with pytest.raises(ModelError) as found:
+        tp.SSP.from_table(table)
+    for fact in ("row 4: 'five'", "row 3: ", "probability -0.1", "row 0: ", "sum to 0.9, not 1"):
+        assert fact in str(found.value)
+
+
+def test_two_costs_are_answered():
+    with pytest.raises(OptionError, match=r"one column is the cost, not 2.*weighted sum"):
+        tp.SSP.from_table({"from": ["A"], "to": ["B"]}, columns={"cost": ["minutes", "toll"]})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
@@ -76,6 +76,7 @@ def read(
     goals: Iterable[Any] = (),
     one_based: bool = False,
     columns: Mapping[str, Any] | None = None,
+    actions: str | Sequence[str] | None = None,
     confidence: float | None = None,
     geometry: Any = None,
     progress: Progress | None = None,
@@ -118,6 +119,9 @@ def read(
         The states and actions of a table are counted from 1.
     columns : mapping, optional
         `{"cost": "minutes"}`: what the columns of a table are called.
+    actions : sequence of str, or str, optional
+        Names for the actions of an environment, in the order of their numbers; `"known"` for those
+        of FrozenLake, CliffWalking and Taxi.
     confidence : float, optional
         Of a table with a column `count`: with what probability all intervals hold at once (default
         0.95). A table without counts and probabilities is then a log, with a row for each step
@@ -164,6 +168,7 @@ def read(
         goals=() if goals is None else goals,
         one_based=one_based,
         columns={**(columns or {}), **_columns(column)},
+        actions=actions,
         confidence=confidence,
         progress=progress,
     )

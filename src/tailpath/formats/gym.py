@@ -49,7 +49,10 @@ def read(source: Any, reading: Reading) -> SSP:
     inner = getattr(environment, "unwrapped", environment)
     table = source if isinstance(source, Mapping) else getattr(inner, "P", None)
     if table is None:
-        raise FormatError(f"{location}: this environment has no transition table .P")
+        raise FormatError(
+            f"{location}: this environment has no transition table .P; log its steps and read them"
+            " with confidence=, or write its rules for SSP.from_functions"
+        )
     starts = (
         _starts(inner, table, location)
         if reading.start is None
@@ -76,7 +79,30 @@ def read(source: Any, reading: Reading) -> SSP:
     if len(starts) > 1:
         start = fresh_name("start", {row.state for row in rows} | goals.keys() | dead_ends.keys())
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
-    return _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
+    ssp = _in_order(outcomes, dict(_items(table)), start, goals, notes=notes, geometry=positions)
+    names = _action_names(reading.actions, inner, location)
+    return ssp.renamed(actions=lambda action: names.get(action, action)) if names else ssp
+
+
+#: What the actions of known environments are called, by the class of these.
+_ACTIONS = {
+    "FrozenLakeEnv": ("left", "down", "right", "up"),
+    "CliffWalkingEnv": ("up", "right", "down", "left"),
+    "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
+}
+
+
+def _action_names(given: Any, inner: Any, location: str) -> dict[Name, Name]:
+    """`{number: name}` as given: all in order, in a list or between commas, or `known`."""
+    if given is None:
+        return {}
+    if given == "known":
+        if type(inner).__name__ not in _ACTIONS:
+            known = ", ".join(name.removesuffix("Env") for name in _ACTIONS)
+            raise FormatError(f"{location}: known are the actions of {known}; list the names")
+        given = _ACTIONS[type(inner).__name__]
+    listed = given.split(",") if isinstance(given, str) else given
+    return {number: name.strip() for number, name in enumerate(listed)}
 
 
 def _start_state(start: Any, table: Any, location: str) -> Name:

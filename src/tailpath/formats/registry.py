@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -80,6 +80,11 @@ class Reading:
     one_based: bool = _option(False, "", "States and actions of a table are counted from 1.")
     columns: Mapping[str, Any] = _option(
         dict, "N=V", "Column N of a table is called V, as cost=minutes (repeatable).", "--column"
+    )
+    actions: str | Sequence[str] | None = _option(
+        None,
+        "NAMES",
+        "Names for the actions of an environment, in order, with commas between; or known.",
     )
     confidence: float | None = _option(
         None, "P", "Of a table of counts, or a log of steps: how surely all intervals hold."
@@ -319,7 +324,12 @@ FORMATS = (
     _bundled("Parquet table", "long_table", ".parquet", options=TABLE, reports=True),
     _bundled("PRISM language", "storm_language", ".nm", ".pm", ".prism", options=_PROGRAM),
     _bundled("JANI", "storm_language", ".jani", options=_PROGRAM),
-    _bundled("Gymnasium", "gym", scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
+    _bundled(
+        "Gymnasium",
+        "gym",
+        scheme="gym",
+        options=(*REWARDS, "goal", "start", "constants", "actions"),
+    ),
     _bundled("RDDL", "rddl", scheme="rddl", options=("constants",)),
 )
 

@@ -21,7 +21,7 @@ from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.durations import shares_of_law
 from tailpath.model.outcome_columns import Categorical
 
-#: Faults that are told one by one.
+#: Faults that are listed one by one.
 MOST_FAULTS = 5
 _SHARES = ("probability", "low", "high")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*%?")

@@ -125,6 +125,11 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
         raise OptionError(
             f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
         )
+    if isinstance(name, list):
+        raise OptionError(
+            f"one column is the {column}, not {len(name)}; for two costs add a column with their"
+            " weighted sum, or limit the one and minimise the other (docs/objectives.md)"
+        )
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are {listed(names)}"
         raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")

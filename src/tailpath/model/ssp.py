@@ -8,8 +8,8 @@ long as no cycle costs less than nothing (`potential.py`). All checks happen onc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import ModelError
+from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
@@ -37,7 +37,7 @@ from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.options import check_index
 from tailpath.pictures.notebook import model_card
-from tailpath.texts import count
+from tailpath.texts import count, did_you_mean
 
 #: The arrays of a model, each with its type.
 ARRAYS: dict[str, Any] = {
@@ -57,6 +57,17 @@ def _names(given: Any, what: str) -> Sequence[Name]:
         return given if isinstance(given, range) else tuple(given)
     except TypeError:
         raise ModelError(f"{what} must be a sequence of names, not {given!r}") from None
+
+
+def _renamed(given: Any, names: Sequence[Name], what: str) -> Any:
+    """Names in the place of others: `{old: new}`, a function of the old one, or one for each."""
+    if isinstance(given, Mapping):
+        for name in given.keys() - set(names):
+            raise OptionError(
+                f"the model has no {what} {name!r} to be renamed{did_you_mean(name, names)}"
+            )
+        return tuple(given.get(name, name) for name in names)
+    return names if given is None else tuple(map(given, names)) if callable(given) else given
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -116,13 +127,13 @@ class SSP(SSPBuilder):
         How far, relatively, each probability may be off beside rounding, where the model was
         computed from another; bounds count it. Files do not keep it.
     paid : array of float64, shape (n_outcomes,), optional
-        What policies are told that each outcome costs, where that is another number than its cost:
+        The cost of each outcome as policies observe it, where that is another number than its cost:
         set in `reduced`.
 
     Raises
     ------
     ModelError
-        If the numbers or names do not make a problem; the text names the state and the action.
+        If the numbers or names do not define a valid SSP; the text names the state and the action.
 
     Notes
     -----
@@ -358,7 +369,7 @@ class SSP(SSPBuilder):
 
     @property
     def observed(self) -> FloatArray:
-        """What policies are told that each outcome costs: an array of float64, (n_outcomes,)."""
+        """The cost of each outcome as policies observe it: an array of float64, (n_outcomes,)."""
         return self.outcome_cost if self.paid is None else self.paid
 
     @cached_property
@@ -387,6 +398,92 @@ class SSP(SSPBuilder):
         It is the least cost of any way to a goal if some cost is negative, and 0 if none is.
         """
         return self.reduction.of(self.start_index) if self.signed else Fraction(0)
+
+    # ------------------------------------------------------------------ other names, other shapes
+
+    def renamed(self, *, states: Any = None, actions: Any = None) -> SSP:
+        """The same model with other names.
+
+        Parameters
+        ----------
+        states, actions : mapping, callable or sequence, optional
+            `{old: new}`, where names may be left out; a function of the old name; or all names, in
+            index order.
+
+        Returns
+        -------
+        SSP
+            The model, with the same indices.
+
+        Raises
+        ------
+        OptionError
+            If a name is not one of the model.
+        ModelError
+            If names are missing, or two are the same.
+
+        Examples
+        --------
+        >>> ssp.renamed(actions={"road": "motorway"}).actions
+        ('motorway', 'train')
+        """
+        names = {
+            "states": _renamed(states, self.states, "state"),
+            "actions": _renamed(actions, self.actions, "action"),
+        }
+        return replace(self, **names)
+
+    def to_gym(
+        self,
+        *,
+        budget: Any = None,
+        max_steps: int | None = None,
+        render_mode: str | None = None,
+    ) -> Any:
+        """The model as a Gymnasium environment, for agents that learn by trying.
+
+        Observations are state indices and actions are indices of `actions`. A reward is minus a
+        cost. An action that a state does not have changes nothing and costs as much as the dearest
+        outcome; `info["action_mask"]` marks those that it has, `info["cost"]` is what the step
+        cost.
+
+        Parameters
+        ----------
+        budget : number, optional
+            Adds the budget left to the observation, in cost units: `(state, left)`. Rewards are
+            then minus what is spent beyond the budget, so that an agent that maximises their sum
+            minimises E[(Z - budget)+]. With the budget `solve_cvar_exact(ssp, alpha).var(alpha)`
+            that is the least CVaR.
+        max_steps : int, optional
+            Truncate episodes after this many steps.
+        render_mode : {"ansi"}, optional
+            As Gymnasium takes it.
+
+        Returns
+        -------
+        gymnasium.Env
+            `env.policy(agent)` is the policy of an agent with `predict`, or of a function of
+            observations, which `evaluate` takes.
+
+        Raises
+        ------
+        OptionError
+            If Gymnasium is not installed, or a budget is given and costs are negative or have no
+            unit.
+
+        Examples
+        --------
+        >>> env = ssp.to_gym(budget=30)
+        >>> env.reset(seed=0)[0], env.step(1)[:3]
+        (array([0, 3]), (array([1, 0]), -0.0, True))
+        >>> tp.evaluate(ssp, env.policy(lambda observed: 1), 0.1).mean
+        30.0
+        """
+        try:
+            from tailpath.model.environment import environment
+        except ImportError:
+            raise OptionError("Gymnasium is not installed; install tailpath[gym]") from None
+        return environment(self, budget, max_steps, render_mode)
 
     # ------------------------------------------------------------------ how it shows itself
 

@@ -65,7 +65,7 @@ class SSPBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem; the text names the state and the action.
+            If the rows do not define a valid SSP; the text names the state and the action.
 
         Examples
         --------
@@ -122,9 +122,10 @@ class SSPBuilder(Record):
         Raises
         ------
         ModelError
-            If there are more than `limit` states, no goal is reached, or an answer makes no sense.
+            If there are more than `limit` states, no goal is reached, or a function returns
+            something invalid.
         OptionError
-            If a function is missing or is none.
+            If a function is missing or not callable.
 
         Examples
         --------
@@ -175,7 +176,7 @@ class SSPBuilder(Record):
         Raises
         ------
         ModelError
-            If a column is missing or could be several, or the rows do not make a problem.
+            If a column is missing or could be several, or the rows do not define a valid SSP.
         OptionError
             If `columns` names something that a table does not have.
 
@@ -231,7 +232,7 @@ class SSPBuilder(Record):
         Raises
         ------
         ModelError
-            If the shapes do not fit or the numbers do not make a problem.
+            If the shapes do not fit or the numbers do not define a valid SSP.
         OptionError
             If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
 
@@ -334,7 +335,7 @@ def _add(
     numbers: Numbering, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
 ) -> None:
     """Take the outcomes of a choice, and their states where they are new; refuse the first row that
-    is no outcome of names and numbers."""
+    is not an outcome of names and numbers."""
     add, known = numbers.add, numbers.states
     try:
         for probability, target, cost in rows:

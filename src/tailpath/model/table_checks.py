@@ -1,4 +1,4 @@
-"""What is asked of the rows of a table before they are a model, so that all faults are told."""
+"""Checks of the rows of a table before they become a model, so that all faults are listed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tailpath.texts import did_you_mean
 
 
 class RowChecks:
-    """What is asked of the rows of a table before they are a model, so that all faults are told."""
+    """Checks of the rows of a table before they become a model, so that all faults are listed."""
 
     def __init__(
         self,
@@ -42,24 +42,25 @@ class RowChecks:
             self.faults.add(self.row[k : k + 1], f"{self._outcome(k)} has {what(k)}")
 
     def probabilities(self, kinds: tuple[str, ...]) -> None:
+        """Refuse invalid ones; cells that are not numbers were refused before, and are NaN here."""
         values = self.rows.probabilities
         if kinds == ("low", "high"):
             low, high = values
             self._refuse(
-                ~((low >= 0) & (low <= high) & (high <= 1)),
+                (low < 0) | (low > high) | (high > 1),
                 lambda k: f"the interval [{low[k]:g}, {high[k]:g}], not one of probabilities",
             )
         elif kinds == ("count",):
             count = values[0]
             self._refuse(
-                ~((count >= 0) & (count == np.floor(count))),
+                (count < 0) | (count > np.floor(count)),
                 lambda k: f"count {count[k]:g}, which is not a whole number of 0 or more",
             )
         elif kinds:
-            self._refuse(~(values[0] >= 0), lambda k: f"probability {values[0][k]:g}")
+            self._refuse(values[0] < 0, lambda k: f"probability {values[0][k]:g}")
 
     def dead_ends(self, ends: StartAndGoals) -> None:
-        """Refuse states that rows lead to, and that have none and are no goals."""
+        """Refuse states that rows lead to but that have no rows and are not goals."""
         rows, begins = self.rows, np.zeros(len(self.states), dtype=np.bool_)
         begins[rows.state] = True
         dead = ends.mask & ~(begins | ends.is_goal)[rows.target] & (rows.probabilities[-1] > 0)

@@ -74,13 +74,18 @@ def outcomes_of_table(
         mark: cells.truths(mark)[row] for mark in ("goal", "start") if mark in columns
     }
     del cells, columns
-    faults.refuse()
-    rows = OutcomeColumns(state, action, target, costs.apply(amount), probabilities)
-    given = _given(table, states, start, goals)
-    ends = start_and_goals(
-        *(rows.state, rows.target, rows.cost != 0, states, *given, marked),
-        possible=probabilities[-1] > 0,
-    )
+    if not (states and actions):
+        faults.refuse()
+    try:
+        rows = OutcomeColumns(state, action, target, costs.apply(amount), probabilities)
+        given = _given(table, states, start, goals)
+        ends = start_and_goals(
+            *(rows.state, rows.target, rows.cost != 0, states, *given, marked),
+            possible=probabilities[-1] > 0,
+        )
+    except TailpathError:  # which may follow from a cell that cannot be read
+        faults.refuse()
+        raise
     checks = RowChecks(table, rows, row, states, actions, faults)
     checks.probabilities(kinds or (() if intervals else ("probability",)))
     checks.dead_ends(ends)

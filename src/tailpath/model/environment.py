@@ -1,0 +1,181 @@
+"""A model as an environment of Gymnasium, for agents that learn by trying; and the budget left as a
+part of what they observe, without which no agent can learn a static CVaR.
+
+Over a fixed budget w, a policy of least CVaR is one of least E[(Z - w)+]. With the budget left
+beside the state, and what a step costs beyond it as its cost, that is a plain mean: the rewards of
+an episode sum to -(Z - w)+.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import numpy as np
+
+from tailpath.errors import OptionError, PolicyError
+from tailpath.graph import members
+from tailpath.model.cost_units import in_units, refused_unless_number
+from tailpath.options import check_integer
+
+if TYPE_CHECKING:
+    from tailpath.model.ssp import SSP, Name
+
+
+class ModelEnv(gymnasium.Env):  # type: ignore[misc]
+    """Observations are numbers of states, actions are numbers of `ssp.actions`, and a reward is
+    minus a cost.
+
+    An action that the state does not have changes nothing and costs `penalty`; the `action_mask`
+    in the info says which it has.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012
+
+    def __init__(self, ssp: SSP, max_steps: int | None, render_mode: str | None = None) -> None:
+        self.ssp, self.max_steps, self.render_mode = ssp, max_steps, render_mode
+        self.observation_space = gymnasium.spaces.Discrete(ssp.n_states)
+        self.action_space = gymnasium.spaces.Discrete(max(len(ssp.actions), 1))
+        self.penalty = float(np.abs(ssp.outcome_cost).max(initial=0.0)) or 1.0
+        self.state, self.steps = ssp.start_index, 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed, options=options)
+        self.state, self.steps = self.ssp.start_index, 0
+        return self.state, self._info(0.0)
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        ssp, cost = self.ssp, 0.0
+        self.steps += 1
+        if not ssp.is_goal[self.state]:
+            choice = self._choice(int(action))
+            cost = self.penalty
+            if choice >= 0:
+                outcomes = members(ssp.choice_outcomes, choice)
+                chances = ssp.outcome_probability[outcomes.start : outcomes.stop].cumsum()
+                drawn = np.searchsorted(chances, self.np_random.random() * chances[-1], "right")
+                outcome = outcomes[int(drawn)]
+                self.state, cost = (
+                    int(ssp.outcome_target[outcome]),
+                    float(ssp.outcome_cost[outcome]),
+                )
+        late = self.max_steps is not None and self.steps >= self.max_steps
+        arrived = bool(ssp.is_goal[self.state])
+        return self.state, -cost, arrived, late and not arrived, self._info(cost)
+
+    def render(self) -> Any:
+        return f"{self.ssp.states[self.state]} after {self.steps} steps"
+
+    def _choice(self, action: int) -> int:
+        own = members(self.ssp.state_choices, self.state)
+        return next((k for k in own if self.ssp.choice_action[k] == action), -1)
+
+    def _info(self, cost: float) -> dict[str, Any]:
+        mask = np.zeros(len(self.ssp.actions), dtype=np.int8)
+        own = members(self.ssp.state_choices, self.state)
+        mask[self.ssp.choice_action[own.start : own.stop]] = 1
+        return {"state": self.ssp.states[self.state], "cost": cost, "action_mask": mask}
+
+    def policy(self, agent: Any) -> AgentPolicy:
+        """What an agent that was trained here does, as a policy for the model."""
+        return AgentPolicy(self.ssp, agent, None)
+
+
+class BudgetLeft(gymnasium.Wrapper):  # type: ignore[misc]
+    """The same with observations `(state, units of the budget left)`, and rewards of minus what a
+    step costs beyond the budget; `cost` in the info is all that it costs.
+    """
+
+    env: ModelEnv
+
+    def __init__(self, env: ModelEnv, budget: int) -> None:
+        super().__init__(env)
+        self.budget = self.left = budget
+        sizes = [env.ssp.n_states, budget + 1]
+        self.observation_space = gymnasium.spaces.MultiDiscrete(sizes)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        state, info = self.env.reset(seed=seed, options=options)
+        self.left = self.budget
+        return np.array([state, self.left]), info
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        state, _, arrived, late, info = self.env.step(action)
+        level = _levels(self.env.ssp, info["cost"])
+        beyond = max(level - self.left, 0) * Fraction(self.env.ssp.cost_unit or 1)
+        self.left = max(self.left - level, 0)
+        return np.array([state, self.left]), -float(beyond), arrived, late, info
+
+    def policy(self, agent: Any) -> AgentPolicy:
+        """What an agent that was trained here does, as a policy that remembers the budget left."""
+        return AgentPolicy(self.env.ssp, agent, self.budget)
+
+
+def _levels(ssp: SSP, cost: float) -> int:
+    assert ssp.cost_unit is not None
+    return round(in_units(cost, ssp.cost_unit))
+
+
+class AgentPolicy:
+    """An agent with `predict`, or a function of observations, as a policy by names; its memory is
+    the budget left, if it observes that.
+    """
+
+    def __init__(self, ssp: SSP, agent: Any, budget: int | None) -> None:
+        if not callable(agent) and not hasattr(agent, "predict"):
+            raise PolicyError(f"an agent has predict, or is a function, and {agent!r} is neither")
+        self.ssp, self.agent, self.budget = ssp, agent, budget
+
+    def start(self, state: Name) -> int | None:
+        return self.budget
+
+    def action(self, state: Name, memory: int | None) -> Name:
+        index = self.ssp.state_index(state)
+        observed: Any = index if memory is None else np.array([index, memory])
+        if hasattr(self.agent, "predict"):
+            found = self.agent.predict(observed, deterministic=True)
+            found = found[0] if isinstance(found, tuple) else found
+        else:
+            found = self.agent(observed)
+        number = int(np.asarray(found).reshape(-1)[0])
+        if not 0 <= number < len(self.ssp.actions):
+            raise PolicyError(f"the agent takes action {number} of {len(self.ssp.actions)}")
+        name = self.ssp.actions[number]
+        if self.ssp.choice_index(index, name) < 0:
+            left = "" if memory is None else f" with {memory} units left"
+            raise PolicyError(
+                f"the agent takes action {name!r} in state {state!r}{left}, which does not have"
+                " it; mask its actions by info['action_mask']"
+            )
+        return name
+
+    def remember(
+        self, memory: int | None, state: Name, action: Name, cost: float, next_state: Name
+    ) -> int | None:
+        return None if memory is None else max(memory - _levels(self.ssp, cost), 0)
+
+
+def environment(
+    ssp: SSP, budget: Any, max_steps: int | None, render_mode: str | None
+) -> ModelEnv | BudgetLeft:
+    """The environment of `SSP.to_gym`."""
+    most = None if max_steps is None else check_integer(max_steps, "max_steps", 1)
+    if render_mode not in (None, "ansi"):
+        raise OptionError(f"render_mode must be 'ansi' or None, not {render_mode!r}")
+    env = ModelEnv(ssp, most, render_mode)
+    if budget is None:
+        return env
+    if ssp.signed:
+        raise OptionError("a budget needs costs of 0 or more; take ssp.reduced")
+    if ssp.cost_unit is None:
+        raise OptionError("a budget needs costs with a common unit; round them to a grid first")
+    refusal = OptionError(f"the budget must be a number of 0 or more, not {budget!r}")
+    units = refused_unless_number(budget, refusal) / ssp.cost_unit
+    if units < 0:
+        raise refusal
+    return BudgetLeft(env, int(units))
