@@ -21,10 +21,13 @@ from tailpath.certify.rounding import ROUNDOFF
 from tailpath.certify.totals import Bracket, Enclosure
 
 
-def loss_bounds(known: Enclosure, loss: Any, jumps: bool) -> Bracket:
+def loss_bounds(
+    known: Enclosure, loss: Any, jumps: bool = False, cost_error: float = 0.0
+) -> Bracket:
     """Bounds on E[h(Z)]; `jumps` where costs are so coarse that they may lie on either side of one.
 
-    That is so with a discount. Sums of whole units decide exactly.
+    That is so with a discount. Sums of whole units decide exactly. `cost_error` is what the costs
+    of the model are off by, relatively, from those that are meant.
     """
     if known.may_miss and loss.slope > 0:
         return math.inf, math.inf
@@ -54,13 +57,14 @@ def loss_bounds(known: Enclosure, loss: Any, jumps: bool) -> Bracket:
             8 * ROUNDOFF * (loss.largest + abs(c) * float(breakpoints.max()))
             + abs(c) * (known.cost_error + 4 * ROUNDOFF) * x
         )
+        slack += abs(c) * cost_error * (2 * mass[1] * x + known.excess[1])
         if c <= loss.slope:
             least = _least(float(np.min(lower - c * (breakpoints - x))), mass)
             lows.append(least + _least(c, known.excess) - slack)
         if c >= loss.slope:
             most = -_least(-float(np.max(upper - c * (breakpoints - x))), mass)
             highs.append(most - _least(-c, known.excess) + slack)
-    (least, most), slack = _head(known, loss, jumps)
+    (least, most), slack = _head(known, loss, jumps or cost_error > 0, cost_error)
     low_end, high_end = least + max(lows), most + min(highs, default=math.inf)
     size = abs(least) + abs(most)
     return (
@@ -69,9 +73,9 @@ def loss_bounds(known: Enclosure, loss: Any, jumps: bool) -> Bracket:
     )
 
 
-def _head(known: Enclosure, loss: Any, jumps: bool) -> tuple[Bracket, float]:
+def _head(known: Enclosure, loss: Any, jumps: bool, cost_error: float) -> tuple[Bracket, float]:
     """The part of E[h(Z)] that the head has, and what it may be off by besides."""
-    z, error = known.costs, known.cost_error
+    z, error = known.costs, known.cost_error + cost_error
     below, above = known.low.masses, known.high.masses
     value = loss.values(z)
     rises = value >= 0

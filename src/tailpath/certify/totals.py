@@ -88,9 +88,9 @@ class Enclosure:
             lowest = low.last + low.excess / max(high.tail_mass, alpha) * (1 - self.of_sums)
             highest = high.last + high.excess * up
             if costs.size:
-                lowest = min(lowest, float(np.min(costs + low.excesses * down)))
+                lowest = min(lowest, low.least(down))
                 lowest = min(lowest, low.sum_of_means * down)  # at 0, below all costs
-                highest = min(highest, float(np.min(costs + high.excesses * up)))
+                highest = min(highest, high.least(up))
         around = self.cost_error + 8 * ROUNDOFF
         lowest = min(max(lowest * (1 - around), low.mean), sys.float_info.max)
         highest = highest * (1 + around)
@@ -129,7 +129,8 @@ def outwards(
 
     A mass of `dropped` was not followed, and may yet pay as much as `dearest` beyond X. What is
     open has `paid` so much before or beyond X, in the mean; costs are off by a share `of_costs`.
-    Mean and probability of never arriving are `proved` already, or sums of the same masses.
+    Mean and probability of never arriving are `proved` already, or sums of the same masses, which
+    are changed in place.
     """
     around = 64 * ROUNDOFF  # of a sum, pairwise
     away = VANISHED + dropped if side > 0 else -VANISHED
@@ -138,7 +139,10 @@ def outwards(
     def moved(number: float, by: float = 0.0, share: float = around) -> float:
         return max(min(number * (1 + side * share), most) + by, 0.0)
 
-    masses = totals.masses if side > 0 else np.maximum(totals.masses - VANISHED, 0.0)
+    masses = totals.masses
+    if side < 0 and masses.size:
+        np.subtract(masses, VANISHED, out=masses)
+        np.maximum(masses, 0.0, out=masses)
     open_mass, dead_mass = moved(totals.open_mass, away), moved(totals.dead_mass, min(away, 0.0))
     # Products of masses and costs vanish, too.
     unpaid = away * (1 + min(dearest, most)) if dearest > 0 else 0.0

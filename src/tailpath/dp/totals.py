@@ -11,12 +11,15 @@ so that all of them rise with every probability, and keep their digits however s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tailpath.graph import FloatArray
+
+#: Costs of the head that are looked at together.
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,32 +44,62 @@ class Totals:
         """P(Z > X), with what never arrives."""
         return self.open_mass + self.dead_mass
 
+    def _blocks(self) -> Iterator[tuple[int, FloatArray, FloatArray]]:
+        """From the last costs of the head to the first: where a block begins, and P(Z > z) and
+        E[(Z - z)+] for each of its costs. Long heads are not copied.
+        """
+        tail, excess, after = self.tail_mass, self.excess, self.last
+        for end in range(len(self.costs), 0, -BLOCK):
+            begin = max(end - BLOCK, 0)
+            costs = self.costs[begin:end]
+            tails = np.append(self.masses[begin + 1 : end], tail)[::-1]
+            np.cumsum(tails, out=tails)
+            excesses = np.append(costs[1:], after)[::-1]
+            excesses -= costs[::-1]
+            excesses *= tails
+            excesses[0] += excess
+            np.cumsum(excesses, out=excesses)
+            yield begin, tails[::-1], excesses[::-1]
+            tail, excess, after = tails[-1] + self.masses[begin], excesses[-1], costs[0]
+
     @property
     def tails(self) -> FloatArray:
         """P(Z > z) for every cost z of the head: (H,)."""
-        if self.costs.size == 0:
-            return np.empty(0)
-        after = np.append(self.masses[1:], self.tail_mass)
-        return np.cumsum(after[::-1], out=after[::-1])[::-1]
+        tails = np.empty(len(self.costs))
+        for begin, found, _ in self._blocks():
+            tails[begin : begin + len(found)] = found
+        return tails
 
-    @property
-    def excesses(self) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head: (H,)."""
-        if self.costs.size == 0:
-            return np.empty(0)
-        steps = np.append(self.costs[1:], self.last)
-        steps -= self.costs
-        steps *= self.tails
-        steps[-1] += self.excess
-        return np.cumsum(steps[::-1], out=steps[::-1])[::-1]
+    def at_quantile(self, alpha: float) -> tuple[int, float]:
+        """Where the least cost z with P(Z > z) <= alpha stands in the head, -1 if it is beyond, and
+        E[(Z - z)+].
+        """
+        position, beyond = -1, self.excess
+        for begin, tails, excesses in self._blocks():
+            inside = int(np.argmax(tails <= alpha))
+            if tails[inside] > alpha:
+                break
+            position, beyond = begin + inside, float(excesses[inside])
+            if inside > 0:
+                break
+        return position, beyond
+
+    def least(self, price: float) -> float:
+        """The least z + price E[(Z - z)+] over the costs z of the head; infinite without one."""
+        least = np.inf
+        for begin, _, excesses in self._blocks():
+            costs = self.costs[begin : begin + len(excesses)]
+            least = min(least, float(np.min(costs + excesses * price)))
+        return least
 
     @property
     def sum_of_means(self) -> float:
         """E[Z] as a sum over the head and beyond it, where everything arrives."""
-        if self.costs.size == 0:
-            return self.last * self.tail_mass + self.excess
-        everything = self.tails[0] + self.masses[0]
-        return float(self.costs[0] * everything + self.excesses[0])
+        tail, excess, first = self.tail_mass, self.excess, self.last
+        for begin, tails, excesses in self._blocks():
+            tail, excess = tails[0] + self.masses[begin], excesses[0]
+            first = self.costs[begin]
+        return float(first * tail + excess)
 
     def cut(self, last: float, side: int = 0) -> Totals:
         """The same with its head cut off beyond a cost. Where it ends before, some of what is open
@@ -88,8 +121,8 @@ class Totals:
         """The same with a head of these costs up to X. What it has of others, which is close to 0,
         is left out (`side` -1) or moved to the next cost (+1).
         """
-        if self.last == last and np.array_equal(self.costs, costs):
-            return self
+        if self.last == last and (self.costs is costs or np.array_equal(self.costs, costs)):
+            return replace(self, costs=costs)
         own = self.cut(last, side)
         at = np.searchsorted(costs, own.costs)
         masses = own.masses if side > 0 else np.where(np.isin(own.costs, costs), own.masses, 0.0)

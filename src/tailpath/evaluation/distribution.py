@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -34,6 +34,7 @@ from tailpath.dp.totals import Totals
 from tailpath.errors import OptionError, TailpathError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.border import Border
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
@@ -42,6 +43,7 @@ from tailpath.pictures.notebook import card
 from tailpath.pictures.style import Axes
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
+from tailpath.verify.optimum import check_border
 
 #: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
 #: fiftieth, with no more pairs than this.
@@ -100,6 +102,9 @@ class CostDistribution(Record):
         distribution is pickled if it is made of functions.
     proof : Enclosure, or a function that finds it
         What is proved; without it the numbers are taken for exact.
+    totals : Totals
+        The plain numbers that everything is found from. Where some cost is negative they are those
+        of the reduced model, and so is what is proved.
 
     Notes
     -----
@@ -134,19 +139,22 @@ class CostDistribution(Record):
     ssp: SSP | None = field(default=None, compare=False)
     policy: Any = field(default=None, compare=False)
     proof: Enclosure | Callable[[], Enclosure] | None = field(default=None, compare=False)
+    totals: Totals = field(default=None, compare=False)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        if self.totals is None:
+            dead_mass = max(self.tail_mass - self.open_mass, 0.0)
+            beyond = self.open_mass, dead_mass, self.tail_excess, self.mean, self.unreached
+            last = float(self.costs[-1]) if self.costs.size else 0.0
+            vars(self)["totals"] = Totals(self.costs, self.probabilities, last, *beyond)
         self._freeze()
 
-    # ------------------------------------------------------------------ VaR, CVaR
+    @property
+    def _border(self) -> Border:
+        """The way from the plain numbers to the costs as given."""
+        return Border(self.ssp)
 
-    @cached_property
-    def totals(self) -> Totals:
-        """The plain numbers of the head, and beyond it."""
-        dead_mass = max(self.tail_mass - self.open_mass, 0.0)
-        beyond = self.open_mass, dead_mass, self.tail_excess, self.mean, self.unreached
-        last = float(self.costs[-1]) if self.costs.size else 0.0
-        return Totals(self.costs, self.probabilities, last, *beyond)
+    # ------------------------------------------------------------------ VaR, CVaR
 
     @cached_property
     def tails(self) -> FloatArray:
@@ -165,7 +173,7 @@ class CostDistribution(Record):
     @property
     def mean_bounds(self) -> tuple[float, float]:
         """Proved bounds on the mean: a tuple of float."""
-        return self.enclosure.mean
+        return self._border.bounds(self.enclosure.mean)
 
     @property
     def tail_excess_bounds(self) -> tuple[float, float]:
@@ -185,10 +193,9 @@ class CostDistribution(Record):
             raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; {asked}")
         return a
 
-    def _var_index(self, alpha: float) -> int:
-        """Where the VaR stands in the head; -1 if it is infinite."""
-        inside = self.tails <= alpha * (1 + SAME_MASS)
-        return int(np.argmax(inside)) if inside.any() else -1
+    def _at_var(self, alpha: float) -> tuple[int, float]:
+        """Where the VaR stands in the head, -1 if it is infinite, and the excess over it."""
+        return self.totals.at_quantile(alpha * (1 + SAME_MASS))
 
     @vectorised
     def var(self, alpha: float) -> float:
@@ -214,12 +221,12 @@ class CostDistribution(Record):
         >>> costs.var(0.1), costs.var(0.05)
         (20.0, 60.0)
         """
-        position = self._var_index(self._answered(alpha))
+        position, _ = self._at_var(self._answered(alpha))
         return float(self.costs[position]) if position >= 0 else math.inf
 
     @vectorised
     def cvar(self, alpha: float) -> float:
-        """Conditional value at risk: the mean of the worst `alpha` of all outcomes.
+        """Conditional value at risk, the mean of the worst `alpha` (the paper's Corollary 1).
 
         Parameters
         ----------
@@ -242,12 +249,13 @@ class CostDistribution(Record):
         array([60., 28., 24.])
         """
         alpha = self._answered(alpha)
-        position = self._var_index(alpha)
+        position, excess = self._at_var(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
-        value = float(self.costs[position] + self.totals.excesses[position] / alpha)
-        # No CVaR lies below the mean, and that of all runs is the mean.
-        return self.mean if alpha == 1 else max(value, self.mean)
+        if alpha == 1:
+            return self.mean
+        value = float(self.totals.costs[position] + excess / alpha)
+        return self._border.cost(max(value, self.totals.mean))  # no CVaR lies below the mean
 
     @vectorised
     def bounds(self, alpha: Any) -> tuple[float, float]:
@@ -279,7 +287,7 @@ class CostDistribution(Record):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
         low, high = self.enclosure.cvar(self._answered(alpha))
-        return low, max(high, self.mean)
+        return self._border.bounds((low, max(high, self.totals.mean)))
 
     @vectorised
     def var_bounds(self, alpha: float) -> tuple[float, float]:
@@ -308,7 +316,7 @@ class CostDistribution(Record):
         >>> costs.var_bounds(0.05), costs.var_bounds(0.1)
         ((60.0, 60.0), (20.0, 60.0))
         """
-        return self.enclosure.var(self._answered(alpha))
+        return self._border.bounds(self.enclosure.var(self._answered(alpha)))
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
         """E[h(Z)] of a loss h of the total cost, with proved bounds.
@@ -366,17 +374,19 @@ class CostDistribution(Record):
         >>> costs.mean_loss(tp.Shortfall(30).curve)
         3.0
         """
-        never = self._tail_never_arrives
-        if self.tail_mass > 0 and not never and loss.last > self._last_cost:
+        loss, never = self._border.loss(loss), self._tail_never_arrives
+        costs = self.totals.costs
+        last = float(costs[-1]) if costs.size else -math.inf
+        if self.tail_mass > 0 and not never and loss.last > last:
             raise self._beyond_head()
         if self.unreached > 0 and loss.slope > 0:
             return math.inf
-        head = float(np.sum(self.probabilities * loss.values(self.costs)))
+        head = float(np.sum(self.probabilities * loss.values(costs)))
         if self.tail_mass == 0:
             return head
-        if self._tail_never_arrives:
+        if never:
             return head + self.tail_mass * float(loss.at_infinity)
-        here = loss.after[-1] + loss.slope * (self._last_cost - loss.last)
+        here = loss.after[-1] + loss.slope * (last - loss.last)
         excess = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
         return float(head + self.tail_mass * here + excess)
 
@@ -399,7 +409,9 @@ class CostDistribution(Record):
         >>> low <= 3 <= high
         True
         """
-        return loss_bounds(self.enclosure, loss, jumps=self.gamma < 1)
+        border = self._border
+        moved, error = border.loss(loss), border.cost_error
+        return loss_bounds(self.enclosure, moved, self.gamma < 1, error)
 
     def envelope(self, alpha: float) -> FloatArray:
         """The worst-case density of the dual form of CVaR, by cost of the head.
@@ -431,7 +443,7 @@ class CostDistribution(Record):
         (array([0.88888889, 2.        ]), 28.0, 28.0)
         """
         a = self._answered(alpha)
-        position = self._var_index(a)
+        position, _ = self._at_var(a)
         density = np.full(len(self.costs), 1 / a)
         if position >= 0:
             density[:position] = 0.0
@@ -440,17 +452,12 @@ class CostDistribution(Record):
         return density
 
     @property
-    def _last_cost(self) -> float:
-        """The last cost of the head; below every cost if there is none."""
-        return float(self.costs[-1]) if self.costs.size else -math.inf
-
-    @property
     def _tail_never_arrives(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
     def _beyond_head(self) -> OptionError:
-        last = f"{self._last_cost:g}" if self.costs.size else "nothing"
+        last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
         return OptionError(
             f"the distribution is known up to cost {last}; call evaluate with an alpha below"
             f" {self.alpha:g}"
@@ -466,7 +473,7 @@ class CostDistribution(Record):
         return float(_evaluation().deviation_of(self))
 
     def cdf(self, x: ArrayLike) -> Any:
-        """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
+        """P(Z <= x) (the paper's P^X), known up to the last cost of the head, VaR at `self.alpha`.
 
         Where all that is left never arrives, it is known everywhere.
 
@@ -492,7 +499,7 @@ class CostDistribution(Record):
         """
         points = np.asarray(x, dtype=np.float64)
         known = self.tail_mass == 0 or self._tail_never_arrives
-        if not known and np.any(points > self._last_cost):
+        if not known and np.any(points > self.costs[-1:].max(initial=-math.inf)):
             raise self._beyond_head()
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
@@ -548,7 +555,29 @@ class CostDistribution(Record):
                 "the policy of this distribution stayed behind when it was pickled; evaluate it"
                 " again to check it"
             )
-        return check_distribution(self, self.ssp, self.policy)
+        border = self._border
+        computed = self if not border.moves else self.restored(Border(border.model))
+        found = check_distribution(computed, border.model, self.policy)
+        alphas = sorted({self.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > self.alpha)})
+        claims = {f"CVaR at alpha {a:g}": (self.bounds(a), computed.bounds(a)) for a in alphas}
+        claims = {"the mean": (self.mean_bounds, computed.mean_bounds)} | claims
+        return check_border(border, found, claims)
+
+    def restored(self, border: Border) -> CostDistribution:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        CostDistribution
+            With every cost moved.
+        """
+        costs, mean = border.costs(self.totals.costs), border.cost(self.totals.mean)
+        return replace(self, costs=costs, mean=mean, ssp=border.given)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -12,14 +12,15 @@ import math
 import signal
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.certify.rounding import ROUNDOFF, compounded
+from tailpath.certify.rounding import compounded, share_of
 from tailpath.certify.totals import VANISHED, Bracket, Enclosure, outwards
 from tailpath.dp.totals import Totals
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
@@ -107,7 +108,7 @@ class Request:
     pause: int = 0
     ring_cells: int = 1 << 22
 
-    @property
+    @cached_property
     def again(self) -> Request:
         """The same search up to where this one got, with nobody looking on."""
         return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
@@ -183,8 +184,10 @@ class Engine(ABC):
     proved_mean = True
 
     @abstractmethod
-    def search(self, side: int, until: Any = None) -> Search:
-        """Search to the end or, if it is given, up to where another search got."""
+    def search(self, side: int, until: Any = None, known: FloatArray = _NONE) -> Search:
+        """Search to the end or, if it is given, up to where another search got, whose costs are
+        known.
+        """
 
     @property
     @abstractmethod
@@ -261,26 +264,37 @@ class Engine(ABC):
 
     def enclosure(self, costs: FloatArray, last: float, until: Any) -> Enclosure:
         """Bounds on all that was found up to there: the same search on either side of it."""
-        low, high = self.search(-1, until), self.search(1, until)
-        if low.stopped or high.stopped:
-            raise KeyboardInterrupt
-        return self._between(costs, last, (low, high))
 
-    def _between(self, costs: FloatArray, last: float, found: tuple[Search, Search]) -> Enclosure:
-        of_costs, discounted = found[1].roundings * ROUNDOFF, self.request.gamma < 1
-        low, high = (
-            outwards(
-                self.totals(one, side),
+        def again(side: int) -> Search:
+            found = self.search(side, until, costs)
+            if found.stopped:
+                raise KeyboardInterrupt
+            return found
+
+        return self._between(costs, last, map(again, (1, -1)))
+
+    def _between(self, costs: FloatArray, last: float, searches: Iterable[Search]) -> Enclosure:
+        """From a search with too much probability and one with too little, for a head of these
+        costs up to X; each is let go before the next.
+        """
+        sides: list[Totals] = []
+        of_costs = stray = 0.0
+        for found, side in zip(searches, (1, -1)):
+            if side > 0:
+                of_costs, stray = share_of(found.roundings), VANISHED + found.dropped
+            beyond = 2 * last * float(np.sum(found.mass)) if self.request.gamma < 1 else 0.0
+            certain = outwards(
+                self.totals(found, side),
                 side,
-                dropped=one.dropped,
-                dearest=one.farthest + self.dearest(one, side),
-                paid=one.paid + (2 * last * float(np.sum(one.mass)) if discounted else 0.0),
+                dropped=found.dropped,
+                dearest=found.farthest + self.dearest(found, side),
+                paid=found.paid + beyond,
                 of_costs=of_costs,
                 proved=self.proved_mean,
-            ).onto(costs, last, side)
-            for one, side in zip(found, (-1, 1))
-        )
-        return Enclosure(low, high, of_costs, VANISHED + found[1].dropped)
+            )
+            sides.append(certain.onto(costs, last, side))
+        high, low = sides
+        return Enclosure(low, high, of_costs, stray)
 
     def _stopped_early(self, found: Search) -> EvaluationInterrupted | LimitExceededError:
         """To search again would take as long once more: what all steps together may have rounded is
@@ -298,10 +312,8 @@ class Engine(ABC):
 
     def early_bounds(self, found: Search) -> Bracket:
         """Bounds on the CVaR from a search that stopped early."""
-        low, high = (
-            found.times(compounded(self.step_error, found.steps, side)) for side in (-1, 1)
-        )
-        known = self._between(found.costs, found.last, (low, high)).cvar(self.request.alpha)
+        sides = (found.times(compounded(self.step_error, found.steps, side)) for side in (1, -1))
+        known = self._between(found.costs, found.last, sides).cvar(self.request.alpha)
         return shifted_bounds(known, self.request.shift)
 
 

@@ -16,12 +16,6 @@ import numpy as np
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import budget_engine, without_spare_budget
-from tailpath.evaluation.derived import (
-    LEAST_TAIL,
-    ShiftedDistribution,
-    finer_tail,
-    mixed_distribution,
-)
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
@@ -32,8 +26,10 @@ from tailpath.evaluation.engine import (
     SearchMonitor,
 )
 from tailpath.evaluation.lattice import LatticeEngine, chain_lattice
+from tailpath.evaluation.mixtures import LEAST_TAIL, finer_tail, mixed_distribution
 from tailpath.evaluation.queue import DiscountEngine, LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
+from tailpath.model.border import Border
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
@@ -165,7 +161,8 @@ def evaluate(
     >>> costs.cvar(0.5)
     28.0
     """
-    if isinstance(ssp, IntervalSSP):
+    border = Border(ssp)
+    if border.uncertain:
         if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
             raise OptionError(
                 "on a model with intervals a policy is evaluated without a discount, and by one"
@@ -183,17 +180,19 @@ def evaluate(
     policy = as_policy(ssp, policy, alpha=alpha)
     if start is not None:
         ssp = replace(ssp, start_index=ssp.state_index(start))
-    if ssp.signed and (gamma < 1 or not isinstance(heuristic, str)):
+    border = Border(ssp)
+    if border.moves and (gamma < 1 or not isinstance(heuristic, str)):
         what = "a discount" if gamma < 1 else "a heuristic of your own"
         negative = "needs costs of 0 or more, and some are negative"
         raise OptionError(f"{what} {negative}; within(ssp, n, gamma=gamma) takes both")
-    model = ssp.reduced
+    model = border.model
     heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(model, heuristic)
     chosen, reason = _engine(model, policy, engine, heuristic, gamma)
     limit = MAX_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
-    found = evaluate_request(Request(model, policy, chosen, *asked, reason=reason, shift=ssp.shift))
-    return ShiftedDistribution.of(found, ssp) if ssp.signed else found
+    request = Request(model, policy, chosen, *asked, reason=reason, shift=border.shift)
+    found: CostDistribution = border.restore(evaluate_request(request))
+    return found
 
 
 def evaluate_for(
@@ -282,7 +281,8 @@ def engine_for(request: Request) -> Engine:
 def deviation_of(found: CostDistribution) -> float:
     """The standard deviation of a cost that was evaluated without it."""
     assert found.ssp is not None, "what is pickled has its deviation or its policy"
-    again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
+    model = Border(found.ssp).model
+    again = Request(model, found.policy, found.engine, alpha=1.0, deviation=True)
     deviation = evaluate_request(again).deviation
     assert deviation is not None
     return deviation

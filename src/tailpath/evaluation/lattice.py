@@ -6,6 +6,7 @@ f > VaR is expanded, and when the search stops at X every open node has Z > X.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,15 @@ from tailpath.policies.checks import no_action
 #: probability, and what is next to be asked for.
 HEAD_BYTES = 40
 ENTRY_BYTES = 28
-#: Costs of the head that are found before they are put aside.
-MOST_AT_ONCE = 1 << 20
+#: Costs of the head that are found before they are put aside: such blocks are given back to the
+#: system as soon as they are let go.
+MOST_AT_ONCE = 1 << 22
+#: Costs that are made of levels at once.
+AT_ONCE = 1 << 18
 #: A search looks at the user every so many expansions.
 PAUSE = 5_000_000
 NO_ROW_STEPS = RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields))
-NO_HEURISTIC = np.empty(0)
+NO_HEURISTIC = NO_COSTS = np.empty(0)
 
 
 class Lattice(NamedTuple):
@@ -50,11 +54,6 @@ class Lattice(NamedTuple):
     steps: RowSteps = NO_ROW_STEPS
     budget: int = -1
     dead_end_row: bool = False
-
-    def step_errors(self, error: FloatArray | float) -> FloatArray:
-        """What a step along each edge may round, whose probability may be off by an error."""
-        into = self.position[self.rows.target]  # -1 for dead ends
-        return step_error(self.rows, np.bincount(into + 1)[into + 1], error)
 
 
 def chain_lattice(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
@@ -109,7 +108,7 @@ class LatticeSearch:
             lattice.dead_end_row,
             request.ring_cells,
         )
-        self._levels: list[IntArray] = []
+        self._levels: list[IntArray | range] = []
         self._masses: list[FloatArray] = []
         self._level, self._mass = np.empty(1024, np.int64), np.empty(1024)
         end = lattice.budget if until is None else until
@@ -145,10 +144,15 @@ class LatticeSearch:
     def _put_aside(self) -> None:
         """Take what was found out of the way of more."""
         count = int(self.state["n_found"])
-        self._levels.append(self._level[:count])
+        level = self._level[:count]
+        # Long heads have every level, one after the other.
+        dense = count and int(level[-1]) - int(level[0]) == count - 1
+        self._levels.append(range(int(level[0]), int(level[-1]) + 1) if dense else level)
         self._masses.append(self._mass[:count])
         size = min(2 * len(self._level), MOST_AT_ONCE)
-        self._level, self._mass = np.empty(size, np.int64), np.empty(size)
+        if not dense or size > len(self._level):
+            self._level = np.empty(size, np.int64)
+        self._mass = np.empty(size)
         self.state["n_found"] = 0
 
     def _bytes(self) -> int:
@@ -193,29 +197,55 @@ class LatticeSearch:
             return self.request.out_of_nodes if status == AT_LIMIT else ""
         return None
 
-    def found(self, stopped: str) -> Search:
+    def _head(self, known: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The costs that were found, those that are known if they are the same, and their masses.
+        Blocks are let go one after the other.
+        """
+        unit = self.request.ssp.cost_unit
+        assert unit is not None
+        self._put_aside()
+        masses = np.empty(sum(map(len, self._masses)))
+        costs = known if len(known) == len(masses) else np.empty(len(masses))
+        begin = 0
+        self._levels.reverse()
+        self._masses.reverse()
+        while self._masses:
+            levels, block = self._levels.pop(), self._masses.pop()
+            for at in range(0, len(block), AT_ONCE):
+                level = levels[at : at + AT_ONCE]
+                if isinstance(level, range):
+                    level = np.arange(level.start, level.stop)
+                here, cost = slice(begin, begin + len(level)), in_costs(level, unit)
+                masses[here] = block[at : at + AT_ONCE]
+                if costs is known and not np.array_equal(cost, known[here]):
+                    costs = known.copy()
+                if costs is not known:
+                    costs[here] = cost
+                begin += len(level)
+        return costs, masses
+
+    def found(self, stopped: str, known: FloatArray = NO_COSTS) -> Search:
         """The head and the open nodes, in the caller's numbers and in costs. The search is over
         then.
         """
         state, lattice = self.state, self.lattice
         unit, levels = self.request.ssp.cost_unit, lattice.rows.level
         assert unit is not None and levels is not None
-        self._put_aside()
         last = self.bucket if stopped else max(int(state["last"]), 0)
         node, level, mass = open_pairs(
             self.ring, self.overflow, self.bucket, lattice.node, lattice.heuristic
         )
         level -= last
-        masses = np.concatenate(self._masses)
-        self._masses.clear()
-        costs = in_costs(np.concatenate(self._levels), unit)
+        costs, masses = self._head(known)
         # Where every number of units is a float nothing is rounded.
         whole = unit.denominator == 1 and last * unit.numerator <= 2**53
         free = levels.min(initial=1) == 0
         return Search(
             costs=costs,
             masses=masses,
-            last=float(in_costs(np.array([last]), unit)[0]),
+            last=float(
+                in_costs(np.array([last]), unit)[0] if stopped or not costs.size else costs[-1]
+            ),
             node=node,
             overshoot=in_costs(level, unit),
             mass=mass,
@@ -242,22 +272,27 @@ class LatticeEngine(Engine):
 
     @property
     def step_error(self) -> float:
-        return float(self._step_errors(self.lattice).max(initial=0.0)) if self.lattice else 0.0
+        return float(self._step_errors.max(initial=0.0)) if self.lattice else 0.0
 
-    def _step_errors(self, lattice: Lattice) -> FloatArray:
-        return lattice.step_errors(self.row_error[lattice.rows.source])
+    @cached_property
+    def _step_errors(self) -> FloatArray:
+        """What a step along each edge may round."""
+        assert self.lattice is not None
+        rows, position = self.lattice.rows, self.lattice.position
+        into = position[rows.target]  # -1 for dead ends
+        return step_error(rows, np.bincount(into + 1)[into + 1], self.row_error[rows.source])
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: FloatArray = NO_COSTS) -> Search:
         lattice, request = self.lattice, self.request
         if lattice is None:
             return NOTHING_FOUND
         if side != 0:
-            lattice = lattice._replace(rows=scaled(lattice.rows, self._step_errors(lattice), side))
+            lattice = lattice._replace(rows=scaled(lattice.rows, self._step_errors, side))
         search = LatticeSearch(lattice, request if until is None else request.again, until)
         stopped = search.run()
         if search.state["no_action"] >= 0:
             raise no_action(request.ssp, int(lattice.node[search.state["no_action"]]))
-        return search.found(stopped)
+        return search.found(stopped, known)
 
     def deviation(self, found: Search, mean: float) -> float | None:
         return chain_deviation(self.chain) if self.request.deviation else None

@@ -256,7 +256,7 @@ class QueueEngine(Engine):
     def step_error(self) -> float:
         return float(self._step_errors().max(initial=0.0))
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
         chain, request = self.searched, self.request
         probability = scaled(chain, self._step_errors(), side).probability
         graph = ChainGraph(chain, request.heuristic, request.gamma, probability)
@@ -350,7 +350,7 @@ class LazyEngine(QueueEngine):
         most *= int(np.diff(self.request.ssp.choice_outcomes).max(initial=1))
         return float(row_error(most, self._ways, self.request.ssp.probability_error))
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
         """A search on either side may meet in more ways than the first, whose masses it follows and
         a few more: they are counted again then.
         """

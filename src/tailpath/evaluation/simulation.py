@@ -26,9 +26,9 @@ from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions
 from tailpath.kernels.jit import steps_until_pause
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
+from tailpath.model.border import prepare
 from tailpath.model.checks import same_numbering
 from tailpath.model.cost_units import in_costs
-from tailpath.model.potential import shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, processors, takes_model
 from tailpath.policies.budget import BudgetPolicy
@@ -58,7 +58,7 @@ MAX_RUNS = 10**11
 
 @takes_model
 def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
-    """Draw runs of a policy and add up their costs.
+    """Draw runs of a policy and add up their costs (the paper's Monte Carlo simulation).
 
     Parameters
     ----------
@@ -99,10 +99,12 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     n, seed = check_integer(n, "the number of runs"), check_integer(seed, "the seed")
     if n > MAX_RUNS:
         raise OptionError(f"{n} runs are too many; the most are {MAX_RUNS}")
-    totals = simulate_request(
-        ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), RunTuning()
+    border = prepare(ssp)
+    return border.costs(
+        simulate_request(
+            border.model, as_policy(ssp, policy), n, seed, threads or processors(), RunTuning()
+        )
     )
-    return shifted_costs(totals, ssp.reduced.cost_unit, ssp.shift)
 
 
 def simulate_request(

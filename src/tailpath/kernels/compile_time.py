@@ -1,4 +1,4 @@
-"""What is told of the compiler: that it is at work, for how long, that nothing can be stored."""
+"""Messages about the compiler: that it runs, for how long, and that nothing can be stored."""
 
 from __future__ import annotations
 

@@ -274,29 +274,3 @@ def equal_members(group: Array, target: Array, cost: Array, most: int) -> int:
             if target[other] == target[member] and cost[other] == cost[member]:
                 equal = 1
     return equal
-
-
-@kernel
-def raise_turns(
-    row_start: Array, target: Array, order: Array, group: Array, own: int, out_turn: Array
-) -> None:
-    """Raise the turns of nodes as far as their edges say: no node takes its turn before those that
-    it leads to and that stand before it in the order, nor after those behind it. Nodes from `own`
-    on, which have no edges, are on other ranks: their turn must be over. Edges that leave their
-    group do not count.
-    """
-    n = len(order)
-    position = np.empty(n, dtype=np.int32)
-    for here in range(n):
-        position[order[here]] = here
-    for node in order:
-        turn = out_turn[node]
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = target[edge]
-            if to < n and group[to] == group[node] and position[to] < position[node]:
-                turn = max(turn, out_turn[to] + (1 if to >= own else 0))
-        out_turn[node] = turn
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = target[edge]
-            if to < n and group[to] == group[node] and position[to] > position[node]:
-                out_turn[to] = max(out_turn[to], turn)

@@ -37,7 +37,7 @@ def insert(table: Array, key: Array, count: int, wanted: int) -> int:
 
 @kernel
 def enlarge(key: Array, count: int, more: int) -> tuple[Array, Array]:
-    """A table and a list of the same numbers, long enough for so many more."""
+    """A table and a list of the same numbers, long enough for `more` others."""
     size = FIRST_SIZE
     while size < count + more:
         size *= 2

@@ -40,13 +40,6 @@ def step_choice(steps: Steps, row: int, remaining: int) -> int:
 
 
 @kernel
-def step_choices(steps: Steps, rows: Array, remaining: Array, out_choice: Array) -> None:
-    """The choice of some rows, each with so much budget remaining."""
-    for i in range(len(rows)):
-        out_choice[i] = step_choice(steps, rows[i], remaining[i])
-
-
-@kernel
 def sort_steps(
     row: Array,
     from_budget: Array,

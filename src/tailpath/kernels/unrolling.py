@@ -17,7 +17,7 @@ from tailpath.kernels.hash_set import enlarge, insert
 from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
-#: Up to so many borders it is faster to look at all than to search.
+#: Up to this many borders it is faster to look at all than to search.
 FEW = 64
 
 

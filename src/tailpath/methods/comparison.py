@@ -21,7 +21,7 @@ from tailpath.methods.method import (
     no_prediction,
     without_rounding,
 )
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.border import prepare
 from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import (
@@ -215,13 +215,13 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    if isinstance(ssp, IntervalSSP):
-        if not ssp.is_certain:
-            raise OptionError(
-                "plans are compared with known probabilities: take model.nominal(), and"
-                " tailpath.evaluate(model, policy, alpha) for what each may cost"
-            )
-        ssp = ssp.inside
+    border = prepare(ssp)
+    if border.uncertain:
+        raise OptionError(
+            "plans are compared with known probabilities: take model.nominal(), and"
+            " tailpath.evaluate(model, policy, alpha) for what each may cost"
+        )
+    ssp = border.given
     levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if settings.get("gamma", 1) != 1:
         raise OptionError(

@@ -66,7 +66,7 @@ def clock(
     Raises
     ------
     ModelError
-        If a duration is negative, or the functions do not make a problem.
+        If a duration is negative, or the functions do not define a valid SSP.
     OptionError
         If `until` is before `begin`, or one is not a number.
 

@@ -34,7 +34,7 @@ def as_fraction(number: Any) -> Fraction:
 
 
 def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
-    """As `as_fraction`; raises the refusal for what is no number."""
+    """As `as_fraction`; raises the refusal where that is not a number."""
     try:
         return as_fraction(number)
     except (TypeError, ValueError, ArithmeticError):

@@ -57,7 +57,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     Raises
     ------
     OptionError
-        If the law is none, is below 0, or needs a coarser grid.
+        If the law is invalid, is below 0, or needs a coarser grid.
 
     Examples
     --------

@@ -110,7 +110,7 @@ def within(
 ) -> EitherModel:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
-    A run that has not arrived after so many steps is `out of time`. Policies for the model itself
+    A run that has not arrived by then is `out of time`. Policies for the model itself
     are understood (`tailpath.policy`).
 
     Parameters

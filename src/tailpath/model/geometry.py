@@ -64,9 +64,7 @@ def _cell(state: Hashable, given: Any) -> tuple[int, int, str]:
 
 
 def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashable]) -> Geometry:
-    """Cells without a state of the model count for the size of the grid: nobody may ever stand
-    there.
-    """
+    """Cells without a state of the model count towards the size of the grid."""
     found = [cells.get(state, (-1, -1, "")) for state in states]
     placed: dict[tuple[int, int], Hashable] = {}
     for state, (row, column, _) in zip(states, found):
@@ -87,7 +85,7 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
 
 
 def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> None:
-    """Refuse a text that is no state but nearly that of one without a cell."""
+    """Refuse a name that is not a state's but close to that of one without a cell."""
     known = set(states)
     missing = [state for state in states if isinstance(state, str) and state not in cells]
     unknown = (name for name in cells if isinstance(name, str) and name not in known)

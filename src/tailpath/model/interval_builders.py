@@ -73,7 +73,8 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem, or the intervals of a choice admit no distribution.
+            If the rows do not define a valid SSP, or the intervals of a choice admit no
+            distribution.
 
         Examples
         --------
@@ -153,7 +154,8 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the fields do not make a problem, or the intervals of a choice admit no distribution.
+            If the fields do not define a valid SSP, or the intervals of a choice admit no
+            distribution.
 
         Examples
         --------
@@ -206,7 +208,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the shapes do not fit, the numbers do not make a problem, or the intervals of a
+            If the shapes do not fit, the numbers do not define a valid SSP, or the intervals of a
             choice admit no distribution.
         OptionError
             If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
@@ -256,7 +258,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If a column is missing or could be several, or the rows do not make a problem.
+            If a column is missing or could be several, or the rows do not define a valid SSP.
         OptionError
             If `columns` names something that a table does not have, or `confidence` is not in
             (0, 1).
@@ -307,7 +309,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem, or a count is not a whole number of 0 or more.
+            If the rows do not define a valid SSP, or a count is not a whole number of 0 or more.
         OptionError
             If `confidence` is not in (0, 1).
 

@@ -169,7 +169,7 @@ def intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) 
     where those of a choice begin, (n_choices + 1,). The frequencies of a choice that was never
     tried are 0.
     """
-    from scipy.stats import beta
+    from scipy.special import betainccinv, betaincinv
 
     confidence = check_amount(confidence, "confidence", signed=True)
     if not 0 < confidence < 1:
@@ -180,8 +180,8 @@ def intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) 
     half = (1 - confidence) / max(int(np.count_nonzero(together)), 1) / 2
     low, high = np.where(together, 0.0, 1.0), np.ones(len(count))
     some, less = together & (count > 0), together & (count < tried)
-    low[some] = beta.ppf(half, count[some], (tried - count)[some] + 1)
-    high[less] = beta.isf(half, count[less] + 1, (tried - count)[less])
+    low[some] = betaincinv(count[some], (tried - count)[some] + 1, half)
+    high[less] = betainccinv(count[less] + 1, (tried - count)[less], half)
     return low, high, np.where(tried > 0, count / np.maximum(tried, 1), 0.0)
 
 

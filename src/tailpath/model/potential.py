@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 #: Of a longer cycle only so many steps are named.
 MAX_NAMED = 8
+#: A reduced cost that is no more than the nearest float is off by less, relatively.
+NEAREST = 4 * ROUNDOFF
 
 
 class Reduction(NamedTuple):

@@ -37,6 +37,7 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
+from tailpath.model.border import prepare
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
@@ -72,8 +73,6 @@ class CostChain(Record, Transitions):
         The model.
     outcome : array of int64, shape (m,), or None
         The model's outcome behind each transition; None where they are walks of several outcomes.
-    of_reduced : CostChain or None
-        The same chain of the model's `reduced` one, where some cost is negative.
 
     Raises
     ------
@@ -92,7 +91,6 @@ class CostChain(Record, Transitions):
     memory: tuple[Any, ...] | Array | None
     ssp: SSP
     outcome: IntArray | None = None
-    of_reduced: CostChain | None = None
 
     def __post_init__(self) -> None:
         rising = (
@@ -156,32 +154,17 @@ class CostChain(Record, Transitions):
     @property
     def reduced(self) -> CostChain:
         """The chain with costs of 0 or more, for searches; itself where none is negative."""
-        return self if self.of_reduced is None else self.of_reduced
+        return self._on_reduced if prepare(self.ssp).moves else self
 
-    @classmethod
-    def as_given(cls, chain: CostChain, ssp: SSP) -> CostChain:
-        """The chain of a model with negative costs, from that of its reduced model.
-
-        Parameters
-        ----------
-        chain : CostChain
-            The chain of `ssp.reduced`.
-        ssp : SSP
-            The model.
-
-        Returns
-        -------
-        CostChain
-            With the costs as given.
-        """
-        outcome, unit = chain.outcome, ssp.cost_unit
+    @cached_property
+    def _on_reduced(self) -> CostChain:
+        """The same steps at the costs of the model's `reduced` one."""
+        model, outcome = prepare(self.ssp).model, self.outcome
         assert outcome is not None
-        costs = {
-            "cost": ssp.outcome_cost[outcome],
-            "level": None if unit is None else ssp.outcome_level[outcome],
-            "unit": unit,
-        }
-        return cls.trusted(**{**chain.__getstate__(), **costs, "ssp": ssp, "of_reduced": chain})
+        unit = model.cost_unit
+        level = None if unit is None else model.outcome_level[outcome]
+        costs = {"cost": model.outcome_cost[outcome], "level": level, "unit": unit, "ssp": model}
+        return self.trusted(**self.__getstate__() | costs)
 
     @cached_property
     def _nearest(self) -> Distances:
@@ -263,8 +246,9 @@ class CostChain(Record, Transitions):
         `value`, `lower` and `upper` are arrays of float64, shape (n,); infinite where the goal may
         be missed.
         """
-        if self.of_reduced is not None:
-            return self.of_reduced.expected_cost.shifted(self.ssp.reduction.values[self.state])
+        border = prepare(self.ssp)
+        if border.moves:
+            return self.reduced.expected_cost.shifted(border.potential[self.state])
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:

@@ -7,11 +7,10 @@ conceivable nodes and cut to what is reached; all others by calling their own fu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import LimitExceededError, PolicyError
 from tailpath.graph import (
@@ -26,14 +25,14 @@ from tailpath.graph import (
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import ChainRows, Memories, Outcomes, follow, follow_budget
 from tailpath.model.checks import same_numbering
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import SSP
 from tailpath.options import takes_model, warn_caller
 from tailpath.policies.atoms import AtomPolicy, borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import checked_decision, decide, no_action
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import MarkovPolicy
+from tailpath.policies.kinds import MarkovPolicy, named_choices
 from tailpath.policies.policy import Policy
 
 NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
@@ -78,8 +77,6 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     ("state 'home'", array([24.]))
     """
     policy = as_policy(ssp, policy)
-    if ssp.signed:
-        return CostChain.as_given(unroll(ssp.reduced, policy, max_nodes=max_nodes), ssp)
     if isinstance(policy, MarkovPolicy):
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
@@ -96,7 +93,7 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     choices = policy.choices_for(ssp)
     if choices is None:
-        choices = _named_choices(ssp, policy.decisions)
+        choices = named_choices(ssp, policy.decisions)
     if choices is not None:
         return _unroll_pairs(ssp, choices, 0)
     taken: list[tuple[int, int, float]] = []
@@ -145,24 +142,6 @@ def _chain(
         ssp=ssp,
         outcome=outcome,
     )
-
-
-def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
-    """The choice of every state (-1: none), if each decision names one of its actions."""
-    number = {action: index for index, action in enumerate(ssp.actions)}
-    state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
-    try:
-        action = np.fromiter(
-            map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions)
-        )
-    except (KeyError, TypeError):  # unknown, or probabilities of several actions
-        return None
-    wanted = np.full(ssp.n_states, -1)
-    wanted[state] = np.where(ssp.is_goal[state], -1, action)
-    choice = np.full(ssp.n_states, -1, dtype=np.int32)
-    fits = np.flatnonzero(ssp.choice_action == wanted[ssp.choice_state])
-    choice[ssp.choice_state[fits]] = fits
-    return choice if np.array_equal(choice >= 0, wanted >= 0) else None
 
 
 def chain_of_choices(ssp: SSP, choices: Array) -> CostChain:

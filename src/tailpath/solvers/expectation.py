@@ -26,6 +26,7 @@ from tailpath.dp.optimum import least_total, sharper
 from tailpath.dp.sweeps import Sweeps
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import FloatArray
+from tailpath.model.border import Border, prepare
 from tailpath.model.endings import ended_by_chance
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame, found_once
@@ -188,6 +189,22 @@ class ExpectedSolution(LeastCosts):
     def _checked(self) -> Proof:
         return check_expected(self)
 
+    def restored(self, border: Border) -> ExpectedSolution:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        ExpectedSolution
+            With every value moved.
+        """
+        moved = bounds_by_state(self).shifted(border.potential)
+        return _with_bounds(replace(self, ssp=border.given), moved)
+
     def _repr_html_(self) -> str:
         lower, upper = self.bounds
         facts = [
@@ -219,7 +236,7 @@ def solve_expected(
 def solve_expected(
     ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
 ) -> ExpectedSolution | RobustExpected:
-    """Find the policy of least expected cost, its value from every state, and verified bounds.
+    """Find the policy of least expected cost (the paper's V*), its values, and verified bounds.
 
     The result is stored with the model, and found once.
 
@@ -261,22 +278,27 @@ def solve_expected(
     if hasattr(ssp, "on_ranks"):
         found: ExpectedSolution = ssp.on_ranks("solve_mean", comm, gamma=gamma != 1)
         return found
-    if isinstance(ssp, IntervalSSP):
-        nature_called(nature)
-        if gamma != 1:
-            raise OptionError("models with intervals are solved without a discount")
-        return _solve(ssp.inside) if ssp.is_certain else solve_robust_expected(ssp, nature)
+    border = prepare(ssp)
+    nature_called(nature)
+    if border.uncertain and gamma != 1:
+        raise OptionError("models with intervals are solved without a discount")
+    if border.uncertain:
+        return solve_robust_expected(border.given, nature)
     if check_gamma(gamma) < 1:
-        return _discounted(ssp, float(gamma))
-    return _solve(ssp)
+        return _discounted(border.given, float(gamma))
+    return _solve(border.given)
 
 
 @found_once
 def _solve(ssp: SSP) -> ExpectedSolution:
-    if ssp.signed:
-        of_reduced = _solve(ssp.reduced)
-        moved = bounds_by_state(of_reduced).shifted(ssp.reduction.values)
-        return _with_bounds(replace(of_reduced, ssp=ssp), moved)
+    border = prepare(ssp)
+    found: ExpectedSolution = border.restore(_least(border.model))
+    return found
+
+
+@found_once
+def _least(ssp: SSP) -> ExpectedSolution:
+    """`solve_expected` where costs are 0 or more."""
     core = core_of(ssp)
     zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
     found = least_total(core.decisions(), core.exact_rates, zero)

@@ -12,10 +12,9 @@ from typing import Any
 
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import ModelError
-from tailpath.evaluation.derived import ShiftedDistribution
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.potential import shifted
+from tailpath.model.border import prepare
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
@@ -101,12 +100,14 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     """
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
-    if ssp.signed:
-        better = improve(ssp.reduced, policy, alpha)
-        cvars = tuple(shifted(cvar, ssp.shift) for cvar in better.history)
-        return Improvement(
-            on_model(better.policy, ssp), ShiftedDistribution.of(better.costs, ssp), cvars
-        )
+    border = prepare(ssp)
+    better = _improve(border.model, policy, alpha)
+    history = tuple(map(border.cost, better.history))
+    return Improvement(on_model(better.policy, ssp), border.restore(better.costs), history)
+
+
+def _improve(ssp: SSP, policy: Policy, alpha: float) -> Improvement:
+    """`improve` on a model with costs of 0 or more."""
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit; `improve` counts budgets in units")
     expected = solve_expected(ssp)

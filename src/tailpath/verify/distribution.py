@@ -94,8 +94,8 @@ class Truth:
 
 
 def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Truth:
-    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at
-    most, and no more nodes than that.
+    """Follow the policy exactly up to the cost `last`, through at most `most` nodes, and pairs of
+    node and cost.
     """
     chain, trap = with_trap(exact_chain(ssp, policy, min(most, MAX_PAIRS)))
     chain, rank = zero_cost_cycles_removed(chain)

@@ -27,7 +27,7 @@ MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000
 #: Where zero-cost moves lead round, a level is swept until no bound grows by more than 2^-SETTLED
 #: of itself, or so many times.
 MAX_SWEEPS, SETTLED = 1_000, 150
-#: Up to so many edges times budgets, all pairs are taken without asking which can be reached.
+#: Up to this many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
 #: A lower bound on what never arriving costs, beyond all costs that count.
 NEVER = ONE << 4000

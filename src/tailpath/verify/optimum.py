@@ -92,6 +92,14 @@ def check_shifts(claims: Mapping[str, tuple[Pair, Pair]], shift: Fraction) -> li
     return lines
 
 
+def check_border(border: Any, found: Proof, claims: Mapping[str, tuple[Pair, Pair]]) -> Proof:
+    """What was proved of the model that was solved, and what follows for the one as given."""
+    if not border.moves:
+        return found
+    proved = check_reduction(border.given, border.given.reduction)
+    return Proof((proved, *found.proved, *check_shifts(claims, border.shift)), found.width)
+
+
 def check_expected(solution: Any) -> Proof:
     """Hold `lower <= V* <= upper` against the model as given, in every state."""
     ssp = solution.ssp

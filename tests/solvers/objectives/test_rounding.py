@@ -39,7 +39,8 @@ def test_optima_are_bracketed(model: Model, step: Fraction, objective: str) -> N
     true, found = tp.solve(ssp, objective), tp.solve(ssp, objective, delta=delta)
     low, high = found.bounds
     assert low <= true.value * HAIR + 1e-12 and true.value <= high * HAIR + 1e-12
-    assert found.risk(objective) <= found.value * HAIR + 1e-12
+    assert found.risk(objective) == pytest.approx(found.value, rel=1e-9, abs=1e-12)
+    assert low <= found.value * HAIR + 1e-12 and found.value <= high * HAIR + 1e-12
 
 
 @settings(max_examples=30)

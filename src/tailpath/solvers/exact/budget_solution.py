@@ -5,10 +5,9 @@ it the best budget, its policy and proved bounds for every alpha.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from tailpath.certify.budgets import Later, TableSides
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray, IntArray
-from tailpath.model.potential import shifted, shifted_bounds
+from tailpath.model.border import Border
 from tailpath.model.records import Record
 from tailpath.options import takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
@@ -171,7 +170,7 @@ class BudgetSolution(Record):
         low, high = (end * self._unit for end in sides.total_bounds(*asked))
         below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
         low = max((bound for bound in below if bound is not None), default=low)
-        return shifted_bounds((low, high), self._shift, self._exact)
+        return self._border.bounds((low, high))
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """`cvar` at each of some tail masses.
@@ -223,12 +222,12 @@ class BudgetSolution(Record):
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(total <= total[position] * (1 + TIED)) > 1:
             if a not in self._evaluated:
                 found = evaluate(model_as_counted(self.largest), self.policy(a), a).var(a)
-                self._evaluated[a] = shifted(found, self._shift)
+                self._evaluated[a] = self._border.cost(found)
             return self._evaluated[a]
         w = int(self.budgets[position])
         if w == 0:
-            return shifted(self._least_risk_neutral_cost, self._shift)
-        return float(w * self.largest.unit + self._shift)
+            return self._border.cost(self._least_risk_neutral_cost)
+        return float(w * self.largest.unit + self._border.shift)
 
     @cached_property
     def _evaluated(self) -> dict[float, float]:
@@ -309,22 +308,32 @@ class BudgetSolution(Record):
         if self.plain is None:
             return self.mean(a)
         found = self.plain.found
-        return shifted(found.mean(a), self._shift - found._shift)
+        return found.mean(a) if found._border.moves else self._border.cost(found.mean(a))
 
     def _as_cost(self, units: Any) -> float:
         """A number of units of the table as a cost of the model."""
-        return shifted(float(units) * self._unit, self._shift)
+        return self._border.cost(float(units) * self._unit)
 
     @property
     def _unit(self) -> float:
         return float(self.largest.unit)
 
     @property
-    def _shift(self) -> Fraction:
-        """What every run costs more than the table counts, where some cost is negative."""
-        return self.largest.ssp.shift
+    def _border(self) -> Border:
+        """The way from what the table counts to the costs as given."""
+        return Border(self.largest.ssp)
 
-    @property
-    def _exact(self) -> bool:
-        """Whether the table counts costs as they are."""
-        return not self.largest.ssp.signed or self.largest.ssp.reduction.exact
+    def restored(self, border: Border) -> Self:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        BudgetSolution
+            With policies for the model as given.
+        """
+        return replace(self, largest=self.largest.on(border.given))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray
+from tailpath.model.border import prepare
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,
@@ -21,7 +22,7 @@ from tailpath.pictures.notebook import card
 from tailpath.solvers.exact.budget_solution import BudgetSolution
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
-from tailpath.verify.optimum import check_optimum, check_reduction, check_shifts
+from tailpath.verify.optimum import check_border, check_optimum
 
 
 @takes_alpha
@@ -117,13 +118,11 @@ class ExactSolution(BudgetSolution):
         the policy given has a CVaR of at most ... at alpha 0.1
         """
         alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
-        if not ssp.signed:
-            return check_optimum(self, alpha)
-        proved = check_reduction(ssp, ssp.reduction)
-        reduced = replace(self, largest=self.largest.on(ssp.reduced))
-        found = check_optimum(reduced, alpha)
-        claim = {f"the least CVaR at alpha {alpha:g}": (self.bounds(alpha), reduced.bounds(alpha))}
-        return Proof((proved, *found.proved, *check_shifts(claim, ssp.shift)), found.width)
+        border = prepare(ssp)
+        computed = replace(self, largest=self.largest.on(border.model)) if border.moves else self
+        found = check_optimum(computed, alpha)
+        claim = {f"the least CVaR at alpha {alpha:g}": (self.bounds(alpha), computed.bounds(alpha))}
+        return check_border(border, found, claim)
 
     def _price(self, a: float) -> FloatArray:
         return self.excess / a

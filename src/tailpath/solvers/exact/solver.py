@@ -27,9 +27,9 @@ from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.border import prepare
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.options import (
     Progress,
@@ -130,7 +130,7 @@ def solve_cvar_exact(
     nature: str = "adversarial",
     comm: Any = None,
 ) -> ExactSolution | WeightedSolution | RobustSolution:
-    """Find the least CVaR over all policies, for every `a >= alpha`, with a policy for each.
+    """Find the least CVaR over all policies (the paper's Eq. 8), for every `a >= alpha`.
 
     All policies means all: those that remember the whole history and randomise are included.
 
@@ -214,11 +214,11 @@ def solve_cvar_exact(
             "solve_cvar", comm, alpha, max_bytes, progress, **options
         )
         return found
-    if isinstance(ssp, IntervalSSP):
-        nature_called(nature)
-        if not ssp.is_certain:
-            return solve_robust_cvar(ssp, alpha, nature, max_bytes, **options)
-        ssp = ssp.inside
+    border = prepare(ssp)
+    nature_called(nature)
+    if border.uncertain:
+        return solve_robust_cvar(border.given, alpha, nature, max_bytes, **options)
+    ssp = border.given
     if gamma != 1:
         ssp = within(ssp, most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)
@@ -256,8 +256,19 @@ def most_steps(ssp: SSP) -> int:
 
 def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | WeightedSolution:
     """`solve_cvar_exact` with everything decided."""
-    if ssp.signed:
-        return _of_reduced(ssp, task, delta)
+    border = prepare(ssp)
+    task = task._replace(progress=border.progress(task.progress))
+    try:
+        found: ExactSolution | WeightedSolution = border.restore(
+            _on_grid(border.model, task, delta)
+        )
+    except LimitExceededError as error:
+        raise border.error(error) from None
+    return found
+
+
+def _on_grid(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
+    """On the costs as they are, or between those rounded up, whose policy it is, and down."""
     if delta is None:
         require_unit(ssp)
         return _solved(ssp, task)
@@ -269,18 +280,6 @@ def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | Weigh
         floor=None if below is None else _solved(below, task),
         least=solve_expected(ssp).bounds[0],
     )
-
-
-def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
-    """Where some cost is negative: that of the reduced model, with policies for this one."""
-    progress, by = task.progress, ssp.shift
-    if progress is not None:
-        task = task._replace(progress=lambda budget, best: progress(budget, shifted(best, by)))
-    try:
-        found = solve_task(ssp.reduced, task, delta)
-    except LimitExceededError as error:
-        raise LimitExceededError(str(error), shifted_bounds(error.bounds, by)) from None
-    return replace(found, largest=found.largest.on(ssp))
 
 
 def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:

@@ -18,7 +18,8 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import ROUNDOFF
-from tailpath.model.potential import shifted, shifted_bounds
+from tailpath.model.border import Border
+from tailpath.model.potential import shifted
 from tailpath.model.records import Record, Series, Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
@@ -47,7 +48,7 @@ class RiskSolution(Shown):
     limits : tuple of Limit
         The limits that are kept.
     value : float
-        The objective of the policy; with `delta`, for costs rounded up.
+        The objective of the policy; with `delta`, too, on the costs as they are.
     bounds : tuple of float
         Proved bounds on the optimum. The lower one holds for all policies, however they remember
         and randomise; the upper one is kept by the policy given.
@@ -192,7 +193,8 @@ class Corner(Record):
     measure : Measure
         The risk.
     mean, risk : float
-        Of the policy.
+        Of the policy. A CVaR is counted with the budget at which the corner was found; where the
+        frontier has a `gap`, another one may show a little less.
     parts : tuple of (weight, price, budget in units)
         What the policy is mixed of; one for a single policy.
     before : float
@@ -242,8 +244,9 @@ class Frontier(Shown, Series[Corner]):
     measure : Measure
         The risk.
     gap : float
-        How far, relatively to the mean, the frontier can lie below these lines: 0 if all corners
-        were found.
+        How closely the search caught the frontier: its mean lies below these lines by this share
+        of the range of means at most, at a risk larger by this share of the range of risks. 0 if
+        all corners were found.
     rounding : Rounding
         What risks and means may be off by, since they are sums of floating-point numbers.
     floor : Frontier or None
@@ -323,15 +326,16 @@ class Frontier(Shown, Series[Corner]):
         """
         if self.reduced is not None:
             assert self.corners[0].true is not None
-            exact, by = self.corners[0].true.reduction.exact, self._moved[1]
+            border = Border(self.corners[0].true)
             least, most = self._reduced_risk(risk)
             safest = self.reduced.corners[0].risk
             low = self.reduced.bounds(most)[0]
             high = self.reduced.bounds(max(least, safest) if most >= safest else least)[1]
-            return shifted_bounds((low, high), by, exact)
+            return border.bounds((low, high))
         below, rounding = self.floor or self, self.rounding
-        safest = self.corners[0].risk
-        low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
+        safest, first, last = self.corners[0].risk, below.corners[0], below.corners[-1]
+        later, lower = below.gap * (last.risk - first.risk), below.gap * (first.mean - last.mean)
+        low = below._at(below.rounding.above(risk) + later) * (1 - below.rounding.share) - lower
         if rounding.above(risk) < safest:
             return low, math.inf
         return low, self._at(max(rounding.below(risk), safest)) * (1 + rounding.share)
@@ -419,7 +423,7 @@ class Frontier(Shown, Series[Corner]):
             notes.append(f"{len(shown)} of {count(len(self), 'corner')}, spread evenly")
         if self.gap > 0:
             notes.append(
-                f"the frontier lies no more than {self.gap:g} of the mean below these; tolerance 0"
+                f"exact to {100 * self.gap:.3g} % of the range of means and risks; tolerance 0"
                 " finds all corners"
             )
         headers = [str(self.measure) if key == "risk" else key for key in used]

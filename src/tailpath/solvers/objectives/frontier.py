@@ -8,13 +8,14 @@ import math
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from time import monotonic
 from typing import Any
 
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.model.border import Border
 from tailpath.model.cost_units import in_units
-from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
@@ -26,6 +27,9 @@ from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answers import Corner, Frontier
 from tailpath.solvers.objectives.price_search import VANISHED, MeanRisk, least_means
 from tailpath.solvers.objectives.trade import SAME, Axis, Rounding
+
+#: What a machine does, about; and so many tables of so many levels show a frontier.
+UPDATES_PER_SECOND, FEWEST_TABLES, FEWEST_LEVELS = 10**8, 40, 500
 
 
 @takes_model
@@ -47,9 +51,9 @@ def frontier(
     measure : Measure or str
         The risk: `tp.CVaR(0.05)`, `tp.Late(35)`, `tp.Shortfall(40)`, or text like `"cvar(0.05)"`.
     tolerance : float, 0 or more, optional
-        The search ends when the frontier cannot lie more than this below the corners found,
-        relatively to the mean. With 0 all corners are found, however close; a large model may have
-        thousands. By default it is 0, or 1e-6 where all would take long (10^10 steps).
+        The search ends when it has caught the frontier within this share of its range: means and
+        risks from one end to the other. With 0 all corners are found, however close; a large model
+        may have thousands. By default it is 0, or 1e-3 where all would take more than a moment.
     delta : number, optional
         Rounds the costs to multiples of it, for models whose costs have no common unit: the corners
         are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as
@@ -80,40 +84,65 @@ def frontier(
     >>> round(found.least_mean(45), 6)
     27.0
     """
-    if isinstance(ssp, IntervalSSP):
+    return _prepared(ssp, measure, delta, tolerance=tolerance, progress=progress)
+
+
+def frontier_within(
+    ssp: SSP, measure: Any, seconds: float, *, progress: Progress | None = None
+) -> Frontier:
+    """The frontier as far as some seconds give it: its `gap` says how exact it is. Costs are taken
+    to a coarser grid if a few tables of them as they are would take longer.
+    """
+    until, unit = monotonic() + seconds, ssp.cost_unit
+    delta = None
+    if unit is not None:
+        levels = (solve_expected(ssp).cost() - float(ssp.shift)) / float(unit)
+        updates = FEWEST_TABLES * levels * ssp.n_outcomes
+        if updates > seconds * UPDATES_PER_SECOND and levels > FEWEST_LEVELS:
+            # Two frontiers, with costs rounded up and down.
+            coarser = 2 * updates / max(seconds * UPDATES_PER_SECOND, 1)
+            delta = unit * math.ceil(min(coarser, levels / FEWEST_LEVELS))
+    return _prepared(ssp, measure, delta, progress=progress, until=until)
+
+
+def _prepared(ssp: SSP, measure: Any, delta: Any, **how: Any) -> Frontier:
+    """The border: the model is made one of known, non-negative costs with a unit, and the answer
+    one for the model as it is.
+    """
+    border = Border(ssp)
+    if border.uncertain:
         raise OptionError(
             "a frontier needs known probabilities: nature would not be the same for the mean and"
             " for the risk; take model.nominal()"
         )
     risk = parse(measure)
     warn_of_confidence(risk.finest_alpha)
-    if ssp.signed:
-        return _of_reduced(ssp, risk, tolerance, delta, progress)
+    if border.moves:
+        return _moved(border, risk, delta, how)
     if delta is None:
-        return _frontier(ssp, risk, tolerance, progress)
+        return _frontier(ssp, risk, **how)
     above, below = rounded_both_ways(ssp, delta)
-    floor = _frontier(below, risk, tolerance, progress)
-    found = _frontier(above, risk, tolerance, progress)
+    half = (monotonic() + how.get("until", math.inf)) / 2
+    floor = _frontier(below, risk, **{**how, "until": half})
+    found = _frontier(above, risk, **how)
     corners = tuple(replace(corner, true=ssp) for corner in found.corners)
     return replace(found, corners=corners, floor=floor)
 
 
-def _of_reduced(
-    ssp: SSP, risk: Measure, tolerance: float | None, delta: Any, progress: Progress | None
-) -> Frontier:
-    """Where some cost is negative: that of the reduced model, whose costs are all `shift` less."""
-    by, model = ssp.shift, ssp.reduced
+def _moved(border: Border, risk: Measure, delta: Any, how: dict[str, Any]) -> Frontier:
+    """Where some cost is negative: what is asked moves there, and the answer back."""
+    ssp, by, model = border.given, border.shift, border.model
     if isinstance(risk, Shortfall) and delta is None and ssp.cost_unit is not None:
         budget_level(risk, ssp.cost_unit)
         model = replace(model, exact_unit=ssp.cost_unit)  # that of the reduced costs may be coarser
     asked, more = risk.moved(by, model.cost_unit if delta is None else None)
-    found = frontier(model, asked, tolerance=tolerance, delta=delta, progress=progress)
+    found = _prepared(model, asked, delta, **how)
     corners = tuple(
         replace(
             corner,
-            mean=shifted(corner.mean, by),
+            mean=border.cost(corner.mean),
             risk=shifted(corner.risk, more),
-            before=shifted(corner.before, by),
+            before=border.cost(corner.before),
             true=ssp,
         )
         for corner in found.corners
@@ -121,9 +150,7 @@ def _of_reduced(
     return replace(found, corners=corners, measure=risk, floor=None, reduced=found)
 
 
-def _frontier(
-    ssp: SSP, risk: Measure, tolerance: float | None, progress: Progress | None
-) -> Frontier:
+def _frontier(ssp: SSP, risk: Measure, **how: Any) -> Frontier:
     require_unit(ssp)
     assert ssp.cost_unit is not None
     axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
@@ -135,7 +162,7 @@ def _frontier(
         corner = Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean)
         return Frontier((corner,), risk, 0.0, rounding)
     tables = MeanRisk(ssp, axis.criterion, axis.budgets[-1])
-    found = least_means(tables, axis, None, tolerance, progress)
+    found = least_means(tables, axis, **how)
     risk_unit = 1.0 if axis.criterion is LATE else unit
     corners = tuple(
         Corner(ssp, risk, point.mean * unit, point.risk * risk_unit, point.parts, before * unit)

@@ -20,9 +20,9 @@ from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
+from tailpath.model.border import Border, prepare
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import exact_cost
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
@@ -128,37 +128,32 @@ def solve_on_time(
             "solve_late", comm, deadline, max_bytes, progress, **refused
         )
         return late
-    if isinstance(ssp, IntervalSSP):
-        nature_called(nature)
-        if not ssp.is_certain:
-            return _with_intervals(ssp, deadline, nature, delta, max_bytes)
-        ssp = ssp.inside
-    deadline = check_amount(deadline, "a deadline", signed=ssp.signed)
+    border = prepare(ssp)
+    nature_called(nature)
+    if border.uncertain:
+        return _with_intervals(border.given, deadline, nature, delta, max_bytes)
+    deadline = check_amount(deadline, "a deadline", signed=border.moves)
     how: Any = {"max_bytes": max_bytes, "progress": progress}
-    if ssp.signed:
-        finite = math.isfinite(deadline)
-        more = max(float(exact_cost(deadline, ssp) - ssp.shift), 0.0) if finite else deadline
-        return _of_reduced(ssp, solve_on_time(ssp.reduced, more, delta=delta, **how), deadline)
-    if delta is not None:
-        upper, lower = (
-            solve_on_time(model, deadline, comm=comm, **how)
-            for model in rounded_both_ways(ssp, delta)
-        )
-        return replace(upper, latest=upper.latest.on(ssp), floor=lower)
-    require_unit(ssp)
-    assert ssp.cost_unit is not None
     if comm is not None:
         how["way"] = filled_on_ranks(comm)
+    upper = lower = border.model
+    if delta is not None:
+        upper, lower = rounded_both_ways(border.model, delta)
+    found = _until(upper, border, deadline, **how)
+    if delta is not None:
+        floor: OnTimeSolution = border.restore(_until(lower, border, deadline, **how))
+        found = replace(found, latest=found.latest.on(border.model), floor=floor)
+    restored: OnTimeSolution = border.restore(found)
+    return restored
+
+
+def _until(ssp: SSP, border: Border, deadline: float, **how: Any) -> OnTimeSolution:
+    """The table up to a deadline, which is a cost as given."""
+    require_unit(ssp)
     if math.isinf(deadline):
         return _solve_until(ssp, math.inf, deadline, NEGLIGIBLE + _missed(ssp)[1], **how)
-    return _solve_until(
-        ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY_LATE, **how
-    )
-
-
-def _of_reduced(ssp: SSP, found: OnTimeSolution, deadline: float) -> OnTimeSolution:
-    floor = None if found.floor is None else _of_reduced(ssp, found.floor, deadline)
-    return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
+    units = max(math.floor(border.units(deadline, ssp.cost_unit)), 0)
+    return _solve_until(ssp, units, deadline, NOBODY_LATE, **how)
 
 
 def _with_intervals(

@@ -5,7 +5,7 @@ and the policies that have them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.shortest_paths import dijkstra_tree
-from tailpath.model.cost_units import as_fraction, in_units
-from tailpath.model.potential import exact_cost
+from tailpath.model.border import Border
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
@@ -267,15 +266,30 @@ class OnTimeSolution(Record):
 
     def _units(self, t: float) -> int:
         """A finite cost of the model in units, rounded down."""
-        ssp, unit = self.latest.ssp, self.latest.unit
-        return math.floor(
-            (exact_cost(t, ssp) - ssp.shift) / as_fraction(unit)
-            if ssp.signed
-            else in_units(t, unit)
-        )
+        return math.floor(self._border.units(t, self.latest.unit))
 
     def _cost(self, level: int) -> float:
-        return float(level * self.latest.unit + self.latest.ssp.shift)
+        return float(level * self.latest.unit + self._border.shift)
+
+    @property
+    def _border(self) -> Border:
+        """The way from what the table counts to the costs as given."""
+        return Border(self.latest.ssp)
+
+    def restored(self, border: Border) -> OnTimeSolution:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        OnTimeSolution
+            With policies for the model as given.
+        """
+        return replace(self, latest=self.latest.on(border.given))
 
     def __repr__(self) -> str:
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from time import monotonic
 
 import numpy as np
 
@@ -64,9 +65,9 @@ VANISHED = 1e-250
 FIRST = np.geomspace(1e-3, 1e4, 15)
 #: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
 WIDE, MAX_TABLES = 0.05, 8
-#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
-#: do.
-LARGE, CLOSE = 10**10, 1e-6
+#: All corners are looked for within so many updates of outcomes; after that the search ends as soon
+#: as it has caught the frontier within this share of its range.
+ALL_CORNERS_WITHIN, CAUGHT = 5 * 10**7, 1e-3
 #: Chords are held against so many pieces of the envelope at a time.
 PAIRS = 2**20
 #: What a budget takes, in bytes: its curve, and its points for one price.
@@ -181,20 +182,29 @@ def least_means(
     at: float | None = None,
     tolerance: float | None = None,
     progress: Progress | None = None,
+    until: float = math.inf,
 ) -> Trade:
-    """The least mean at every risk up to that of the risk-neutral policy, or at one; no more than
-    `tolerance` above it, relatively: unless told, 0, or `CLOSE` in a search that is large.
+    """The least mean at every risk up to that of the risk-neutral policy, or at one.
+
+    The search ends when it has caught the least mean within a share `tolerance` of the range of
+    means, at a risk larger by that share of the range of risks: unless told 0, or, after
+    `ALL_CORNERS_WITHIN` updates, `CAUGHT`. At the time `until` it ends with what it has.
     """
     search = _Search(tables, axis, at)
     search.ask(search.typical * (FIRST if at is None else FIRST[::2]))
+    gap = tolerance or 0.0
     while True:
-        gap = search.close(tolerance or 0.0)
+        if at is None and tolerance is None and tables.updates >= ALL_CORNERS_WITHIN:
+            gap = max(gap, CAUGHT)
+        below = search.close(gap)
+        while len(below) and monotonic() >= until:
+            gap = max(2 * gap, CAUGHT)
+            below = search.close(gap)
         if progress is not None:
             progress(tables.tables, float(len(search.envelope.start)))
-        large = tolerance is None and tables.updates >= LARGE
-        if not len(gap) or (large and gap.max() <= CLOSE * search.least_mean):
-            return search.found(CLOSE if len(gap) else tolerance or 0.0)
-        search.ask(search.wanted(gap))
+        if not len(below):
+            return search.found(gap)
+        search.ask(search.wanted(below, all_corners=gap == 0))
 
 
 class _Search:
@@ -229,6 +239,9 @@ class _Search:
         self.envelope = envelope_of(
             self.chords, np.arange(self.chords.shape[1]), low, max(low, high)
         )
+        # What a tolerance is a share of.
+        self.risks = self.envelope.end - low
+        self.means = float(self.envelope.at(self.chords, np.array([low]))[0]) - self.least_mean
 
     def _ray(self, risk: FloatArray, mean: FloatArray) -> Chords:
         """Behind the risk-neutral policy the mean stays as it is."""
@@ -282,10 +295,10 @@ class _Search:
         return halves
 
     def close(self, tolerance: float) -> FloatArray:
-        """Close the chords whose curve lies nowhere below the envelope. Returns how far the others
-        may.
+        """Close the chords whose curve lies nowhere below the envelope, within a tolerance. Returns
+        how far the others may.
         """
-        gap, slope = self._gaps(max(tolerance, SAME)), slopes(self.open)
+        gap, slope = self._gaps(tolerance), slopes(self.open)
         # A line below that is no steeper than the chord, or no flatter, lies on it.
         stay = (gap > 0) & (self.open[FLAT] < slope) & (slope < self.open[STEEP])
         self.open = self.open[:, stay]
@@ -295,11 +308,12 @@ class _Search:
         """By open chord how far its curve may lie below the envelope; 0 or less within the
         tolerance.
 
-        The envelope counts as low as it is at a risk that differs by rounding. It and the two lines
-        below a curve are straight between its starts: the largest distance is where the lines meet,
-        mostly, or at an end or a start.
+        The envelope counts as low as it is at a risk that is larger by the tolerance. It and the
+        two lines below a curve are straight between its starts: the largest distance is where the
+        lines meet, mostly, or at an end or a start.
         """
         x0, m0, _, steep, x1, m1, _, flat, _ = self.open
+        later, lower = tolerance * self.risks, tolerance * self.means
         begin, end = np.maximum(x0, self.envelope.start[0]), np.minimum(x1, self.envelope.end)
         with np.errstate(invalid="ignore", over="ignore"):
             meet = np.where(
@@ -308,10 +322,12 @@ class _Search:
         gap = np.full(len(x0), -np.inf)
         inside = np.flatnonzero(begin <= end)
         for at in (np.clip(meet, begin, end)[inside], begin[inside], end[inside]):
-            mean = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
-            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, mean, tolerance))
+            risk = np.minimum(at * (1 + SAME) + later, self.envelope.end)
+            mean = self.envelope.at(self.chords, risk) - lower
+            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, mean))
         # Just before a step the envelope is higher than at it.
-        start, before = self.envelope.start[1:] / (1 + SAME), self.envelope.before(self.chords)
+        start = (self.envelope.start[1:] - later) / (1 + SAME)
+        before = self.envelope.before(self.chords) - lower
         inside = inside[gap[inside] <= 0]
         first = np.searchsorted(start, begin[inside])
         count = np.searchsorted(start, end[inside], side="right") - first
@@ -321,15 +337,13 @@ class _Search:
             owner = np.repeat(part, count[part])
             offset = np.cumsum(count[part]) - count[part]
             position = np.arange(len(owner)) - np.repeat(offset, count[part]) + first[owner]
-            found = self._beyond(inside[owner], start[position], before[position], tolerance)
+            found = self._beyond(inside[owner], start[position], before[position])
             np.maximum.at(gap, inside[owner], found)
         return gap
 
-    def _beyond(
-        self, which: IntArray, at: FloatArray, mean: FloatArray, tolerance: float
-    ) -> FloatArray:
-        """How far the lines below some open chords lie below a mean at some risks; 0 within the
-        tolerance.
+    def _beyond(self, which: IntArray, at: FloatArray, mean: FloatArray) -> FloatArray:
+        """How far the lines below some open chords lie below a mean at some risks; 0 if that is
+        rounding.
         """
         x0, m0, steep, x1, m1, flat = (
             self.open[row][which] for row in (X0, M0, STEEP, X1, M1, FLAT)
@@ -337,15 +351,20 @@ class _Search:
         with np.errstate(invalid="ignore", over="ignore"):
             left = np.where(np.isinf(steep), -np.inf, m0 - steep * (at - x0))
         apart = mean - np.maximum(left, m1 + flat * (x1 - at))
-        return np.where(apart > tolerance * mean, apart, 0.0)
+        return np.where(apart > SAME * mean, apart, 0.0)
 
-    def wanted(self, gap: FloatArray) -> FloatArray:
-        """The prices to ask for next: the slopes of the open chords with the widest gaps, or, if
-        there are more than fit, some from the least to the largest.
+    def wanted(self, gap: FloatArray, all_corners: bool) -> FloatArray:
+        """The prices to ask for next: the slope of the open chord with the widest gap between any
+        two prices asked before; for all corners the slopes of all with wide gaps, or, if there are
+        more than fit, some from the least to the largest.
         """
-        tables = self.tables.at_once
+        slope, tables = slopes(self.open), self.tables.at_once
+        if not all_corners:
+            widest = np.lexsort((-gap, self.open[FLAT]))
+            _, first = np.unique(self.open[FLAT][widest], return_index=True)
+            return np.unique(slope[widest[first]])[: self.most]
         enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
-        slope = np.unique(slopes(self.open)[gap >= enough])
+        slope = np.unique(slope[gap >= enough])
         count = min(self.most, MAX_TABLES * tables, 2 * self.asked)
         return np.asarray(
             slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))]

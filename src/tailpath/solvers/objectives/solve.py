@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, overload
@@ -27,6 +28,7 @@ from tailpath.analysis.reachability import nature_called
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.model.border import Border, prepare
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
@@ -102,9 +104,9 @@ def solve(
         False the best single policy that was found is returned; `bounds` reaches up to its value,
         and down to what mixtures cannot fall below.
     delta : number, optional
-        Rounds the costs to multiples of it, for models whose costs have no common unit: `value` is
-        then that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as
-        they are, and `risk` measures them.
+        Rounds the costs to multiples of it, for models whose costs have no common unit: the policy
+        is the best one for costs rounded up, `value` what it delivers on the costs as they are, and
+        `bounds` brackets their optimum.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
 
@@ -139,16 +141,16 @@ def solve(
         subject_to = [subject_to]
     goal = parse(objective)
     warn_of_confidence(goal.finest_alpha)
-    if isinstance(ssp, IntervalSSP):
-        nature_called(nature)
-        if not ssp.is_certain:
-            return _with_intervals(ssp, goal, tuple(subject_to), delta, nature)
-        ssp = ssp.inside
+    border = prepare(ssp)
+    nature_called(nature)
+    if border.uncertain:
+        return _with_intervals(border.given, goal, tuple(subject_to), delta, nature)
+    ssp = border.given
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
-    if ssp.signed:
-        return _of_reduced(ssp, goal, limits, mix, delta)
+    if border.moves:
+        return _moved(border, goal, limits, mix, delta)
     if delta is not None:
         return _rounded(ssp, goal, limits, mix, delta)
     if limits or not isinstance(goal, Mean):
@@ -187,16 +189,16 @@ def solve(
         ) from None
 
 
-def _of_reduced(
-    ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
+def _moved(
+    border: Border, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
 ) -> RiskSolution:
-    """Where some cost is negative: the same of the reduced model, where runs cost `shift` less."""
-    reduced, by = ssp.reduced, ssp.shift
-    unit = reduced.cost_unit if delta is None else None
+    """Where some cost is negative: what is asked moves there, and the answer back."""
+    ssp, by = border.given, border.shift
+    unit = border.model.cost_unit if delta is None else None
     asked, constant = goal.moved(by, unit)
     moved = [limit.moved(by, unit) for limit in limits]
     try:
-        found = solve(reduced, asked, moved, mix=mix, delta=delta)
+        found = solve(border.model, asked, moved, mix=mix, delta=delta)
     except InfeasibleError as error:
         if len(limits) != 1 or error.least is None:
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
@@ -208,7 +210,7 @@ def _of_reduced(
         value, low, high = ends.tolist()
     else:
         value, rounding = shifted(found.value, constant), _breakpoint_error(goal, asked, by)
-        low, high = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
+        low, high = shifted_bounds(found.bounds, constant, border.exact)
         low, high = low - rounding, high + rounding
     policy = on_model(found.policy, ssp)
     return RiskSolution(ssp, goal, limits, value, (low, high), policy, found.multipliers)
@@ -245,7 +247,9 @@ def _with_intervals(
 def _rounded(
     ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
 ) -> RiskSolution:
-    """The optimum bracketed by those of the costs rounded up, whose policy it is, and down."""
+    """The optimum bracketed: from below by that of the costs rounded down, from above by what the
+    policy for costs rounded up delivers on the costs as they are.
+    """
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
     above, below = rounded_both_ways(ssp, delta)
@@ -257,8 +261,11 @@ def _rounded(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
             None,
         ) from None
-    bounds, policy = (lower.bounds[0], upper.bounds[1]), on_model(upper.policy, ssp)
-    return replace(upper, ssp=ssp, bounds=bounds, policy=policy)
+    policy, value, high = on_model(upper.policy, ssp), upper.value, upper.bounds[1]
+    with suppress(LimitExceededError):
+        costs = evaluate_for(ssp, policy, [goal], max_nodes=MAX_NODES)
+        value, high = min(goal(costs), value), min(costs.bounds(goal)[1], high)
+    return replace(upper, ssp=ssp, value=value, bounds=(lower.bounds[0], high), policy=policy)
 
 
 def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:

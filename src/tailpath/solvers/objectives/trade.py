@@ -178,7 +178,9 @@ CornerPoint = tuple[Point, float]
 
 @dataclass(frozen=True, eq=False)
 class Trade:
-    """The envelope of the chords met; the least mean may lie below it by `gap`, relatively."""
+    """The envelope of the chords met. The least mean lies below it by a share `gap` of the range of
+    means at most, at a risk that is larger by that share of the range of risks.
+    """
 
     axis: Axis
     chords: Chords

@@ -1,0 +1,114 @@
+"""The border: what is changed of a model before it is solved, and of the answer afterwards.
+
+`prepare` takes what a verb is given, and hands over the model to compute with, whose costs are 0 or
+more, and the way back. On every run that arrives the cost as given is Z = Z' + shift
+(`potential.py`), so that an answer is moved by the shift, and bounds besides outwards where the
+costs of Z' are only the nearest floats. Nobody below asks for signs; where no cost is negative the
+two models are one, and nothing moves. Intervals that are points are probabilities.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import LimitExceededError
+from tailpath.graph import FloatArray
+from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import NEAREST, exact_cost, shifted, shifted_bounds, shifted_costs
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Border:
+    """The way between a model as given and the one that is solved."""
+
+    given: Any
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether probabilities are intervals."""
+        return isinstance(self.given, IntervalSSP)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the model that is solved has other costs."""
+        return getattr(self.given, "signed", False)
+
+    @property
+    def model(self) -> SSP:
+        """The model that is solved; a cycle that costs less than nothing is refused."""
+        model: SSP = self.given.reduced if self.moves else self.given
+        return model
+
+    @property
+    def shift(self) -> Fraction:
+        """What every run costs more as given."""
+        return Fraction(self.given.shift) if self.moves else Fraction(0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the costs of the model that is solved are more than the nearest floats."""
+        return not self.moves or bool(self.given.reduction.exact)
+
+    @property
+    def cost_error(self) -> float:
+        """What these costs may be off by, relatively."""
+        return 0.0 if self.exact else NEAREST
+
+    @property
+    def potential(self) -> FloatArray:
+        """What every run costs more from each state: an array of float64, shape (n_states,)."""
+        values: FloatArray = self.given.reduction.values if self.moves else np.zeros(1)
+        return np.broadcast_to(values, self.given.n_states)
+
+    # ------------------------------------------------------------------ there
+
+    def loss(self, loss: Any) -> Any:
+        """A loss of costs as given, as one of the costs that are computed with."""
+        return loss.moved(self.shift, self.model.cost_unit) if self.moves else loss
+
+    def units(self, cost: float, unit: Any) -> Fraction:
+        """A finite cost as given, in units of those that are computed with."""
+        if self.moves:
+            return (exact_cost(cost, self.given) - self.shift) / as_fraction(unit)
+        return Fraction(in_units(cost, unit))
+
+    def progress(self, told: Progress | None) -> Progress | None:
+        """A function to tell of a best cost so far, where it is one as given that is told."""
+        if told is None or not self.moves:
+            return told
+        return lambda done, best: told(done, self.cost(best))
+
+    # ------------------------------------------------------------------ and back
+
+    def cost(self, value: float) -> float:
+        """A cost as given."""
+        return shifted(value, self.shift)
+
+    def costs(self, costs: FloatArray) -> FloatArray:
+        """Possible total costs as given."""
+        return shifted_costs(costs, self.model.cost_unit, self.shift) if self.moves else costs
+
+    def bounds(self, bounds: tuple[float, float]) -> tuple[float, float]:
+        """Bounds on a cost as given."""
+        return shifted_bounds(bounds, self.shift, self.exact)
+
+    def error(self, error: LimitExceededError) -> LimitExceededError:
+        """What was known when a limit was reached."""
+        return LimitExceededError(str(error), self.bounds(error.bounds)) if self.moves else error
+
+    def restore(self, answer: Any) -> Any:
+        """An answer of the model that was solved, as one of the model as given."""
+        return answer.restored(self) if self.moves else answer
+
+
+def prepare(model: SSP | IntervalSSP | None) -> Border:
+    """The border of a model, of intervals only where they are none that are points."""
+    certain = isinstance(model, IntervalSSP) and model.is_certain
+    return Border(model.inside if certain else model)  # type: ignore[union-attr]
