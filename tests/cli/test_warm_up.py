@@ -14,7 +14,7 @@ from tailpath.kernels.jit import FOLDERS
 #: Commands that compute nothing of their own.
 OTHERS = {"warm-up"}
 #: What only runs over the ranks of MPI, which a warm-up does not start.
-OVER_RANKS = {"left graph shortest_edges", "left graph raise_turns", "left steps step_choices"}
+OVER_RANKS = {"left graph shortest_edges"}
 AFTER = """
 import importlib, pkgutil, shlex, sys
 from tailpath.cli.application import main

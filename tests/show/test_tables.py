@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.policies.display import decision_in_words, decision_table, memory_in_words
+from tailpath.show.decisions import decision_in_words, decision_table, memory_in_words
 from tests import reference, strategies
 from tests.reference import Model, to_ssp
 from tests.show.listing import all_runs, cvar_of, policies_of_every_kind
@@ -59,7 +59,7 @@ def test_tables_of_every_kind_of_policy(data):
     runs = all_runs(model, policy)
     table = policy.table(to_ssp(model), ALPHA)
     for row in table:
-        check_to_go(to_go(runs, lambda step, row=row: is_in(row, policy, step)), *row[3:])
+        check_to_go(to_go(runs, lambda step, row=row: is_in(row, policy, step)), *row[3:6])
     for run in runs:
         for step in run.steps:
             assert sum(is_in(row, policy, step) for row in table) == 1
@@ -71,7 +71,7 @@ def test_tables_of_every_kind_of_policy(data):
 
 
 def same_row(row, other):
-    return row[:3] == other[:3] and row[3:] == pytest.approx(other[3:], rel=1e-12)
+    return row[:3] == other[:3] and row[3:6] == pytest.approx(other[3:6], rel=1e-12)
 
 
 @given(data=st.data())
@@ -140,7 +140,8 @@ def test_pandas_takes_a_table():
     pandas = pytest.importorskip("pandas")
     ssp = tp.domains.river(rows=4, columns=3)
     frame = pandas.DataFrame(tp.solve_expected(ssp).policy.table(ssp))
-    assert list(frame.columns) == ["state", "memory", "action", "probability", "mean", "cvar"]
+    columns = ["state", "memory", "action", "probability", "mean", "cvar", "next_states"]
+    assert list(frame.columns) == columns
 
 
 def test_a_start_at_the_goal_has_an_empty_table():

@@ -270,6 +270,7 @@ def _draw(
     method_option("methods", multiple=True, help="Also this planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Of costs, e.g. minutes."),
+    click.option("--delta", help="Round costs up to multiples of it."),
 )
 @reported
 def page_command(

@@ -2,8 +2,8 @@
 `--subject-to`, `--deadline`, `--measure`), models whose probabilities are intervals, and `--mpi`.
 
 With `--mpi` every rank of MPI runs the command, and rank 0 speaks for all. A MODEL in parts is a
-folder made by `tailpath split`, or `parts:` and one of `gridworld:300x400`, `river:300x400` and
-`sparse:100000`, of which every rank makes its own part.
+folder made by `tailpath split`, or `parts:` and `gridworld:300x400` or `river:300x400`, of which
+every rank makes its own part.
 """
 
 from __future__ import annotations

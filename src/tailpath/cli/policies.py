@@ -25,6 +25,7 @@ from tailpath.cli.common import (
     ModelCommand,
     WholeNumber,
     given_policy,
+    out_file,
     picture,
     policy_argument,
     several_alphas,
@@ -43,8 +44,8 @@ from tailpath.cli.output import (
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.policies.display import decision_in_words, decision_table
 from tailpath.progress import progress_line
+from tailpath.show.decisions import decision_in_words, decision_table
 from tailpath.texts import count, name, number, pairs
 
 #: The alpha of what is told beside decisions, and how much of it is shown.
@@ -272,9 +273,21 @@ def span(interval: tuple[float, float]) -> str:
 @ONE_ALPHA
 @most_option(40, "Rows to show.")
 @click.option("--state", help="Only the rows of this state.")
+@click.option(
+    "-o",
+    "--output",
+    type=out_file(".csv", ".mmd", ".dot"),
+    help="Write the rows as a table or a flow chart (Mermaid, Graphviz).",
+)
 @reported
 def show_command(
-    ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None
+    ssp: SSP,
+    source: str,
+    policy: str,
+    alpha: float,
+    most: int,
+    state: str | None,
+    output: str | None,
 ) -> Output:
     """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the
     cost from there.
@@ -286,20 +299,21 @@ def show_command(
     Examples
     --------
     tailpath show river:5x5 policy.json
-    tailpath show river:5x5 expected --state '(2, 1)'
+    tailpath show river:5x5 expected --state '(2, 1)' --output plan.mmd
     """
     with progress_line() as update:
         rows = decision_table(
             ssp,
             policy_argument(policy, ssp),
             alpha,
-            None if state is not None else most + 1,
+            most + 1,
             lambda levels, share: update(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
+            None if state is None else named_state(ssp, state),
         )
-    if state is not None:
-        rows = [row for row in rows if name(row.state) == state]
-        if not rows:
-            raise click.ClickException(f"the policy never comes to a state called {state!r}")
+    if not rows and state is not None:
+        raise click.ClickException(f"the policy never comes to a state called {state!r}")
+    if output is not None:
+        rows.write(output)
     shown = rows[:most]
     columns: dict[str, list[Any]] = {
         "state": [name(row.state) for row in shown],
@@ -319,6 +333,7 @@ def show_command(
         "policy": policy,
         "alpha": alpha,
         "complete": len(rows) <= most,
+        "simulated_runs": rows.estimated,
         "rows": [row._asdict() for row in shown],
     }
     return record, text

@@ -233,7 +233,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
 @click.option(
     "--tolerance",
     type=click.FloatRange(min=0),
-    help="Stop this close to the frontier, relatively; 0 finds all corners.",
+    help="Stop this close to the frontier, as a share of its range; 0 finds all corners.",
 )
 @click.option("--delta", help="Round costs to multiples of it; the frontier is then bracketed.")
 @under(

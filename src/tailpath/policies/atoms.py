@@ -41,7 +41,7 @@ DEFAULT = (1e-3, 25)
 
 
 def log_atoms(alpha0: float, n: int) -> FloatArray:
-    """Log-spaced atoms from `alpha0` to 1, for the published planners.
+    """Log-spaced atoms from `alpha0` to 1, for the published planners (the paper's Y).
 
     Parameters
     ----------

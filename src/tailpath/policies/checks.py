@@ -191,7 +191,7 @@ def only_action(ssp: SSP, state: int) -> Name | None:
 
 
 class Actions:
-    """How others name the actions of a model: by name, or, where names are no numbers, by index."""
+    """How others name the actions of a model: by name, or by index where names are not numbers."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp

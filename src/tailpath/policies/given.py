@@ -6,16 +6,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 
 from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha, takes_model
-from tailpath.policies.atoms import AtomPolicy
-from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.checks import (
     Actions,
     decisions_met,
@@ -24,7 +22,7 @@ from tailpath.policies.checks import (
     own_name,
 )
 from tailpath.policies.given_tables import as_table, by_position, greedy_policy, policy_of_entries
-from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy, MixedPolicy
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy, named_policy
 from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 
@@ -117,7 +115,8 @@ def as_policy(
     if minimise is not None:
         return greedy_policy(ssp, table, minimise)
     if isinstance(table, Mapping):
-        return policy_of_entries(ssp, lambda asked: table.get(asked.key(table)), table)
+        named = named_policy(ssp, table)
+        return named or policy_of_entries(ssp, lambda asked: table.get(asked.key(table)), table)
     if isinstance(table, (np.ndarray, list, tuple)):
         try:
             return policy_of_entries(ssp, by_position(ssp, table))
@@ -200,21 +199,15 @@ class _OnPairs(Kind):
 def _on_pairs(ssp: SSP, policy: Any) -> Policy:
     """A policy for a product: as it is if it decides in pairs."""
     if isinstance(policy, MixedPolicy):
-        return MixedPolicy(
-            tuple(_on_pairs(ssp, member) for member in policy.members), policy.weights
-        )
-    if isinstance(policy, MarkovPolicy):
-        known = not policy.decisions or any(name in policy.decisions for name in ssp.states)
-        return policy if known else as_policy(ssp, policy.decisions)
-    if isinstance(policy, (AtomPolicy, BudgetPolicy)):
-        known = policy.ssp.states[policy.ssp.start_index] == ssp.states[ssp.start_index]
-    elif isinstance(policy, MemoryPolicy) and isinstance(policy.action_, Mapping):
-        known = any(state in set(ssp.states) for state, _ in policy.action_)
-    elif isinstance(policy, HistoryPolicy) and isinstance(policy.function, FunctionOfHistory):
-        known = policy.function.ssp.states == ssp.states
-    else:  # any other object keeps to the names of the model it is asked about
-        known = not isinstance(policy, (MemoryPolicy, HistoryPolicy))
-    return policy if known else _OnPairs(ssp, policy)
+        return replace(policy, members=tuple(_on_pairs(ssp, one) for one in policy.members))
+    # Any other object keeps to the names of the model it is asked about.
+    if not isinstance(policy, Kind) or policy._is_for(ssp):
+        return cast(Policy, policy)
+    return (
+        as_policy(ssp, policy.decisions)
+        if isinstance(policy, MarkovPolicy)
+        else _OnPairs(ssp, policy)
+    )
 
 
 # ---------------------------------------------------------------------- policies of functions

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
@@ -62,6 +64,9 @@ class MarkovPolicy(Kind):
 
     def __repr__(self) -> str:
         return f"<MarkovPolicy {count(len(self.decisions), 'decision')}>"
+
+    def _is_for(self, ssp: SSP) -> bool:
+        return not self.decisions or any(name in self.decisions for name in ssp.states)
 
     def choices_for(self, ssp: SSP) -> Array | None:
         """The choice indices behind the names, if the policy was made for this very model.
@@ -129,6 +134,37 @@ class MarkovPolicy(Kind):
         return cls(decisions, made_for=(weakref.ref(ssp), choices))
 
 
+def named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> Array | None:
+    """The choice of every state (-1: none), if each decision names one of its actions."""
+    number = {action: index for index, action in enumerate(ssp.actions)}
+    state = np.fromiter(map(ssp.state_index, decisions), np.int64, len(decisions))
+    try:
+        action = np.fromiter(map(number.__getitem__, decisions.values()), np.int64, len(state))
+    except (KeyError, TypeError):  # unknown, or probabilities of several actions
+        return None
+    wanted = np.full(ssp.n_states, -1)
+    wanted[state] = np.where(ssp.is_goal[state], -1, action)
+    choice = np.full(ssp.n_states, -1, dtype=np.int32)
+    fits = np.flatnonzero(ssp.choice_action == wanted[ssp.choice_state])
+    choice[ssp.choice_state[fits]] = fits
+    return choice if np.array_equal(choice >= 0, wanted >= 0) else None
+
+
+def named_policy(ssp: SSP, table: Mapping[Any, Any]) -> MarkovPolicy | None:
+    """The policy of a table that names one action for every state that is no goal, translated
+    once; None of any other.
+    """
+    index = np.flatnonzero(~ssp.is_goal)
+    states = [ssp.states[state] for state in index.tolist()]
+    if ssp.origin is not None or not all(map(table.__contains__, states)):
+        return None
+    choices = named_choices(ssp, {state: table[state] for state in states})
+    if choices is None:
+        return None
+    names = (ssp.actions[action] for action in ssp.choice_action[choices[index]].tolist())
+    return MarkovPolicy(dict(zip(states, names)), made_for=(weakref.ref(ssp), choices))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryPolicy(Kind):
     """Any finite-memory controller, from its three functions or tables.
@@ -165,6 +201,10 @@ class MemoryPolicy(Kind):
             f" {'by function' if callable(self.start_) else repr(self.start_)}>"
         )
 
+    def _is_for(self, ssp: SSP) -> bool:
+        known = {state for state, _ in self.action_} if isinstance(self.action_, Mapping) else ()
+        return any(state in known for state in ssp.states)
+
     def start(self, state: Name) -> Any:
         return self.start_(state) if callable(self.start_) else self.start_
 
@@ -200,7 +240,7 @@ class MemoryPolicy(Kind):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HistoryPolicy(Kind):
-    """A policy of the whole history, which is its memory: `(s0, a0, c0, s1, ...)`.
+    """A policy of the whole history (the paper's h): `(s0, a0, c0, s1, ...)` is its memory.
 
     Parameters
     ----------
@@ -218,6 +258,10 @@ class HistoryPolicy(Kind):
 
     def __repr__(self) -> str:
         return f"<HistoryPolicy of {_function(self.function)}>"
+
+    def _is_for(self, ssp: SSP) -> bool:
+        made_for: SSP | None = getattr(self.function, "ssp", None)
+        return made_for is not None and made_for.states == ssp.states
 
     def start(self, state: Name) -> tuple[Any, ...]:
         return (state,)
@@ -240,7 +284,7 @@ Memory = tuple[tuple[int, float, Any], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedPolicy(Kind):
-    """A mixture of policies: one coin at the start decides which of them is followed to the end.
+    """A mixture of policies: one of them is drawn at the start and followed to the end.
 
     Parameters
     ----------
@@ -256,10 +300,10 @@ class MixedPolicy(Kind):
 
     Notes
     -----
-    As a memory machine it needs no hidden coin: the memory holds the members that the actions so
-    far do not rule out, with the probability that the coin fell on each, and the next action is
-    drawn accordingly. In every run the actions come with the same probabilities as with the coin
-    (Kuhn 1953).
+    As a memory machine it needs no hidden draw: the memory holds the members that the actions so
+    far do not rule out, with the probability that each was drawn, and the next action is drawn
+    accordingly. In every run the actions come with the same probabilities as with a draw at the
+    start (Kuhn 1953).
 
     Examples
     --------
@@ -336,13 +380,13 @@ class MixedPolicy(Kind):
 
     def __repr__(self) -> str:
         return (
-            "<MixedPolicy by a coin at the start:"
+            f"<MixedPolicy of {len(self.members)} policies:"
             f" {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
         )
 
 
 def by_coin(policies: Sequence[Policy], weights: Sequence[float]) -> Policy:
-    """One of some policies, by a coin at the start; the policy itself if it is the only one."""
+    """The mixture of some policies; the policy itself if it is the only one."""
     return policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weights))
 
 

@@ -6,15 +6,13 @@ object with these three methods is a policy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
 
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, takes_alpha
 from tailpath.policies.running import Runs
-
-if TYPE_CHECKING:
-    from tailpath.policies.display import Row
 
 Decision = Name | Mapping[Name, float]
 
@@ -130,10 +128,8 @@ class Policy(Protocol):
 
 
 def _display() -> Any:
-    """Tables and pictures are made of a chain, and a chain of a policy: imported when asked for."""
-    from tailpath.policies import display
-
-    return display
+    """Tables and pictures of policies, by name: they are built on all that policies are for."""
+    return import_module("tailpath.show.display")
 
 
 @takes_alpha
@@ -146,15 +142,26 @@ class Kind(Record, Runs, Policy):
     def _decision(self, state: Name, memory: Any) -> Decision:
         raise NotImplementedError
 
+    def _is_for(self, ssp: SSP) -> bool:
+        """Whether the policy decides by the names of this model, where that was made of another;
+        one with tables does if these were made for it.
+        """
+        own: SSP | None = getattr(self, "ssp", None)
+        return own is None or own.start == ssp.start
+
     def table(
         self,
         ssp: SSP,
         alpha: float = 0.05,
         most: int | None = None,
         *,
+        state: Name | None = None,
         progress: Progress | None = None,
-    ) -> list[Row]:
-        """What the policy does, as rows that pandas takes.
+    ) -> Any:
+        """What the policy does, as a list of rows that is also a table, a file or a flow chart.
+
+        Where the policy reaches too many pairs of state and memory to follow them all, the
+        numbers are estimated from simulated runs, and a warning says so.
 
         Parameters
         ----------
@@ -164,23 +171,27 @@ class Kind(Record, Runs, Policy):
             The mass of the worst tail of the cost to go.
         most : int, optional
             The most rows; by default all.
+        state : hashable, optional
+            Only the rows of this state.
         progress : callable, optional
             `progress(levels, share)` is called now and then with the levels of cost that are done,
             and their share.
 
         Returns
         -------
-        list of Row
-            Named tuples, the likeliest first: `state`, `memory` in words, `action`, `probability`
-            of ever being there, and `mean` and `cvar` of the cost from there.
+        Decisions
+            A list of named tuples, the likeliest first: `state`, `memory` in words, `action`,
+            `probability` of ever being there, `mean` and `cvar` of the cost from there, and
+            `next_states` with their probabilities. `to_pandas()`, `to_csv()`, `to_mermaid()` and
+            `to_dot()` are other forms of it, `write(path)` a file.
 
         Examples
         --------
-        >>> tp.solve_expected(ssp).policy.table(ssp)
-        [Row(state='home', memory='', action='road', probability=1.0, mean=24.0, cvar=60.0)]
+        >>> row = tp.solve_expected(ssp).policy.table(ssp)[0]
+        >>> row.state, row.action, row.probability, row.mean, row.cvar, row.next_states
+        ('home', 'road', 1.0, 24.0, 60.0, {'work': 1.0})
         """
-        rows: list[Row] = _display().decision_table(ssp, self, alpha, most, progress)
-        return rows
+        return _display().decision_table(ssp, self, alpha, most, progress, state)
 
     def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
         """Draw the decisions on the map of the model, or on a graph.

@@ -26,6 +26,7 @@ from tailpath.dp.layout_builders import chain_layout
 from tailpath.graph import Array, FloatArray, Transitions, members_of, offsets_of, owners, positions
 from tailpath.kernels.inverse import Factors, inverse_diagonal
 from tailpath.kernels.jit import frozen
+from tailpath.model.border import prepare
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
 
@@ -194,10 +195,11 @@ def cvar_to_go(
     a cost unit, or too many levels. Where some cost is negative, the nodes of a group are of one
     state.
     """
-    if chain.of_reduced is not None:
+    border = prepare(chain.ssp)
+    if border.moves:
         more = np.zeros(count)
-        more[group] = chain.ssp.reduction.values[chain.state[node]]
-        return cvar_to_go(chain.of_reduced, node, group, weight, count, alpha) + more
+        more[group] = border.potential[chain.state[node]]
+        return cvar_to_go(chain.reduced, node, group, weight, count, alpha) + more
     result = np.full(count, np.nan)
     selected = weight > 0
     node, group = node[selected], group[selected]

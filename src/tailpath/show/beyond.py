@@ -27,6 +27,7 @@ setback below 0 is good luck that was not enough.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,11 +36,12 @@ import numpy as np
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.dp.budgets import node_values
 from tailpath.dp.layout_builders import chain_layout
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
-from tailpath.model.ssp import Name
+from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import equations, zero_cost_walks
+from tailpath.show.sampled import Walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.
@@ -58,9 +60,10 @@ class Beyond:
                 "the costs have no common unit that is coarse enough to count in; round them first"
             )
         if (threshold + 1) * (chain.n + 1) > MAX_PAIRS or threshold > MAX_LEVELS:
-            raise OptionError(
+            raise LimitExceededError(
                 f"{chain.n} pairs of state and memory with {threshold} units of cost are too many"
-                " to look at run by run"
+                " to look at run by run",
+                (0.0, math.inf),
             )
         self.chain, self.threshold = chain, threshold
         self.level = chain.level
@@ -264,20 +267,37 @@ def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
     unit = float(chain.unit)
 
     def by_outcome(values: FloatArray) -> FloatArray:
-        return np.asarray(
-            np.bincount(outcome, weights=values, minlength=ssp.n_outcomes), dtype=np.float64
-        )
+        found = np.bincount(outcome, weights=values, minlength=ssp.n_outcomes)
+        return np.asarray(found, dtype=np.float64)
 
-    total = [by_outcome(share) * unit, by_outcome(slope), by_outcome(setback) * (unit / safe)]
-    part = np.flatnonzero(total[1] > 0)
-    part = part[np.argsort(-total[0][part], kind="stable")]
+    return _blamed(
+        ssp, by_outcome(share) * unit, by_outcome(slope), by_outcome(setback) * (unit / safe)
+    )
+
+
+def _blamed(
+    ssp: SSP, share: FloatArray, slope: FloatArray, setback: FloatArray
+) -> tuple[Blame, ...]:
+    """Numbers by outcome as rows by names."""
+    part = np.flatnonzero(slope > 0)
+    part = part[np.argsort(-share[part], kind="stable")]
     return tuple(
         Blame(
             ssp.states[int(ssp.choice_state[ssp.outcome_choice[o]])],
             ssp.choice_name(int(ssp.outcome_choice[o])),
             ssp.states[int(ssp.outcome_target[o])],
             float(ssp.observed[o]),
-            *(float(values[o]) for values in total),
+            *(float(values[o]) for values in (share, slope, setback)),
         )
         for o in part.tolist()
     )
+
+
+def simulated_blame(ssp: SSP, seen: Walks, bad: BoolArray, var: float) -> tuple[Blame, ...]:
+    """Shares and slopes as simulated runs have them; a setback is not known from runs alone."""
+    steps = seen.of(np.flatnonzero(bad[seen.run]))
+    paid = steps.total[steps.run] - steps.to_go + steps.cost
+    own = np.clip(paid - var, 0.0, np.maximum(steps.cost, 0.0)) / seen.runs
+    share = np.asarray(np.bincount(steps.outcome, own, ssp.n_outcomes), dtype=np.float64)
+    slope = np.bincount(steps.outcome, minlength=ssp.n_outcomes) / seen.runs
+    return _blamed(ssp, share, slope, np.full(ssp.n_outcomes, np.nan))

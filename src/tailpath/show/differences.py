@@ -12,10 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tailpath.analysis.reachability import dead_ends
+from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import IntArray, Transitions, grouped, members
 from tailpath.model.records import Series, Shown
@@ -24,18 +27,26 @@ from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import decide
-from tailpath.policies.display import (
+from tailpath.policies.given import as_policy
+from tailpath.policies.policy import Policy
+from tailpath.policies.unrolling import unroll
+from tailpath.policies.visits import cvar_to_go
+from tailpath.show.beyond import expected_visits
+from tailpath.show.decisions import (
     MAX_TABLE_PAIRS,
     action_of,
     budgets_in_words,
     decision_in_words,
     memory_in_words,
 )
-from tailpath.policies.given import as_policy
-from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import cvar_to_go
-from tailpath.show.beyond import expected_visits
+from tailpath.show.sampled import (
+    Drawing,
+    Follower,
+    onwards,
+    tail_mean,
+    told_as_estimated,
+    walks,
+)
 from tailpath.texts import Content, Table, count, number
 
 #: Action weights that differ by no more than this are the same decision.
@@ -74,6 +85,9 @@ class Differences(Shown, Series[Parting]):
         Of the two policies, from the start.
     names : tuple of str
         What tables call the two.
+    simulated : int
+        The simulated runs that the partings come from, where a policy reaches too many pairs of
+        state and memory to follow them all; otherwise 0.
 
     Examples
     --------
@@ -87,6 +101,7 @@ class Differences(Shown, Series[Parting]):
     means: tuple[float, float]
     cvars: tuple[float, float]
     names: tuple[str, str] = ("first", "second")
+    simulated: int = 0
 
     @property
     def probability(self) -> float:
@@ -116,11 +131,11 @@ class Differences(Shown, Series[Parting]):
             f"they part with probability {number(self.probability)}",
             Table(headers, rows).in_use(),
         ]
-        return (
-            [*content, f"the {most} likeliest of {len(self)} places"]
-            if len(self) > most
-            else content
-        )
+        if len(self) > most:
+            content.append(f"the {most} likeliest of {len(self)} places")
+        if self.simulated:
+            content.append(f"places are estimated from {self.simulated:,} simulated runs")
+        return content
 
     def _rows(self, part: Parting) -> list[list[Any]]:
         """Two lines: what the first does, and what the second does."""
@@ -148,9 +163,12 @@ class _Side:
     def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
         self.ssp, self.policy = ssp, as_policy(ssp, policy, alpha=alpha)
         self.alpha = alpha
-        self.chain = unroll(ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
         self.known: dict[int, dict[int, float]] = {}
         self.costs = evaluate(ssp, self.policy, alpha)
+
+    @cached_property
+    def chain(self) -> CostChain:
+        return unroll(self.ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
 
     def memory(self, node: int) -> Any:
         return None if self.chain.memory is None else self.chain.memory[node]
@@ -164,18 +182,13 @@ class _Side:
 
     def words(self, nodes: list[int]) -> str:
         """What is remembered at some nodes of one state."""
-        memories = [self.memory(node) for node in nodes]
+        return self.told(int(self.chain.state[nodes[0]]), [self.memory(node) for node in nodes])
+
+    def told(self, state: int, memories: list[Any]) -> str:
+        """Memories in one state, in words."""
         if isinstance(self.policy, BudgetPolicy):
-            return budgets_in_words(
-                self.policy, int(self.chain.state[nodes[0]]), min(memories), max(memories)
-            )
-        states = self.chain.state[nodes].tolist()
-        content = list(
-            dict.fromkeys(
-                memory_in_words(self.policy, memory, state)
-                for memory, state in zip(memories, states)
-            )
-        )
+            return budgets_in_words(self.policy, state, min(memories), max(memories))
+        content = list(dict.fromkeys(memory_in_words(self.policy, m, state) for m in memories))
         return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
 
     def to_go(
@@ -225,7 +238,24 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     """
     alpha = check_invertible_alpha(alpha)
     one, other = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
-    parted = _partings(one, other)
+    costs = one.costs, other.costs
+    totals = alpha, (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha))
+    try:
+        rows, runs = _exact_partings(one, other), 0
+    except LimitExceededError:
+        rows, runs = _simulated_partings(one, other)
+    rows.sort(
+        key=lambda row: (
+            -round(row.probability, 9),
+            repr(row.state),
+            decision_in_words(row.first_action),
+        )
+    )
+    return Differences(tuple(rows), *totals, simulated=runs)
+
+
+def _exact_partings(one: _Side, other: _Side) -> list[Parting]:
+    ssp, parted = one.ssp, _partings(one, other)
     number: dict[tuple[Any, ...], int] = {}  # of what is told as one: the state, and both decisions
     groups = [
         number.setdefault(
@@ -260,15 +290,56 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
                 second_cvar[k],
             )
         )
-    rows.sort(
-        key=lambda row: (
-            -round(row.probability, 9),
-            repr(row.state),
-            decision_in_words(row.first_action),
+    return rows
+
+
+def _simulated_partings(one: _Side, other: _Side) -> tuple[list[Parting], int]:
+    """The places where two policies part in simulated runs, and how many runs there were. Both
+    follow the same run until they part; each then goes on alone.
+    """
+    ssp, runs = one.ssp, walks(one.ssp, one.policy).runs
+    told_as_estimated(runs)
+    drawing, sides = Drawing(ssp), [Follower(ssp, each.policy) for each in (one, other)]
+    state = np.full(runs, ssp.start_index, dtype=np.int64)
+    memory = [side.begin(runs) for side in sides]
+    ends, found = dead_ends(ssp) | ssp.is_goal, dict[tuple[int, int, int], list[int]]()
+    going = np.flatnonzero(~ends[state])
+    while going.size:
+        here = state[going]
+        first, second = (side.choices(here, known[going]) for side, known in zip(sides, memory))
+        for k in np.flatnonzero(first != second).tolist():
+            place = int(here[k]), int(first[k]), int(second[k])
+            found.setdefault(place, []).append(int(going[k]))
+        going, here = going[first == second], here[first == second]
+        outcome = drawing.outcomes(first[first == second])
+        for side, known in zip(sides, memory):
+            known[going] = side.after(known[going], here, outcome)
+        state[going] = ssp.outcome_target[outcome]
+        going = going[~ends[state[going]]]
+    parted = np.array([run for own in found.values() for run in own], dtype=np.int64)
+    to_go = [
+        onwards(ssp, side, state[parted], known[parted], drawing)
+        for side, known in zip(sides, memory)
+    ]
+    rows, begin = [], 0
+    for (where, one_choice, other_choice), own in found.items():
+        costs = [each[begin : begin + len(own)] for each in to_go]
+        begin += len(own)
+        rows.append(
+            Parting(
+                ssp.states[where],
+                one.told(where, memory[0][own].tolist()),
+                ssp.choice_name(one_choice),
+                other.told(where, memory[1][own].tolist()),
+                ssp.choice_name(other_choice),
+                len(own) / runs,
+                float(costs[0].mean()),
+                float(costs[1].mean()),
+                tail_mean(costs[0], one.alpha),
+                tail_mean(costs[1], one.alpha),
+            )
         )
-    )
-    means = one.costs.mean, other.costs.mean
-    return Differences(tuple(rows), alpha, means, (one.costs.cvar(alpha), other.costs.cvar(alpha)))
+    return rows, runs
 
 
 def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:

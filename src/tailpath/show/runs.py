@@ -17,18 +17,20 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import OptionError, PolicyError
+from tailpath.errors import LimitExceededError, OptionError, PolicyError
+from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import members
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import CostChain
-from tailpath.policies.display import MAX_TABLE_PAIRS, memory_in_words
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import successors, unroll
-from tailpath.show.beyond import Beyond, blame_of
+from tailpath.show.beyond import Beyond, blame_of, simulated_blame
+from tailpath.show.decisions import MAX_TABLE_PAIRS, memory_in_words
+from tailpath.show.sampled import Follower, Walks, told_as_estimated, walks
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.
@@ -111,6 +113,8 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     """Find the most probable runs of a policy that cost more than its VaR, and what is to blame.
 
     Exact: no run is drawn. If VaR is infinite, they are the most probable runs that never arrive.
+    Where the policy reaches too many pairs of state and memory to look at every run, there is one
+    `typical` run of those that were simulated, and blame is estimated from them: a warning says so.
 
     Parameters
     ----------
@@ -149,11 +153,14 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     policy = as_policy(ssp, policy, alpha=alpha)
     costs = evaluate(ssp, policy, alpha)
     var = costs.var(alpha)
-    chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS).reduced
-    threshold = None
-    if math.isfinite(var) and chain.unit:
-        threshold = round(shifted(var, -ssp.shift) / float(chain.unit))
-    beyond = Beyond(chain, threshold)
+    try:
+        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS).reduced
+        threshold = None
+        if math.isfinite(var) and chain.unit:
+            threshold = round(shifted(var, -ssp.shift) / float(chain.unit))
+        beyond = Beyond(chain, threshold)
+    except LimitExceededError:
+        return _simulated(ssp, policy, costs, alpha, k)
     start = min(chain.start, chain.n)
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
@@ -163,6 +170,39 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     drawn = typical_run(beyond) if k > 0 and few else None
     typical = _content(ssp, policy, chain, drawn) if drawn else None
     return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k)
+
+
+def _simulated(ssp: SSP, policy: Any, costs: CostDistribution, alpha: float, k: int) -> WorstRuns:
+    """What simulated runs tell of those beyond VaR: a typical one, and where the excess is paid.
+    VaR, CVaR and the excess are exact, since the distribution is.
+    """
+    var, seen = costs.var(alpha), walks(ssp, policy)
+    told_as_estimated(seen.runs)
+    missed = math.isinf(var)
+    bad = np.isinf(seen.total) if missed else seen.total > var * (1 + 1e-12)
+    chance = costs.unreached if missed else 1.0 - float(costs.cdf(var))
+    excess = math.inf if costs.unreached > 0 else alpha * (costs.cvar(alpha) - var)
+    typical = None
+    if k > 0 and bad.any():
+        ordered = np.flatnonzero(bad)[np.argsort(seen.total[bad], kind="stable")]
+        own = np.flatnonzero(seen.run == ordered[len(ordered) // 2])
+        typical = _told(ssp, policy, seen.of(own))
+    blame = simulated_blame(ssp, seen, bad, var) if math.isfinite(excess) else ()
+    return WorstRuns(
+        (), alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k, seen.runs
+    )
+
+
+def _told(ssp: SSP, policy: Policy, run: Walks) -> Trace:
+    """A simulated run by names."""
+    columns = (run.state.tolist(), run.memory.tolist(), run.outcome.tolist())
+    plain = Follower(ssp, policy).of_state is not None
+    steps = tuple(
+        _step(ssp, policy, state, None if plain else memory, outcome)
+        for state, memory, outcome in zip(*columns)
+    )
+    chance = math.prod(ssp.outcome_probability[run.outcome].tolist())
+    return Trace(steps, float(run.total[run.run[0]]), chance)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:

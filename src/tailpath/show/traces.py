@@ -15,8 +15,8 @@ from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
 from tailpath.pictures.style import Axes
-from tailpath.policies.display import shown_states
 from tailpath.show.beyond import Blame
+from tailpath.show.display import shown_states
 from tailpath.texts import Content, Table, count, name, number
 
 #: Of a run that is too long to be told: its first steps, and the states it is in most often.
@@ -159,10 +159,13 @@ class WorstRuns(Shown, Series[Trace]):
         turn bad). Empty where the goal may be missed.
     typical : Trace, optional
         Where runs were asked for and those found are together less than a thousandth of all runs
-        beyond VaR: one of these, drawn at random by their probabilities, the same every time. It
-        may be less probable than floating point can tell; then its probability is 0.
+        beyond VaR: one of these, drawn at random by their probabilities, the same every time. Its
+        probability is 0 where it underflows.
     asked : int
         How many runs were asked for.
+    simulated : int
+        The simulated runs that `typical` and `blame` come from, where there are too many pairs of
+        state and memory to look at every run; otherwise 0. A setback is then not a number.
 
     Examples
     --------
@@ -180,6 +183,7 @@ class WorstRuns(Shown, Series[Trace]):
     blame: tuple[Blame, ...]
     typical: Trace | None = None
     asked: int = 0
+    simulated: int = 0
 
     def plot(self, ssp: SSP, column: str = "setback", ax: Axes | None = None) -> Axes:
         """Draw the blame on the map of the model, or on a graph.
@@ -210,6 +214,8 @@ class WorstRuns(Shown, Series[Trace]):
         """
         if column not in ("setback", "share"):
             raise OptionError(f"column must be 'setback' or 'share', not {column!r}")
+        if column == "setback" and self.simulated:
+            raise OptionError("setbacks are not known from simulated runs; plot 'share'")
         heat = np.zeros(ssp.n_states)
         for row in self.blame:
             heat[ssp.state_index(row.state)] += max(getattr(row, column), 0.0)
@@ -239,11 +245,10 @@ class WorstRuns(Shown, Series[Trace]):
             content += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
         if not len(self):
             content += self._without_runs()
+        if self.blame and not self.simulated:
+            content += self._blamed("where runs turn bad", "setback", most)
         if self.blame:
-            content += [
-                *self._blamed("where runs turn bad", "setback", most),
-                *self._blamed("where the excess is paid", "share", most),
-            ]
+            content += self._blamed("where the excess is paid", "share", most)
         return content
 
     def _without_runs(self) -> Content:
@@ -253,7 +258,14 @@ class WorstRuns(Shown, Series[Trace]):
             return [f"no run costs more than VaR: {worst}; a larger alpha may tell runs apart"]
         if self.typical is None and self.asked == 0:
             return ["no runs asked for"]
-        why = "runs beyond VaR are so long that each is less probable than floating point can tell"
+        why = "runs beyond VaR are so long that their probabilities underflow"
+        if self.simulated:
+            why = (
+                "there are too many pairs of state and memory to look at every run; what follows is"
+                f" estimated from {self.simulated:,} simulated runs"
+            )
+            if self.typical is None:
+                why += ", none of which costs more than VaR"
         return [why] if self.typical is None else self._shape(why)
 
     def _shape(self, why: str) -> Content:
@@ -262,7 +274,7 @@ class WorstRuns(Shown, Series[Trace]):
         run, met = self.typical, self.typical.met
         often = ", ".join(f"{name(state)} ({times} times)" for state, times in met[:MET_MOST])
         shape = (
-            f"one of them, drawn at random: cost {number(run.cost)} in {count(len(run), 'step')}"
+            f"a typical run beyond VaR: cost {number(run.cost)} in {count(len(run), 'step')}"
             f" through {count(len(met), 'state')}"
         )
         return [f"{why}\n{shape}, most often in {often}", run._table("its beginning", BEGINNING)]
@@ -302,7 +314,7 @@ class WorstRuns(Shown, Series[Trace]):
 
     def __repr__(self) -> str:
         if self.typical is not None and not len(self):
-            content = "each less probable than can be told, .typical is one"
+            content = ".typical is one of them"
             return (
                 f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of"
                 f" {self.chance:.4g} in all, {content}>"

@@ -10,6 +10,7 @@ often.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import Array, FloatArray, members
+from tailpath.graph import Array, FloatArray, IntArray, members
 from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import Plan, find_method
 from tailpath.model.checks import same_numbering
@@ -25,15 +26,17 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import layers
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
-from tailpath.policies.display import met_most, usual_choices
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
+from tailpath.show.decisions import MAX_TABLE_PAIRS
+from tailpath.show.display import met_most, usual_choices
 from tailpath.show.page.sentences import above, headline, sentences
 from tailpath.show.runs import worst_runs
+from tailpath.show.sampled import often, told_as_estimated, walks
 from tailpath.show.traces import Trace, WorstRuns
+from tailpath.solvers.exact.grid import rounded
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import name as name_in_words
@@ -42,7 +45,9 @@ ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
 AVERAGE, BEST = "average-best", "optimal"
 #: Runs shown of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
 RUNS, BLAMED = 3, 6
-POINTS, WEIGHTS = 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
+POINTS, WEIGHTS = 41, (0.1, 0.35, 0.02, 0.6, 0.2, 0.05)
+#: Seconds for the frontiers of a page.
+SECONDS = 2.0
 #: Levels of a distribution worth a point of its own.
 MAX_LEVELS = 400
 #: Tails are shown until so small a part of alpha remains of the runs that arrive.
@@ -50,12 +55,18 @@ LEAST_SHOWN = 1e-3
 
 
 class Case(NamedTuple):
-    """One policy at one alpha, with its chain."""
+    """One policy at one alpha, and where it gets to: the pairs of state and memory (0 for memories
+    that are not counted) with their expected visits, and, for each state, the usual choice and the
+    visits. `simulated` counts the runs that this was estimated from, if it was.
+    """
 
     policy: Policy
     costs: CostDistribution
     worst: WorstRuns | None
-    chain: CostChain
+    pairs: tuple[IntArray, IntArray, FloatArray]
+    usual: IntArray
+    visits: FloatArray
+    simulated: int
 
 
 class Asked(NamedTuple):
@@ -66,21 +77,24 @@ class Asked(NamedTuple):
     policies: Mapping[str, Any]
     methods: Sequence[str]
     unit: str
+    delta: Any = None
 
 
 def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> dict[str, Any]:
     """All that `policies.js` needs."""
     alphas = sorted(asked.alphas, reverse=True)
-    if ssp.reduced.cost_unit is None:  # here there is no delta to give
+    if asked.delta is not None:
+        ssp = rounded(ssp, asked.delta, up=True)
+    if ssp.reduced.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in, which a page needs;"
-            " round the costs of the model"
+            " delta rounds them up to its multiples"
         )
     names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
-    cases = []
+    cases, found = [], _Cases(ssp, alphas[-1])
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
-        cases.append([_case(ssp, plan.policy(alpha), alpha, alphas[-1]) for plan in plans])
+        cases.append([found.find(plan.policy(alpha), alpha) for plan in plans])
     scene = scene_of(ssp, np.sum([_weight(ssp, case) for row in cases for case in row], axis=0))
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
@@ -89,6 +103,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         [_described(ssp, case, row[-1].costs.cvar(alpha), alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
+    frontiers, weights = _frontiers(ssp, cases, alphas, progress)
     return {
         "name": asked.title,
         "costs": asked.unit,
@@ -98,13 +113,20 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         # Where some cost is negative, budgets count beyond the least cost to go from a state.
         "ahead": ssp.reduction.values.tolist() if ssp.signed else None,
         "alphas": alphas,
+        "simulated": max(
+            max(case.simulated, case.worst.simulated if case.worst else 0)
+            for row in cases
+            for case in row
+        ),
         "scene": scene,
         "names": names,
         "cases": described,
         "tables": [table for _, table in tables.values()],
         "predicted": predictions,
         "curves": [_curve(plan, alphas, own) for plan, own in zip(plans, zip(*cases))],
-        "frontier": [_frontier(ssp, alpha, progress) for alpha in alphas],
+        "frontier": frontiers,
+        "weights": weights,
+        "delta": None if asked.delta is None else float(asked.delta),
         "headlines": [
             headline(ssp, alpha, row[0], row[-1], asked.unit) for row, alpha in zip(cases, alphas)
         ],
@@ -136,23 +158,58 @@ def _plans(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[tuple
     return found
 
 
-def _case(ssp: SSP, policy: Policy, alpha: float, least: float) -> Case:
+class _Cases:
+    """Cases by policy and alpha; what the alpha does not change is found once for each policy."""
+
+    def __init__(self, ssp: SSP, least: float) -> None:
+        self.ssp, self.least = ssp, least
+        self.known: dict[int, tuple[Policy, Any]] = {}
+
+    def find(self, policy: Policy, alpha: float) -> Case:
+        if id(policy) not in self.known:
+            costs = evaluate(self.ssp, policy, self.least)
+            self.known[id(policy)] = policy, (costs, followed(self.ssp, policy))
+        costs, where = self.known[id(policy)][1]
+        try:
+            worst = worst_runs(self.ssp, policy, alpha, RUNS)
+        except (OptionError, LimitExceededError):  # too large to be looked at run by run
+            worst = None
+        return Case(policy, costs, worst, *where)
+
+
+def followed(
+    ssp: SSP, policy: Policy
+) -> tuple[tuple[IntArray, IntArray, FloatArray], IntArray, FloatArray, int]:
+    """Where a policy gets to, as of `Case`."""
+    counted = isinstance(policy, (BudgetPolicy, AtomPolicy))
     try:
-        worst = worst_runs(ssp, policy, alpha, RUNS)
-    except (OptionError, LimitExceededError):  # too large to be looked at run by run
-        worst = None
-    return Case(policy, evaluate(ssp, policy, least), worst, unroll(ssp, policy))
+        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
+    except LimitExceededError:
+        seen = walks(ssp, policy)
+        told_as_estimated(seen.runs)
+        whole = seen.memory if counted else np.zeros(len(seen.state))
+        (state, memory), times = np.unique(
+            np.stack((seen.state, whole.astype(np.int64))), axis=1, return_counts=True
+        )
+        return (state, memory, times / seen.runs), *often(ssp, seen), seen.runs
+    known = counted and chain.memory is not None
+    memory = np.asarray(chain.memory) if known else np.zeros(chain.n, dtype=np.int64)
+    visits = Visits(chain).expected if chain.n else np.zeros(0)
+    order = np.lexsort((memory, chain.state))
+    pairs = chain.state[order].astype(np.int64), memory[order], visits[order]
+    return pairs, *usual_choices(ssp, policy, chain), 0
 
 
 def _weight(ssp: SSP, case: Case) -> FloatArray:
     """How much each state matters to a policy: how often it is met, and which part of the setbacks
     is its own.
     """
-    weight = usual_choices(ssp, case.policy, case.chain)[1]
+    weight = case.visits.copy()
     if case.worst is not None:
         excess = max(case.worst.excess, 1e-300)
         for row in case.worst.blame:
-            weight[ssp.state_index(row.state)] += max(row.setback, 0.0) / excess
+            part = row.share if case.worst.simulated else max(row.setback, 0.0)
+            weight[ssp.state_index(row.state)] += part / excess
     return weight
 
 
@@ -189,7 +246,7 @@ def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
             "atoms": policy.atoms.tolist(),
             "decisions": [_runs_of(row) for row in rows],
         }
-    choices = usual_choices(ssp, policy, case.chain)[0]
+    choices = case.usual
     known = policy.choices_for(ssp) if isinstance(policy, MarkovPolicy) else None
     positions = _positions(ssp, (choices if known is None else np.asarray(known))[shown], shown)
     remembers = "nothing" if isinstance(policy, MarkovPolicy) else "more"
@@ -217,28 +274,22 @@ def _runs_of(row: Array) -> list[list[int]]:
     return [[int(at), int(row[at])] for at in (0, *changes.tolist())]
 
 
-def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
+def _met(case: Case, shown: Sequence[int]) -> list[Any]:
     """Per shown state: how often a run is there, the memory it most often has there, and the
     memories it may have, as `[from, to]`; 0 if never.
-
-    Memories that are no numbers are not `counted`.
     """
-    known = counted and chain.memory is not None
-    memory = np.asarray(chain.memory) if known else np.zeros(chain.n, dtype=np.int64)
-    visits = Visits(chain).expected if chain.n else np.zeros(0)
-    found: dict[int, list[Any]] = {}
-    for node in np.lexsort((memory, chain.state)).tolist():
-        state, at = int(chain.state[node]), int(memory[node])
-        often = float(visits[node])
-        entry = found.setdefault(state, [0.0, at, [], 0.0])
-        entry[0] += often
-        if often > entry[3]:
-            entry[1], entry[3] = at, often
-        if entry[2] and entry[2][-1][1] >= at - 1:
-            entry[2][-1][1] = at
-        else:
-            entry[2].append([at, at])
-    return [found[state][:3] if state in found else 0 for state in shown]
+    state, memory, visits = case.pairs
+    found: list[Any] = []
+    for place in shown:
+        own = slice(*np.searchsorted(state, (place, place + 1)).tolist())
+        at, often = memory[own], visits[own]
+        if not at.size:
+            found.append(0)
+            continue
+        gaps = np.flatnonzero(np.diff(at) > 1) + 1
+        spans = [[int(part[0]), int(part[-1])] for part in np.split(at, gaps)]
+        found.append([float(often.sum()), int(at[np.argmax(often)]), spans])
+    return found
 
 
 def _described(
@@ -267,7 +318,7 @@ def _described(
         "costs": costs.costs[:known:step].tolist(),
         "tails": costs.tails[:known:step].tolist(),
         "table": number,
-        "met": _met(case.chain, shown, "atoms" in table or "unit" in table),
+        "met": _met(case, shown),
         **_worst(ssp, case.worst),
     }
 
@@ -276,13 +327,15 @@ def _worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
     if worst is None:
         return {"chance": None, "excess": None, "runs": [], "blame": [], "blamed": []}
     by_state: dict[int, list[float]] = {}
-    setbacks = sum(max(row.setback, 0.0) for row in worst.blame)
-    for row in worst.blame:
+    # Of simulated runs setbacks are not known, and where the excess is paid has to do.
+    turned = [row.share if worst.simulated else max(row.setback, 0.0) for row in worst.blame]
+    total = sum(turned)
+    for row, part in zip(worst.blame, turned):
         entry = by_state.setdefault(ssp.state_index(row.state), [0.0, 0.0])
-        entry[0] += max(row.setback, 0.0) / setbacks
+        entry[0] += part / total
         entry[1] += row.share / worst.excess
     typical = [] if worst.typical is None else [worst.typical]
-    blamed = sorted(worst.blame, key=lambda row: -row.setback)[:BLAMED]
+    blamed = sorted(zip(worst.blame, turned), key=lambda pair: -pair[1])[:BLAMED]
     return {
         "chance": worst.chance,
         "excess": worst.excess,
@@ -302,9 +355,9 @@ def _worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
         ],
         "blame": [[state, *entry] for state, entry in by_state.items()],
         "blamed": [
-            [*map(name_in_words, row[:3]), row.cost, row.setback / setbacks]
-            for row in blamed
-            if row.setback > 0
+            [*map(name_in_words, row[:3]), row.cost, part / total]
+            for row, part in blamed
+            if part > 0
         ],
     }
 
@@ -314,17 +367,32 @@ def _visited(run: Trace) -> list[Name]:
     return [*(step.state for step in run), run[-1].next_state]
 
 
-def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, float]]:
-    """Mean and CVaR of the policies that minimise a weighted sum of the two; between them lie
-    mixtures by a coin at the start.
+def _frontiers(
+    ssp: SSP, cases: Sequence[Sequence[Case]], alphas: Sequence[float], progress: Update
+) -> tuple[list[list[tuple[float, float]]], int]:
+    """Mean and CVaR of policies that minimise weighted sums of the two, for each alpha, and how
+    many weights there was time for; between them lie mixtures by a coin at the start.
+
+    The ends are the policies known already. One weight after the other is then tried for all
+    alphas, in the order in which they halve what is left, for about `SECONDS`.
     """
-    progress(f"the frontier at alpha {alpha:g}")
-    points = []
-    for weight in WEIGHTS:
-        policy = solve_cvar_exact(ssp, alpha, weight == 1, weight=weight).policy(alpha)
-        costs = evaluate(ssp, policy, alpha)
-        points.append((costs.mean, costs.cvar(alpha)))
-    return sorted(set(points))
+    found = [
+        {(case.costs.mean, case.costs.cvar(alpha)) for case in (row[0], row[-1])}
+        for row, alpha in zip(cases, alphas)
+    ]
+    begin = before = perf_counter()
+    for number, weight in enumerate(WEIGHTS):
+        if 2 * perf_counter() - before - begin > SECONDS:  # the next may take as long as the last
+            return [sorted(points) for points in found], number
+        before = perf_counter()
+        for alpha, points in zip(alphas, found):
+            progress(f"the frontier at alpha {alpha:g}")
+            policy = solve_cvar_exact(ssp, alpha, weight=weight).policy(alpha)
+            costs = evaluate(ssp, policy, alpha)
+            points.add((costs.mean, costs.cvar(alpha)))
+            if perf_counter() - begin > SECONDS:
+                return [sorted(points) for points in found], number
+    return [sorted(points) for points in found], len(WEIGHTS)
 
 
 #: Cells of a map and states of a graph that can still be told apart on a screen, and states of

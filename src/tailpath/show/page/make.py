@@ -75,6 +75,7 @@ def page(
     methods: Sequence[str] = (),
     title: str = "",
     unit: str = "",
+    delta: Any = None,
     progress: Update | None = None,
 ) -> Page:
     """Explain a model on one page of HTML: what its policies do for each alpha, and why.
@@ -99,6 +100,9 @@ def page(
         The title; by default where runs begin and end.
     unit : str
         What costs are counted in: `minutes`.
+    delta : number, optional
+        Costs are rounded up to its multiples, so that no number of the page is too small; for
+        costs without a common unit.
     progress : callable, optional
         `progress(text)` is called with what is going on.
 
@@ -110,7 +114,7 @@ def page(
     Raises
     ------
     ModelError
-        If the costs have no common unit.
+        If the costs have no common unit and no `delta` is given.
     OptionError
         If two policies have one name, a method is unknown, or the path is no `.html`.
     PolicyError
@@ -133,9 +137,9 @@ def page(
         ssp = ssp.inside
     title = title or _title(ssp)
     if isinstance(ssp, SSP):
-        asked = Asked(title, levels, policies, methods, unit)
+        asked = Asked(title, levels, policies, methods, unit, delta)
         document = _document(title, "policies", page_data(ssp, asked, progress))
-    elif policies or methods or unit:
+    elif policies or methods or unit or delta is not None:
         raise OptionError(
             "the page of a model with intervals shows its robust plans alone; evaluate(model,"
             " policy, alpha) gives the band of a policy"

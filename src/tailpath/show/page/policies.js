@@ -278,6 +278,8 @@ $("title").textContent = D.name;
 document.title = D.name;
 const between = D.names.slice(1, -1).join(", ");
 $("lead").textContent = `${D.states} states, ${D.choices} choices. Compared: the policy that is best on average, ${between ? between + ", " : ""}and the one with the least CVaR at the chosen alpha. Move alpha to care about fewer, worse runs.`;
+$("exact").textContent = (D.simulated ? `VaR, CVaR and mean are exact up to rounding. Where runs get to, the bad runs and where the excess is paid are estimated from ${D.simulated.toLocaleString("en")} simulated runs.` : "All numbers are exact up to rounding; nothing here is sampled, but for the run that is called typical, which is drawn from the law of bad runs.") + (D.delta ? ` Costs are rounded up to multiples of ${number(D.delta)}, so no number here is too small.` : "");
+$("frontier-legend").textContent = `grey: what ${D.weights + 2} weighted sums of mean and CVaR achieve, each point exact; between two of them the best trade-off lies on the line or below it`;
 $("alpha").max = D.alphas.length - 1;
 fill($("alpha-stops"), ...D.alphas.map((alpha, k) => node("option", { value: k, label: percent(alpha) })));
 fill($("stops"), ...D.alphas.map((alpha, k) => { const stop = node("span", {}, percent(alpha)); stop.style.left = `${100 * k / Math.max(1, D.alphas.length - 1)}%`; return stop; }));

@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError
 from tailpath.graph import members
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.display import decision_in_words
-from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
+from tailpath.show.decisions import decision_in_words
 from tailpath.show.differences import Parting, differences
 from tailpath.show.traces import WorstRuns
 from tailpath.texts import name as name_in_words
@@ -40,14 +36,7 @@ def sentences(
     (_, average), *others, (_, best) = cases.items()
     found = [*_terrain(ssp), _costs(alpha, average, best, unit)]
     more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
-    try:
-        parted = differences(ssp, average.policy, best.policy, alpha)
-    except LimitExceededError:
-        return [
-            *found,
-            "The two meet too many pairs of state and memory to be compared one by one.",
-            *more,
-        ]
+    parted = differences(ssp, average.policy, best.policy, alpha)
     if len(parted):
         found += [_parting(ssp, alpha, parted[0]), *_why(ssp, average, best)]
     else:
@@ -190,10 +179,10 @@ def _kind(ssp: SSP, state: int) -> str:
 def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
     found = []
     for title, case in (("the average-best", average), ("the optimal", best)):
-        if case.worst is not None and case.worst.blame:
+        if case.worst is not None and case.worst.blame and not case.worst.simulated:
             found.append(_turning(ssp, title, case.worst))
     if ssp.geometry is not None and len(set(ssp.geometry.kind)) > 2:
-        found.append(_ground(ssp, average.policy, best.policy))
+        found.append(_ground(ssp, average, best))
     if isinstance(best.policy, BudgetPolicy):
         budget = float(best.policy.left(ssp.start_index, best.policy.budget))
         found.append(
@@ -233,16 +222,14 @@ def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
     )
 
 
-def _ground(ssp: SSP, average: Policy, best: Policy) -> str:
+def _ground(ssp: SSP, average: Case, best: Case) -> str:
     """How many steps each policy spends on each kind of cell."""
     assert ssp.geometry is not None
     kinds = sorted({kind for kind in ssp.geometry.kind if kind and kind != "goal"})
-    steps = []
-    for policy in (average, best):
-        chain = unroll(ssp, policy)
-        visits = Visits(chain).expected
-        of = np.array(ssp.geometry.kind, dtype=object)[chain.state]
-        steps.append({kind: float(visits[of == kind].sum()) for kind in kinds})
+    of = np.array(ssp.geometry.kind, dtype=object)
+    steps = [
+        {kind: float(case.visits[of == kind].sum()) for kind in kinds} for case in (average, best)
+    ]
     parts = [
         f"{_number(steps[0][kind])} and {_number(steps[1][kind])} on {kind}"
         for kind in kinds

@@ -1,0 +1,517 @@
+"""What a policy does, in words: one row per state and memory that it reaches, as a table, a file or
+a flow chart.
+
+Budgets left that follow each other and lead to the same decision are one row. A row tells with
+which probability a run is ever there, and, from the moment it first is, the expected cost to go and
+the CVaR of the cost to go. Where there are too many pairs of state and memory, the rows come from
+simulated runs; those of one state come from the policy itself.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.formats.files import write_text
+from tailpath.graph import Array, FloatArray, IntArray, members
+from tailpath.model.records import data_frame
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress, check_invertible_alpha
+from tailpath.policies.atoms import AtomPolicy
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.chain import CostChain
+from tailpath.policies.checks import decide
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
+from tailpath.policies.policy import Policy
+from tailpath.policies.unrolling import unroll
+from tailpath.policies.visits import Visits, cvar_to_go
+from tailpath.show.sampled import Follower, Walks, tail_mean, told_as_estimated, walks
+from tailpath.texts import name as name_in_words
+from tailpath.texts import number as number_in_words
+
+#: Pairs of state and memory beyond which a policy is not followed through all of them.
+MAX_TABLE_PAIRS = 200_000
+#: Rows that simulated runs tell, if nobody asks for a number.
+MOST_ESTIMATED = 1_000
+
+
+class Row(NamedTuple):
+    """What a policy does at a state, and where that leads: `next_states` are names with their
+    probabilities. `cvar` is None where costs have no unit; `mean` and `cvar` are None where no
+    simulated run came.
+    """
+
+    state: Name
+    memory: str
+    action: Any
+    probability: float
+    mean: float | None
+    cvar: float | None
+    next_states: dict[Name, float]
+
+
+class Decisions(list[Row]):
+    """The rows of a policy's table, the likeliest first.
+
+    Attributes
+    ----------
+    budgets : list of tuple, or None
+        For each row the least and the greatest cost still allowed, of a policy that looks at it.
+    estimated : int
+        The simulated runs that the numbers are estimated from; 0 if they are exact.
+
+    Examples
+    --------
+    >>> tp.solve_expected(ssp).policy.table(ssp).estimated
+    0
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[tuple[Row, tuple[float, float] | None]] = (),
+        estimated: int = 0,
+    ) -> None:
+        ordered = sorted(rows, key=lambda pair: _rank(pair[0]))
+        super().__init__(row for row, _ in ordered)
+        self.budgets = [budgets for _, budgets in ordered]
+        self.estimated = estimated
+
+    def to_pandas(self) -> Any:
+        """The rows as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each field of a row.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).policy.table(ssp).to_pandas()[["state", "action", "mean"]]
+          state action  mean
+        0  home   road  24.0
+        """
+        return data_frame({field: [getattr(row, field) for row in self] for field in Row._fields})
+
+    def to_csv(self) -> str:
+        """The rows as comma-separated values, with a line of headers.
+
+        Returns
+        -------
+        str
+            Numbers in full; next states as `work 0.9; home 0.1`.
+
+        Examples
+        --------
+        >>> print(tp.solve_expected(ssp).policy.table(ssp).to_csv(), end="")
+        state,memory,action,probability,mean,cvar,next_states
+        home,,road,1.0,24.0,60.0,work 1
+        """
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(Row._fields)
+        for row in self:
+            state, action = name_in_words(row.state), decision_in_words(row.action)
+            after = "; ".join(f"{name_in_words(s)} {p:.6g}" for s, p in row.next_states.items())
+            lines.writerow([state, row.memory, action, *row[3:6], after])
+        return text.getvalue()
+
+    def to_mermaid(self, unit: str = "") -> str:
+        """A flow chart for Mermaid, which many editors and GitHub draw.
+
+        Parameters
+        ----------
+        unit : str
+            What costs are counted in: `minutes`.
+
+        Returns
+        -------
+        str
+            Round boxes are states and square ones actions; what is left of the budget decides.
+
+        Examples
+        --------
+        >>> print(tp.solve_expected(ssp).policy.table(ssp).to_mermaid())
+        flowchart LR
+          s0(["home"])
+          s1(["work"])
+          s0 --> a0["road"]
+          a0 --> s1
+        """
+        states, arrows = self._chart(unit)
+        lines = [f"  s{k}([{_mermaid(name)}])" for k, name in enumerate(states)]
+        for k, (source, label, action, targets) in enumerate(arrows):
+            lines.append(f"  s{source} -->{_bars(label)} a{k}[{_mermaid(action)}]")
+            lines += [f"  a{k} -->{_bars(chance)} s{target}" for target, chance in targets]
+        return "\n".join(["flowchart LR", *lines])
+
+    def to_dot(self, unit: str = "") -> str:
+        """A flow chart for Graphviz: `dot -Tsvg plan.dot`.
+
+        Parameters
+        ----------
+        unit : str
+            What costs are counted in: `minutes`.
+
+        Returns
+        -------
+        str
+            As of `to_mermaid`.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).policy.table(ssp).to_dot().startswith("digraph plan {")
+        True
+        """
+        states, arrows = self._chart(unit)
+        lines = [f"  s{k} [label={_quoted(name)}, style=rounded];" for k, name in enumerate(states)]
+        for k, (source, label, action, targets) in enumerate(arrows):
+            lines.append(f"  a{k} [label={_quoted(action)}];")
+            lines.append(f"  s{source} -> a{k} [label={_quoted(label)}];")
+            lines += [f"  a{k} -> s{t} [label={_quoted(chance)}];" for t, chance in targets]
+        return "\n".join(["digraph plan {", "  rankdir=LR; node [shape=box];", *lines, "}"])
+
+    def write(self, path: str | os.PathLike[str], unit: str = "") -> None:
+        """Write the rows to a file; its suffix decides how.
+
+        Parameters
+        ----------
+        path : str or path
+            A file `.csv`, `.mmd` (Mermaid) or `.dot` (Graphviz).
+        unit : str
+            What costs are counted in, for a flow chart.
+
+        Raises
+        ------
+        OptionError
+            If the suffix is another.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).policy.table(ssp).write("plan.csv")
+        """
+        suffix = os.path.splitext(os.fsdecode(path))[1].lower()
+        if suffix not in WRITTEN:
+            raise OptionError(
+                f"{os.fsdecode(path)}: a table of decisions is written as .csv, .mmd or .dot"
+            )
+        text = self.to_csv() if suffix == ".csv" else getattr(self, WRITTEN[suffix])(unit) + "\n"
+        write_text(path, text)
+
+    def _chart(self, unit: str) -> tuple[list[str], list[tuple[int, str, str, Any]]]:
+        """Names of states, and arrows: the state they leave, when, what is done, and for each next
+        state its number and its probability in words.
+        """
+        number: dict[Name, int] = {}
+        for row in self:
+            number.setdefault(row.state, len(number))
+        for row in self:
+            for after in row.next_states:
+                number.setdefault(after, len(number))
+        rules = _rules(self, unit)
+        arrows = []
+        for row, rule in zip(self, rules):
+            sure = len(row.next_states) == 1
+            targets = [
+                (number[after], "" if sure else number_in_words(chance, 3))
+                for after, chance in row.next_states.items()
+            ]
+            arrows.append((number[row.state], rule, decision_in_words(row.action), targets))
+        return [name_in_words(name) for name in number], arrows
+
+
+#: How files of a table end, and what makes their text.
+WRITTEN = {".csv": "to_csv", ".mmd": "to_mermaid", ".dot": "to_dot"}
+
+
+def _rank(row: Row) -> tuple[float, float]:
+    return -round(row.probability, 9), -(row.mean or 0.0)
+
+
+def _rules(table: Decisions, unit: str) -> list[str]:
+    """When each row holds, in words: `22 minutes or less left`; empty where its state has no other.
+    Budgets that no run has there belong to the row below.
+    """
+    of_state: dict[Name, list[int]] = {}
+    for k, row in enumerate(table):
+        of_state.setdefault(row.state, []).append(k)
+    rules = [""] * len(table)
+    for rows in of_state.values():
+        spans = {k: table.budgets[k] for k in rows}
+        if len(rows) == 1:
+            continue
+        if any(span is None for span in spans.values()):
+            for k in rows:
+                rules[k] = table[k].memory
+            continue
+        ordered = sorted(rows, key=lambda k: spans[k] or (0.0, 0.0))
+        ends = [f"{(spans[k] or (0.0, 0.0))[1]:g} {unit}".rstrip() for k in ordered]
+        rules[ordered[0]] = f"{ends[0]} or less left"
+        for below, k in zip(ends, ordered[1:]):
+            rules[k] = f"more than {below} left"
+        for k, (below, end) in zip(ordered[1:-1], pairwise(ends)):
+            rules[k] = f"more than {below}, at most {end} left"
+    return rules
+
+
+def _mermaid(text: str) -> str:
+    return '"' + text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;") + '"'
+
+
+def _bars(label: str) -> str:
+    return f"|{_mermaid(label)}|" if label else ""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------- the rows
+
+
+def decision_table(
+    ssp: SSP,
+    policy: Policy,
+    alpha: float = 0.05,
+    most: int | None = None,
+    progress: Progress | None = None,
+    of_state: Name | None = None,
+) -> Decisions:
+    """All rows, or the `most` that are met most often, or those of one state; the likeliest first,
+    and of equally likely ones the one farther from the goal.
+    """
+    alpha = check_invertible_alpha(alpha)
+    state = None if of_state is None else ssp.state_index(of_state)
+    try:
+        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
+    except LimitExceededError:
+        return estimated_table(ssp, policy, alpha, most, state)
+    memory = [None] * chain.n if chain.memory is None else list(chain.memory)
+    if chain.n == 0:
+        return Decisions()
+    group, words, spans = _groups(ssp, policy, chain, memory)
+    visits = Visits(chain, np.asarray(memory) if isinstance(policy, BudgetPolicy) else None)
+    if state is not None:
+        group = np.where(chain.state == state, group, -1)
+    elif most is not None and len(words) > most:
+        group = _likeliest(visits.expected, group, most)
+    if progress is not None:
+        progress(0, 0.0)
+    entry = visits.first(group, progress)
+    shown = np.flatnonzero(group >= 0)
+    cvar = cvar_to_go(chain, shown, group[shown], entry[shown], len(words), alpha, progress)
+    rows = []
+    for number, nodes in _members(group):
+        weight = entry[nodes]
+        total = float(weight.sum())
+        first = int(nodes[0])
+        mean = (
+            float(weight @ chain.expected_cost.value[nodes]) / total
+            if total > 0
+            else float(chain.expected_cost.value[first])
+        )
+        decision = decide(ssp, policy, int(chain.state[first]), memory[first])
+        row = Row(
+            ssp.states[int(chain.state[first])],
+            words[number],
+            action_of(ssp, decision),
+            min(total, 1.0),
+            mean,
+            None if np.isnan(cvar[number]) else float(cvar[number]),
+            next_states(ssp, decision),
+        )
+        rows.append((row, spans[number] if spans else None))
+    return Decisions(rows)
+
+
+def next_states(ssp: SSP, decision: Sequence[tuple[int, float]]) -> dict[Name, float]:
+    """Where a decision leads, by name, the likeliest first."""
+    found: dict[Name, float] = {}
+    for choice, weight in decision:
+        for outcome in members(ssp.choice_outcomes, choice):
+            after = ssp.states[int(ssp.outcome_target[outcome])]
+            found[after] = found.get(after, 0.0) + weight * float(ssp.outcome_probability[outcome])
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
+def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
+    """A decision by names: an action, or `{action: probability}`."""
+    if len(decision) == 1:
+        return ssp.choice_name(decision[0][0])
+    return {ssp.choice_name(choice): weight for choice, weight in decision}
+
+
+def _groups(
+    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
+) -> tuple[IntArray, list[str], list[tuple[float, float]] | None]:
+    """The row of every node, what is said of its memory, and the budgets of each row."""
+    if not isinstance(policy, BudgetPolicy):
+        words = [
+            memory_in_words(policy, each, state)
+            for each, state in zip(memory, chain.state.tolist())
+        ]
+        return np.arange(chain.n), words, None
+    state = np.array([policy.ssp.state_index(ssp.states[state]) for state in chain.state.tolist()])
+    group, ends = _by_step(policy, state, np.asarray(memory))
+    return (
+        group,
+        [budgets_in_words(policy, *end) for end in ends],
+        [_span(policy, *end) for end in ends],
+    )
+
+
+def _by_step(
+    policy: BudgetPolicy, state: IntArray, budget: Array
+) -> tuple[IntArray, list[tuple[int, int, int]]]:
+    """The number of the row of each pair of state and budget, and of each row the state, and its
+    least and greatest budget.
+    """
+    step = policy.step_at(state, budget)
+    order = np.lexsort((budget, state))
+    ends = np.flatnonzero((np.diff(state[order]) != 0) | (np.diff(step[order]) != 0)) + 1
+    first, last = np.append(0, ends), np.append(ends, len(order)) - 1
+    group = np.zeros(len(order), dtype=np.int64)
+    group[order] = np.repeat(np.arange(len(first)), last - first + 1)
+    least, most = budget[order[first]], budget[order[last]]
+    return group, list(zip(state[order[first]].tolist(), least.tolist(), most.tolist()))
+
+
+def _span(policy: BudgetPolicy, state: int, low: int, high: int) -> tuple[float, float]:
+    least, most = (float(policy.left(state, max(units, policy.deadline))) for units in (low, high))
+    return least, most
+
+
+def _likeliest(expected: FloatArray, group: IntArray, most: int) -> IntArray:
+    total = np.bincount(group, weights=expected)
+    mask = np.zeros(len(total), dtype=np.bool_)
+    mask[np.argsort(-total, kind="stable")[:most]] = True
+    return np.where(mask[group], group, -1)
+
+
+def _members(group: IntArray) -> Iterator[tuple[int, IntArray]]:
+    order = np.argsort(group, kind="stable")
+    order = order[group[order] >= 0]
+    for nodes in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else ():
+        yield int(group[nodes[0]]), nodes
+
+
+# ---------------------------------------------------------------------- from simulated runs
+
+
+def estimated_table(
+    ssp: SSP, policy: Any, alpha: float, most: int | None, state: int | None
+) -> Decisions:
+    """The rows that simulated runs come to most often; those of one state all, as the policy has
+    them.
+    """
+    seen, follower = walks(ssp, policy), Follower(ssp, policy)
+    told_as_estimated(seen.runs)
+    inside = np.arange(len(seen.run)) if state is None else np.flatnonzero(seen.state == state)
+    where, memory = seen.state[inside], seen.memory[inside]
+    if follower.counts:
+        if state is not None:  # and what it would do with budgets that no run had
+            begin = np.append(0, policy.from_budget[members(policy.first, state)])
+            begin = begin[begin <= policy.budget]
+            ends_of = np.append(begin[1:] - 1, policy.budget)
+            where = np.append(where, np.full(2 * len(begin), state))
+            memory = np.concatenate((memory, begin, ends_of))
+        key, ends = _by_step(policy, where, memory)
+    else:
+        key, ends = _by_memory(where, memory)
+    return Decisions(
+        list(_estimated_rows(ssp, policy, seen, (inside, key, ends), alpha, most)), seen.runs
+    )
+
+
+def _by_memory(state: IntArray, memory: Array) -> tuple[IntArray, list[tuple[int, Any, Any]]]:
+    """As `_by_step`, of memories that are not budgets."""
+    number: dict[tuple[int, Any], int] = {}
+    pairs = zip(state.tolist(), memory)
+    key = [number.setdefault(pair, len(number)) for pair in pairs]
+    return np.array(key, dtype=np.int64), [(s, m, m) for s, m in number]
+
+
+def _estimated_rows(
+    ssp: SSP, policy: Any, seen: Walks, rows: Any, alpha: float, most: int | None
+) -> Iterator[tuple[Row, tuple[float, float] | None]]:
+    inside, key, ends = rows
+    counts = isinstance(policy, BudgetPolicy)
+    first = seen.of(inside).first_of(key[: len(inside)])
+    to_go, entered = seen.to_go[inside][first], key[first]
+    met = np.bincount(entered, minlength=len(ends))
+    order = np.argsort(entered, kind="stable")
+    begin = np.concatenate(([0], np.cumsum(met)))
+    for number in np.argsort(-met, kind="stable")[: most or MOST_ESTIMATED].tolist():
+        state, low, high = ends[number]
+        costs = to_go[order[begin[number] : begin[number + 1]]]
+        remembered = None if isinstance(policy, MarkovPolicy) else high
+        decision = decide(ssp, policy, state, remembered)
+        words = (
+            budgets_in_words(policy, state, low, high)
+            if counts
+            else memory_in_words(policy, remembered, state)
+        )
+        row = Row(
+            ssp.states[state],
+            words,
+            action_of(ssp, decision),
+            len(costs) / seen.runs,
+            float(costs.mean()) if len(costs) else None,
+            tail_mean(costs, alpha),
+            next_states(ssp, decision),
+        )
+        yield row, _span(policy, state, low, high) if counts else None
+
+
+# ---------------------------------------------------------------------- words
+
+
+def decision_in_words(decision: Any) -> str:
+    """An action, or a mixture: `go 0.25, jump 0.75`."""
+    if isinstance(decision, Mapping):
+        return ", ".join(
+            f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items()
+        )
+    return name_in_words(decision)
+
+
+def memory_in_words(policy: Any, memory: Any, state: int) -> str:
+    """What a policy remembers in a state: nothing, the budget left, the atom, or what it is."""
+    if isinstance(policy, MarkovPolicy) or memory is None:
+        return ""
+    if isinstance(policy, BudgetPolicy):
+        return budgets_in_words(policy, state, memory, memory)
+    if isinstance(policy, AtomPolicy):
+        return f"y = {policy.atoms[memory]:.4g}"
+    if isinstance(policy, HistoryPolicy):
+        return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
+    if isinstance(policy, MixedPolicy):
+        # Each of the policies that the coin may have chosen, and what it remembers.
+        remembered = [
+            (f"policy {number + 1}", memory_in_words(policy.members[number], own, state))
+            for number, _, own in memory
+        ]
+        return "; or ".join(", ".join(filter(None, each)) for each in remembered)
+    return name_in_words(memory)
+
+
+def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> str:
+    """`spent`, `12 left`, `8 to 12 left`; of a deadline what may be spent and still keeps it."""
+    if high <= 0:
+        return "budget spent"
+    least, most = (
+        f"{float(policy.left(state, max(units, policy.deadline))):g}" for units in (low, high)
+    )
+    return f"{most} left" if low == high else f"{least} to {most} left"
