@@ -18,7 +18,7 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup tools browser chromium docs packages lint bench indices coverage mutate ledger fuzz study clean
+.PHONY: run test setup tools browser chromium docs packages lint bench indices coverage mutate ledger fuzz soak study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -98,6 +98,10 @@ ledger: setup tools
 
 fuzz: setup tools
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
+
+# An hour of threads, processes, interrupts, studies and notebooks: same numbers, nothing left behind.
+soak: setup tools
+	$(BIN)/python -m tests.soak
 
 study: setup tools
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)

@@ -26,7 +26,6 @@ REFERENCE = runpy.run_path(str(HERE.parent / "docs" / "make_reference.py"))
 REGISTERS = DOMAINS, FORMATS, METHODS, MEASURES
 #: Methods that only the package calls; they need no example.
 INSIDE = {
-    "as_given",
     "best_position",
     "choices_for",
     "from_changes",
@@ -36,6 +35,7 @@ INSIDE = {
     "plain_mean",
     "refuse_zero_cost_traps",
     "remember_roughly",
+    "restored",
     "step_at",
     "steps",
 }

@@ -146,8 +146,8 @@ def test_progress_is_taken_where_the_page_says_so():
 
 
 def test_the_loop_over_processes_runs_as_a_script(tmp_path):
-    """The example of docs/sweeps.md: processes import it again, so it has to be a file."""
-    page = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    """The example of docs/scale.md: processes import it again, so it has to be a file."""
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     (code,) = (block.text for block in blocks(page) if block.language == "python")
     (tmp_path / "loop.py").write_text(code, encoding="utf-8")
     done = subprocess.run([sys.executable, "loop.py"], cwd=tmp_path, capture_output=True, text=True)

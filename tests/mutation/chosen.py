@@ -1,0 +1,128 @@
+"""Mutations that were chosen, since each once survived or would do much harm: roundings, constants
+of certificates, directions of the checker, margins, ties, levels, one too many and when to stop.
+
+`python -m tests.mutation --chosen [PART_OF_A_PATH ...]` applies them one at a time, each to a copy
+of the source, and runs the tests named beside it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Chosen(NamedTuple):
+    """What stands once in a file of the package, what stands there instead, and the near tests."""
+
+    path: str
+    before: str
+    after: str
+    tests: str
+
+
+VERIFY = "tests/verify"
+FEW_BITS = "tests/verify/test_few_bits.py"
+CHOSEN = (
+    # Directions of the checker, which hundreds of bits hide.
+    Chosen(
+        "verify/distribution.py",
+        "share = (low * w // total, -(-high * w // total))",
+        "share = (-(-low * w // total), -(-high * w // total))",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/distribution.py",
+        "share = (low * w // total, -(-high * w // total))",
+        "share = (low * w // total, high * w // total)",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/chain.py",
+        "return [(_floor(v), -_floor(-v)) for v in exact]",
+        "return [(_floor(v), _floor(v)) for v in exact]",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/chain.py",
+        "share = max(share, -((-defect << SHARE) // (d * drift)))",
+        "share = max(share, (defect << SHARE) // (d * drift))",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/chain.py",
+        "drift = steps[node] - ahead(row, steps) - 1",
+        "drift = steps[node] - ahead(row, steps) + 1",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/excess.py",
+        "found.append(sum(map(mul, given[-1], values)) // row.denominator)",
+        "found.append(-(-sum(map(mul, given[-1], values)) // row.denominator))",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/optimum.py",
+        "bounds = [(math.floor(v * ONE), math.ceil(v * ONE)) for v in _optimum(rows, every)]",
+        "bounds = [(math.ceil(v * ONE), math.ceil(v * ONE)) for v in _optimum(rows, every)]",
+        FEW_BITS,
+    ),
+    Chosen(
+        "verify/optimum.py",
+        "least[node] > ahead(row, least, ONE)",
+        "least[node] > ahead(row, least, ONE) + ONE",
+        FEW_BITS,
+    ),
+    Chosen("verify/excess.py", "if found >= claim:", "if found > claim - 1:", VERIFY),
+    # Roundings of sums, and constants of certificates.
+    Chosen(
+        "certify/totals.py",
+        "return (2 * len(self.costs) + 40) * ROUNDOFF",
+        "return 0 * ROUNDOFF",
+        "tests/certify tests/evaluation",
+    ),
+    Chosen(
+        "certify/rounding.py",
+        "PER_EDGE, PER_ROW = 3, 9",
+        "PER_EDGE, PER_ROW = 0, 9",
+        "tests/certify",
+    ),
+    Chosen(
+        "certify/rounding.py",
+        "PER_EDGE, PER_ROW = 3, 9",
+        "PER_EDGE, PER_ROW = 3, 0",
+        "tests/certify",
+    ),
+    Chosen("certify/rounding.py", "PER_STEP = 4", "PER_STEP = 0", "tests/certify"),
+    Chosen("certify/budgets.py", "BESIDE_ROW = 6", "BESIDE_ROW = 0", "tests/certify"),
+    # The margin of CVaRVIQ, below which a choice is passed over.
+    Chosen(
+        "kernels/quantile.py",
+        "HALF, ROUNDING = 0.499, 1e-12",
+        "HALF, ROUNDING = 0.999, 1e-12",
+        "tests/solvers/published",
+    ),
+    # Ties, levels, one too many, and when to stop.
+    Chosen(
+        "kernels/shortest_paths.py",
+        "if cost < out_distance[source]:",
+        "if cost <= out_distance[source]:",
+        "tests/kernels tests/test_graph.py",
+    ),
+    Chosen(
+        "kernels/shortest_paths.py",
+        "slot -= longest + 1 if slot > longest else 0",
+        "slot -= longest + 1 if slot >= longest else 0",
+        "tests/kernels tests/test_graph.py",
+    ),
+    Chosen(
+        "kernels/shortest_paths.py",
+        "if child + 1 < size and key[child + 1] < key[child]:",
+        "if child + 1 < size and key[child + 1] > key[child]:",
+        "tests/kernels tests/test_graph.py",
+    ),
+    Chosen(
+        "kernels/graph.py",
+        "if marked == 0 or marked == missing:",
+        "if marked <= 1 or marked == missing:",
+        "tests/kernels tests/test_graph.py",
+    ),
+)
