@@ -13,6 +13,7 @@ import shutil
 import sys
 from typing import Any
 
+from docutils import nodes
 from sphinx.util import logging
 
 import tailpath
@@ -52,7 +53,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["gallery", "auto_gallery/*.ipynb", "auto_gallery/*.py", "notebooks"]
+exclude_patterns = ["gallery", "live", "auto_gallery/*.ipynb", "auto_gallery/*.py", "notebooks"]
 templates_path = ["_templates"]
 nitpicky = True
 # A format in the default of an argument, which numpydoc takes for a type.
@@ -73,7 +74,11 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 myst_heading_anchors = 4
-myst_enable_extensions = ["deflist"]
+myst_enable_extensions = ["deflist", "dollarmath"]
+# `$` in prose is money or a shell unless it hugs what it encloses.
+myst_dmath_allow_space = False
+myst_dmath_double_inline = False
+html_math_renderer = "mathml"
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = PATIENCE
@@ -100,6 +105,9 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "tailpath"
 html_static_path = ["_static"]
+html_search_scorer = str(HERE / "_static" / "scorer.js")
+# The page of a policy that the front page shows, alive.
+html_extra_path = ["live"]
 html_css_files = ["tailpath.css"]
 html_show_sourcelink = False
 # Summaries of what was found are fetched, which pages opened as files may not do.
@@ -144,10 +152,18 @@ def write_notebooks() -> None:
         text = page.read_text(encoding="utf-8")
         if "file_format: mystnb" in text:
             text = re.sub(r"^\{download\}.*\n", "", text, flags=re.MULTILINE)
+            # Cells of a notebook are not inside one another: what folds here stands open there.
+            text = re.sub(r"^</?details>.*\n", "", text, flags=re.MULTILINE)
             # At home there are no other pages to lead to.
             text = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", text)
             notebook = read_myst_markdown_notebook(text)
             nbformat.write(notebook, HERE / "notebooks" / f"{page.stem}.ipynb")
+
+
+def write_live_page() -> None:
+    """The page that the front page shows: to look at, and to try."""
+    (HERE / "live").mkdir(exist_ok=True)
+    tailpath.page(tailpath.domains.river(rows=10, columns=5), HERE / "live" / "live.html")
 
 
 def check(app: Any, error: Exception | None) -> None:
@@ -158,8 +174,30 @@ def check(app: Any, error: Exception | None) -> None:
             log.warning("%s needs the network: %s", page.name, found)
 
 
+def describe(app: Any, page: Any) -> None:
+    """Pictures of tutorials are described by the line of code that draws them."""
+    for cell in page.findall(nodes.container):
+        if cell.get("nb_element") != "cell_code":
+            continue
+        lines = next(cell.findall(nodes.literal_block)).astext().strip().splitlines()
+        for image in cell.findall(nodes.image):
+            image.setdefault("alt", f"The picture that {lines[-1].removeprefix('_ = ')} draws")
+
+
+def mathml(translator: Any, node: Any) -> None:
+    """Formulas as MathML, which browsers draw by themselves: no script, no network."""
+    from docutils.utils.math import latex2mathml
+
+    block = isinstance(node, nodes.math_block)
+    formula = latex2mathml.tex2mathml(node.astext(), as_block=block)
+    translator.body.append(f'<div class="formula">{formula}</div>' if block else formula)
+    raise nodes.SkipNode
+
+
 def setup(app: Any) -> None:
+    app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
     app.connect("source-read", at_home)
+    app.connect("doctree-read", describe)
     app.connect("build-finished", check)
 
 
@@ -167,3 +205,4 @@ def setup(app: Any) -> None:
 shutil.rmtree(HERE / "api", ignore_errors=True)
 make_reference.main()
 write_notebooks()
+write_live_page()

@@ -4,6 +4,7 @@ file) of a script.
 
 from __future__ import annotations
 
+import ast
 import pathlib
 import shutil
 from typing import Any
@@ -26,4 +27,6 @@ def scrape(block: Any, variables: dict[str, Any], settings: dict[str, Any]) -> s
     for picture in found.pop("pictures", ()):
         saved.append(next(places))
         shutil.copyfile(pathlib.Path(picture), saved[-1])
-    return figure_rst(saved, settings["src_dir"])
+    script = pathlib.Path(variables["src_file"]).read_text(encoding="utf-8")
+    title = (ast.get_docstring(ast.parse(script)) or "").partition("\n")[0]
+    return figure_rst(saved, settings["src_dir"], title)
