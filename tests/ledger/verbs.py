@@ -36,7 +36,7 @@ class Case:
         self.expected = cache(lambda gamma: tp.solve_expected(ssp, gamma=gamma))
         self.exact = cache(lambda alpha, **how: tp.solve_cvar_exact(ssp, alpha, **how))
         self.on_time = cache(lambda deadline, **how: tp.solve_on_time(ssp, deadline, **how))
-        self.frontier = cache(lambda measure: tp.frontier(ssp, measure))
+        self.frontier = cache(lambda measure: tp.frontier(ssp, measure, tolerance=0))
         self.plan = cache(self._plan)
         self.policy = cache(self._policy)
 

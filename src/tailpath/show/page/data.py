@@ -88,7 +88,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
     if ssp.reduced.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in, which a page needs;"
-            " delta rounds them up to its multiples"
+            " round them up to multiples of D with --delta D (delta=)"
         )
     names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
     cases, found = [], _Cases(ssp, alphas[-1])

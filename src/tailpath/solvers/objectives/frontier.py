@@ -84,7 +84,9 @@ def frontier(
     >>> round(found.least_mean(45), 6)
     27.0
     """
-    return _prepared(ssp, measure, delta, tolerance=tolerance, progress=progress)
+    risk = parse(measure)
+    warn_of_confidence(risk.finest_alpha)
+    return _prepared(ssp, risk, delta, tolerance=tolerance, progress=progress)
 
 
 def frontier_within(
@@ -102,10 +104,10 @@ def frontier_within(
             # Two frontiers, with costs rounded up and down.
             coarser = 2 * updates / max(seconds * UPDATES_PER_SECOND, 1)
             delta = unit * math.ceil(min(coarser, levels / FEWEST_LEVELS))
-    return _prepared(ssp, measure, delta, progress=progress, until=until)
+    return _prepared(ssp, parse(measure), delta, progress=progress, until=until)
 
 
-def _prepared(ssp: SSP, measure: Any, delta: Any, **how: Any) -> Frontier:
+def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
     """The border: the model is made one of known, non-negative costs with a unit, and the answer
     one for the model as it is.
     """
@@ -115,8 +117,6 @@ def _prepared(ssp: SSP, measure: Any, delta: Any, **how: Any) -> Frontier:
             "a frontier needs known probabilities: nature would not be the same for the mean and"
             " for the risk; take model.nominal()"
         )
-    risk = parse(measure)
-    warn_of_confidence(risk.finest_alpha)
     if border.moves:
         return _moved(border, risk, delta, how)
     if delta is None:
