@@ -1,6 +1,7 @@
-"""The pictures of the pages on real domains: each is the `figure` that a page's own code makes.
+"""The pictures of the pages on real domains and of the errata: each is the `figure` that a page's
+own code makes.
 
-python docs/make_pictures.py [flights rddl]
+python docs/make_pictures.py [flights rddl errata]
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-PAGES = ("flights", "rddl")
+PAGES = ("flights", "rddl", "errata")
+#: Pages that stand elsewhere.
+ELSEWHERE = {"errata": DOCS.parent / "papers" / "forpecvar" / "errata.md"}
 
 
 def draw(name: str) -> None:
     """Run the examples of a page and save its figure."""
     scope: dict[str, Any] = {}
-    text = (DOCS / f"{name}.md").read_text("utf-8")
+    text = ELSEWHERE.get(name, DOCS / f"{name}.md").read_text("utf-8")
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(compile(block, f"{name}.md", "exec"), scope)
     scope["figure"].savefig(DOCS / "pictures" / f"{name}.png", dpi=110)

@@ -224,6 +224,7 @@ EXAMPLES = [
         "tail_risk",
     )),
     *(f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs/tutorials").glob("*.md"))),
+    "papers/forpecvar/errata.md",
 ]  # fmt: skip
 
 

@@ -235,3 +235,20 @@ def test_lines_20_and_23_lose_digits_for_small_alpha():
         assert tp.evaluate(problem.ssp, policy, alpha).cvar(alpha) == pytest.approx(
             truth, rel=1e-12
         )
+
+
+@pytest.mark.parametrize("row", range(24, 30))
+def test_the_row_of_rivers_goal_changes_no_verdict(row):
+    """The paper names the goal's bank alone; here it is the lowest row, 29. With 25 atoms the value
+    at 0.01 is smaller with alpha0 = 1e-3 than with 1e-2, which the paper denies.
+    """
+    rows = tp.domains.river(rows=30, columns=10).to_pandas().itertuples(index=False)
+    bank = [((29, 9), a, to, 1, 1) for a, to in zip("NSEW", ((28, 9), (29, 9), (29, 9), (29, 8)))]
+    goal = (row, 9)
+    others = [step for step in [*rows, *bank] if step[0] != goal]
+    ssp = tp.SSP.from_outcomes(others, (28, 0), [goal])
+    found = [
+        tp.evaluate(ssp, tp.solve_cvar_quantile(ssp, tp.log_atoms(low, 25)).policy(0.01), 0.01)
+        for low in (1e-3, 1e-2)
+    ]
+    assert found[0].cvar(0.01) < found[1].cvar(0.01) - 1e-3

@@ -191,7 +191,7 @@ class AtomPolicy(Kind):
     """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and what moves the atom.
 
     After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi`
-    (the process y_t = y_{t-1} xi of the paper). Made by `solve_cvar_quantile` and
+    (the paper's Eq. 19). Made by `solve_cvar_quantile` and
     `solve_cvar_interpolation`.
 
     Parameters

@@ -47,7 +47,8 @@ from tailpath.model.ssp import SSP
 class CostChain(Record, Transitions):
     """A Markov chain with costs: the pairs (state, memory) that a policy reaches on a model.
 
-    Nodes 0 .. n-1 are transient or traps; node n is the goal. `unroll` makes it.
+    Nodes 0 .. n-1 are transient or traps; node n is the goal. `unroll` makes it; its expected and
+    least costs are V_mean and V_min (the paper's MDPPolicyEvaluation).
 
     Parameters
     ----------
