@@ -190,3 +190,58 @@ def test_policies_of_place_and_time():
 def test_what_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+# ---------------------------------------------------------------------- rounded durations
+
+#: Minutes of a road, how many more they are from 6 and from 12 on, and when it closes.
+road = st.tuples(
+    st.lists(st.integers(5, 14), min_size=1, max_size=3),
+    st.integers(0, 6),
+    st.integers(0, 6),
+    st.sampled_from([4, 9, 15, 99]),
+)
+
+
+def rounded(roads, unit, side="up"):
+    """A line of places; of its two roads the first of each never closes."""
+
+    def open_roads(place, time):
+        return [k for k, (*_, closes) in enumerate(roads[place]) if k == 0 or time < closes]
+
+    def durations(place, k, time):
+        minutes, more, still_more, _ = roads[place][k]
+        late = more * (time >= 6) + still_more * (time >= 12)
+        law = tp.durations([each + late for each in minutes], unit=unit, side=side)
+        return [(p, place + 1, duration) for p, duration in law]
+
+    end = len(roads)
+    return tp.clock(0, open_roads, durations, lambda place: place == end, begin=0, until=100)
+
+
+@given(st.lists(st.tuples(road, road), min_size=1, max_size=3), st.sampled_from([2, 5]))
+def test_durations_rounded_up_and_down_bracket_where_being_later_never_pays(roads, unit):
+    """As docs/time_of_day.md says: roads only become slower, and only close."""
+    down, truth, up = (rounded(roads, *way) for way in ((unit, "down"), (1, "up"), (unit, "up")))
+    for alpha in (1.0, 0.3, 0.05):
+        least = [tp.solve_cvar_exact(ssp, alpha).cvar(alpha) for ssp in (down, truth, up)]
+        assert least[0] <= least[1] * (1 + 1e-12) and least[1] <= least[2] * (1 + 1e-12)
+    deadline = tp.solve_expected(truth).cost() // 1
+    late = [tp.solve_on_time(ssp, deadline).probability(deadline) for ssp in (down, truth, up)]
+    assert late[0] >= late[1] - 1e-12 and late[1] >= late[2] - 1e-12
+
+
+@pytest.mark.parametrize(("unit", "side", "takes"), [(5, "down", 85), (1, "up", 89), (5, "up", 75)])
+def test_they_do_not_where_being_later_pays(unit, side, takes):
+    """The ferry after 15 is the fast one: 10 + 75, 13 + 76, 15 + 60."""
+
+    def outcomes(place, road, time):
+        minutes = 13 if place == "depot" else 60 if time >= 15 else 76 if time > 10 else 75
+        where = "quay" if place == "depot" else "town"
+        law = tp.durations([minutes], unit=unit if place == "depot" else 1, side=side)
+        return [(p, where, duration) for p, duration in law]
+
+    trip = tp.clock(
+        "depot", lambda place, time: ["on"], outcomes, lambda place: place == "town", until=99
+    )
+    assert tp.solve_cvar_exact(trip, 0.5).cvar(0.5) == takes
