@@ -28,7 +28,7 @@ from tests.fuzz import cases
 BATCH, LONGEST = 400, 10.0
 LANGUAGE_BATCH, LANGUAGE_LONGEST = 20, 120.0
 #: Searches of others, by module, which share the time that damage leaves.
-SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives", "tests.fuzz.borders")
+SEARCHES = tuple(f"tests.fuzz.{name}" for name in ("models", "objectives", "borders", "corners"))
 
 
 def batch(

@@ -1,0 +1,202 @@
+"""Random models of kinds that once went wrong, each with a witness of its own.
+
+- several goals, with outcomes that coincide once these are merged: both planners, against the same
+  model with one goal and every outcome once, and against the optimum
+- free cycles with a discount: the mean in fractions, CVaR between two distributions on a grid
+- free cycles and others under a policy of histories, against the policy of states that does the
+  same
+- parts of the model, written and read; parts of two models are not solved together
+"""
+
+from __future__ import annotations
+
+import pathlib
+import random
+import tempfile
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import tailpath as tp
+from tailpath.distributed.files import read_part, write_part
+from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import Alone
+from tailpath.distributed.search import _check_fits as check_fits
+from tailpath.errors import LimitExceededError, ModelError
+from tests.distributed.test_files import Two
+from tests.fuzz import models
+from tests.fuzz.objectives import inside
+
+#: By state and action the outcomes (next state, probability, cost).
+Choices = dict[int, dict[str, list[tuple[Any, Fraction, int]]]]
+#: A grid of discounted costs, and sweeps after which nothing is left to come.
+STEP, SWEEPS = 1 / 256, 150
+
+
+def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
+    """Try models until the time is over, or so many; the faults found, each with the number that
+    repeats it.
+    """
+    faults, counts = models.run(models.numbers(seconds, seed, count), attempt)
+    print(f"corners: {counts}", flush=True)
+    return faults
+
+
+def attempt(number: int) -> Iterator[str]:
+    draw = random.Random(f"corners {number}")
+    yield from draw.choice([coinciding, discounted, remembered, in_parts])(draw)
+
+
+def drawn(draw: random.Random, goals: str, costs: list[int], back: bool) -> Choices:
+    """Up to four states; the first outcome of every action leads on, others back if they may."""
+    n = draw.randint(1, 4)
+    choices: Choices = {}
+    for state in range(n):
+        on = [*range(state + 1, n), *goals]
+        anywhere = [*range(n), *goals] if back else on
+        choices[state] = {}
+        for action in "xyz"[: draw.randint(1, 3)]:
+            weights = [draw.choice([1, 1, 2, 3, 5]) for _ in range(draw.randint(1, 4))]
+            targets = [draw.choice(on), *(draw.choice(anywhere) for _ in weights[1:])]
+            choices[state][action] = [
+                (to, Fraction(weight, sum(weights)), draw.choice(costs))
+                for to, weight in zip(targets, weights)
+            ]
+    return choices
+
+
+def made(choices: Choices, goals: str) -> tp.SSP:
+    rows = [
+        (state, action, to, p, cost)
+        for state, actions in choices.items()
+        for action, row in actions.items()
+        for to, p, cost in row
+    ]
+    return tp.SSP.from_outcomes(rows, 0, [*goals])
+
+
+def coinciding(draw: random.Random) -> Iterator[str]:
+    several = drawn(draw, "gef", [2, 5], back=draw.random() < 0.5)
+    merged: Choices = {}
+    for state, actions in several.items():
+        merged[state] = {}
+        for action, row in actions.items():
+            sums: dict[tuple[Any, int], Fraction] = {}
+            for to, p, cost in row:
+                end = ("g" if isinstance(to, str) else to, cost)
+                sums[end] = sums.get(end, Fraction(0)) + p
+            merged[state][action] = [(to, p, cost) for (to, cost), p in sums.items()]
+    atoms = draw.choice([[0.2, 0.6, 1.0], [1.0], [0.05, 0.1, 0.3, 1.0]])
+    ssp, plain = made(several, "gef"), made(merged, "g")
+    start = draw.choice(["neutral", "zero"])
+    for solve, options in (
+        (tp.solve_cvar_quantile, {"start": start}),
+        (tp.solve_cvar_interpolation, {"start": start, "inner": "greedy"}),
+        (tp.solve_cvar_interpolation, {"inner": "lp"}),
+    ):
+        plan, other = (solve(each, atoms, 1e-9, **options) for each in (ssp, plain))
+        for alpha in atoms:
+            found, wanted = plan.cvar(alpha), other.cvar(alpha)
+            assert abs(found - wanted) <= 1e-6 * wanted, (solve.__name__, alpha, found, wanted)
+            least = tp.solve_cvar_exact(plain, alpha).cvar(alpha)
+            has = tp.evaluate(ssp, plan.policy(alpha), alpha).cvar(alpha)
+            assert found <= least * (1 + 1e-6) and least <= has * (1 + 1e-9), (found, least, has)
+    yield "goals that coincide"
+
+
+def discounted(draw: random.Random) -> Iterator[str]:
+    """The distribution of the discounted cost on a grid, rounded down from 0 and up from all that
+    can still come, sweep by sweep: Z(s) = c + gamma Z(s').
+    """
+    choices, gamma = drawn(draw, "g", [0, 0, 1], back=True), draw.choice([0.5, 0.75, 0.9])
+    policy = {state: draw.choice(sorted(rows)) for state, rows in choices.items()}
+    alpha = draw.choice([1.0, 0.5, 0.2, 0.05])
+    grid = np.arange(round(1 / (1 - gamma) / STEP) + 2) * STEP
+    sides = []
+    for rounded, first in ((np.floor, 0), (np.ceil, len(grid) - 1)):
+        law = {state: np.eye(1, len(grid), first)[0] for state in choices}
+        law["g"] = np.eye(1, len(grid), 0)[0]
+        for _ in range(SWEEPS):
+            new = {"g": law["g"]}
+            for state in choices:
+                new[state] = np.zeros(len(grid))
+                for to, p, cost in choices[state][policy[state]]:
+                    at = rounded((cost + gamma * grid) / STEP).astype(int).clip(0, len(grid) - 1)
+                    new[state] += float(p) * np.bincount(at, law[to], len(grid))
+            law = new
+        sides.append(min(w + (law[0] @ np.maximum(grid - w, 0)) / alpha for w in grid[::8]))
+    low, high = sides[0] - 8 * STEP / alpha, sides[1]
+    try:
+        found = tp.evaluate(made(choices, "g"), policy, alpha, gamma=gamma, max_nodes=20_000)
+        cvar, bounds = found.cvar(alpha), found.bounds(alpha)
+        assert low - 1e-9 <= cvar <= high + 1e-9, (low, cvar, high)
+        yield inside("a discounted mean", found.bounds(tp.Mean()), mean(choices, policy, gamma))
+    except LimitExceededError as error:
+        bounds = error.bounds
+    assert bounds[0] <= high + 1e-9 and low - 1e-9 <= bounds[1], (bounds, low, high)
+    yield "a discounted CVaR"
+
+
+def mean(choices: Choices, policy: dict[int, str], gamma: float) -> Fraction:
+    """V = c + gamma P V by elimination, in fractions."""
+    size, rate = len(choices), Fraction(gamma)
+    rows = []
+    for state in range(size):
+        row = [Fraction(state == to) for to in range(size)] + [Fraction(0)]
+        for to, p, cost in choices[state][policy[state]]:
+            row[-1] += p * cost
+            if not isinstance(to, str):
+                row[to] -= rate * p
+        rows.append(row)
+    for k in reversed(range(size)):
+        rows[k] = [each / rows[k][k] for each in rows[k]]
+        for other in range(k):
+            rows[other] = [a - rows[other][k] * b for a, b in zip(rows[other], rows[k])]
+    return rows[0][-1]
+
+
+def remembered(draw: random.Random) -> Iterator[str]:
+    choices = drawn(draw, "g", draw.choice([[0, 0, 1], [0, 1, 3]]), back=True)
+    policy = {state: draw.choice(sorted(rows)) for state, rows in choices.items()}
+    ssp, alpha = made(choices, "g"), draw.choice([1.0, 0.5, 0.1])
+    gamma = draw.choice([1.0, 1.0, 0.5])
+    try:
+        twin = tp.evaluate(ssp, policy, alpha, gamma=gamma, max_nodes=20_000)
+    except LimitExceededError:
+        yield "a discount with too many ways"
+        return
+    history = tp.HistoryPolicy(lambda passed: policy[passed[-1]])
+    try:
+        found = tp.evaluate(ssp, history, alpha, gamma=gamma, max_nodes=5_000)
+        bounds = found.bounds(alpha)
+        assert abs(found.cvar(alpha) - twin.cvar(alpha)) <= 1e-6 * twin.cvar(alpha)
+        yield "a history"
+    except LimitExceededError as error:
+        bounds = error.bounds
+        yield "a history without end"
+    low, high = twin.bounds(alpha)
+    assert bounds[0] <= high and low <= bounds[1], (bounds, low, high)
+
+
+def in_parts(draw: random.Random) -> Iterator[str]:
+    choices = drawn(draw, "g", [1, 2, 5], back=True)
+    ssp = made(choices, "g")
+    with tempfile.TemporaryDirectory() as folder:
+        write_part(Part.of(ssp, 0, 1), pathlib.Path(folder))
+        part = read_part(folder, 0, 1)
+        assert tp.solve_expected(part).cost() == tp.solve_expected(ssp).cost()
+        assert tp.solve_expected(whole_of(Alone(), part)).cost() == tp.solve_expected(ssp).cost()
+    yield "a part"
+    state = draw.choice(sorted(choices))
+    action = draw.choice(sorted(choices[state]))
+    (to, p, cost), *others = choices[state][action]
+    other = made({**choices, state: {**choices[state], action: [(to, p, cost + 1), *others]}}, "g")
+    try:
+        check_fits(Two(Part.of(other, 1, 2)), Part.of(ssp, 0, 2))
+    except ModelError as error:
+        assert "is not of the same model" in str(error)
+        yield "parts of two models"
+    else:
+        raise AssertionError("parts of two models would be solved together")
