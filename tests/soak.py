@@ -1,33 +1,43 @@
 """`python -m tests.soak [--seconds S] [--seed N]`: hours of ordinary use, all kinds at once.
 
 Rounds of threads that share models, pools of processes, interrupted scripts, a study that is ended
-and resumed, and a notebook kernel that is interrupted. Every number must be that of the first
-round to the last bit, no process may be left, and memory must stay flat.
+and resumed, and one notebook that is interrupted again and again. Every number must be that of the
+first round to the last bit; after a round no process may be left, workers of those that were ended
+included; and the memory of this process and of the notebook must stay flat.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import ctypes
 import json
 import multiprocessing
 import os
 import pathlib
 import queue
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import tailpath as tp
 from tests.long_verbs import VERBS
 
 #: How much a process may grow after the first third of the time, in MiB: caches that fill.
 GROWTH = 40
+#: Seconds that a worker may need to see that its study has ended.
+GRACE = 60
+#: Of Linux: who loses its parent becomes a child of this process, which can then see it.
+PR_SET_CHILD_SUBREAPER = 36
+NAMES = re.findall(r'^    "(.*)": lambda', VERBS, re.MULTILINE)
 STUDY = [
     "--only",
     "gridworld/5x5",
@@ -92,12 +102,14 @@ def in_processes(draw: random.Random) -> object:
 
 
 def interrupted(draw: random.Random) -> object:
-    """Each verb once, in turn: its number after a Ctrl-C at a random moment."""
-    name = draw.choice(["solve_cvar_exact", "evaluate", "frontier", "solve", "solve_on_time"])
-    command = [sys.executable, "-c", SCRIPT, name, str(draw.uniform(0.1, 3))]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, (name, done.returncode, done.stderr[-500:])
-    return {name: done.stdout.strip()}
+    """Two verbs: their numbers after a Ctrl-C at a random moment."""
+    found = {}
+    for name in draw.sample(NAMES, 2):
+        command = [sys.executable, "-c", SCRIPT, name, str(draw.uniform(0.05, 2))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, (name, done.returncode, done.stderr[-500:])
+        found[name] = done.stdout.strip()
+    return found
 
 
 def studied(draw: random.Random) -> object:
@@ -117,27 +129,45 @@ def studied(draw: random.Random) -> object:
             return sorted([row[name] for name in kept] for row in csv.DictReader(points))
 
 
-def in_a_notebook(draw: random.Random) -> object:
-    """A kernel that is interrupted in a long call, and asked again."""
-    from jupyter_client.manager import start_new_kernel
+class Notebook:
+    """A kernel that lives as long as the soak."""
 
-    manager, client = start_new_kernel()
-    try:
+    def __init__(self, manager: Any, client: Any) -> None:
+        self.manager, self.client = manager, client
+
+    @property
+    def process(self) -> int:
+        return int(self.manager.provisioner.pid)
+
+    def in_a_notebook(self, draw: random.Random) -> object:
+        """Interrupted in a long call, and asked again."""
+        client = self.client
         running = client.execute("from tests.soak import answers\nwhile True: answers(3)")
         time.sleep(draw.uniform(3, 6))
-        manager.interrupt_kernel()
-        while (reply := client.get_shell_msg(timeout=120))["parent_header"]["msg_id"] != running:
-            pass
-        assert reply["content"]["ename"] == "KeyboardInterrupt", reply["content"]
-        asked = client.execute("print(answers(3))")
-        while True:
-            message = client.get_iopub_msg(timeout=120)
-            if message["parent_header"].get("msg_id") != asked:
-                continue
-            if message["msg_type"] == "stream":
-                return json.loads(message["content"]["text"])
-    except queue.Empty:
-        raise AssertionError("the kernel does not answer") from None
+        self.manager.interrupt_kernel()
+        try:
+            while (reply := client.get_shell_msg(timeout=300))["parent_header"][
+                "msg_id"
+            ] != running:
+                pass
+            assert reply["content"]["ename"] == "KeyboardInterrupt", reply["content"]
+            asked = client.execute("print(answers(3))")
+            while True:
+                message = client.get_iopub_msg(timeout=300)
+                mine = message["parent_header"].get("msg_id") == asked
+                if mine and message["msg_type"] == "stream":
+                    return json.loads(message["content"]["text"])
+        except queue.Empty:
+            raise AssertionError("the kernel does not answer") from None
+
+
+@contextmanager
+def notebook() -> Iterator[Notebook]:
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(stderr=subprocess.DEVNULL)
+    try:
+        yield Notebook(manager, client)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
@@ -148,20 +178,47 @@ USES: tuple[Callable[[random.Random], object], ...] = (
     in_processes,
     interrupted,
     studied,
-    in_a_notebook,
 )
 
 
-def memory() -> float:
-    """MiB of this process in use."""
-    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+def memory(process: int | str = "self") -> float:
+    """MiB of a process in use."""
+    pages = int(pathlib.Path(f"/proc/{process}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") / 2**20
 
 
-def children() -> list[int]:
-    """Processes that this one started and that still run."""
-    tasks = pathlib.Path("/proc/self/task").glob("*/children")
-    return [int(number) for task in tasks for number in task.read_text().split()]
+def children() -> dict[int, str]:
+    """Processes that this one, or one that has ended, started and that still run."""
+    found = {}
+    for task in pathlib.Path("/proc/self/task").glob("*/children"):
+        for number in map(int, task.read_text().split()):
+            with suppress(OSError):  # gone meanwhile
+                place = pathlib.Path(f"/proc/{number}")
+                state = (place / "stat").read_text().rpartition(")")[2].split()[0]
+                if state == "Z":
+                    with suppress(ChildProcessError):
+                        os.waitpid(number, os.WNOHANG)
+                else:
+                    words = (place / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[number] = words.decode(errors="replace")[:120]
+    return found
+
+
+def left_behind(ours: set[int | None]) -> dict[int, str]:
+    """What runs beside our own, after a while."""
+    end = time.monotonic() + GRACE
+    while (left := {one: name for one, name in children().items() if one not in ours}) and (
+        time.monotonic() < end
+    ):
+        time.sleep(1)
+    return left
+
+
+def tracker() -> int | None:
+    """Python's own process that cleans up behind pools."""
+    from multiprocessing import resource_tracker
+
+    return resource_tracker._resource_tracker._pid  # type: ignore[attr-defined,no-any-return]
 
 
 def main() -> int:
@@ -169,31 +226,32 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     draw, begin = random.Random(options.seed), time.monotonic()
     first: dict[str, object] = {}
-    rounds, settled = 0, 0.0
-    while (spent := time.monotonic() - begin) < options.seconds:
-        for use in USES:
-            found = use(draw)
-            each = found if isinstance(found, dict) else {use.__name__: found}
-            for name, number in each.items():
-                assert first.setdefault(name, number) == number, f"{name}: {number}"
-        rounds += 1
-        if spent < options.seconds / 3:
-            settled = max(settled, memory())
-        print(f"{spent:6.0f} s, round {rounds}: {memory():.0f} MiB", flush=True)
-    left = [one for one in children() if one not in tracker()]
+    rounds, spent, settled = 0, 0.0, [0.0, 0.0]
+    with notebook() as kernel:
+        while spent < options.seconds:
+            for use in (*USES, kernel.in_a_notebook):
+                found = use(draw)
+                each = found if isinstance(found, dict) else {use.__name__: found}
+                for name, number in each.items():
+                    assert first.setdefault(name, number) == number, f"{name}: {number}"
+            left = left_behind({kernel.process, tracker()})
+            assert not left, f"processes left: {left}"
+            rounds, spent = rounds + 1, time.monotonic() - begin
+            taken = [memory(), memory(kernel.process)]
+            if spent < options.seconds / 3 or rounds == 1:
+                settled = [max(pair) for pair in zip(settled, taken)]
+            flat = all(now <= before + GROWTH for now, before in zip(taken, settled))
+            assert flat, f"{settled} MiB grew to {taken}"
+            print(
+                f"{spent:6.0f} s, round {rounds}: {taken[0]:.0f} and {taken[1]:.0f} MiB", flush=True
+            )
+    left = left_behind({tracker()})
     assert not left, f"processes left: {left}"
-    assert memory() <= settled + GROWTH, f"{settled:.0f} MiB grew to {memory():.0f}"
-    print(f"{rounds} rounds, the same numbers, no process left, {memory():.0f} MiB")
+    print(f"{rounds} rounds, the same {len(first)} numbers, no process left, {memory():.0f} MiB")
     return 0
-
-
-def tracker() -> set[int | None]:
-    """Python's own process that cleans up behind pools."""
-    from multiprocessing import resource_tracker
-
-    return {resource_tracker._resource_tracker._pid}  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":
