@@ -255,7 +255,7 @@ def test_arrays_of_all_layouts():
         ),
         ((low[:1], high), "low has shape"),
         ((low, low), "state 0, action 0 admit no distribution"),
-        ((sparse[0][:1], sparse[1]), r"low has shape \(1, 3, 3\), and high \(2, 3, 3\)"),
+        ((sparse[0][:1], sparse[1]), r"low has shape \(1, 3, 3\), and high has shape \(2, 3, 3\)"),
         ((sparse[1], sparse[0]), "low has 1 entries where high is 0"),
     ):
         with pytest.raises(ModelError, match=message):

@@ -250,8 +250,7 @@ def _in_order(
         numbers.states.setdefault(state, len(numbers.states))
     for outcome in outcomes:
         numbers.add(*outcome)
-    fields = numbers.arrays(start)._replace(exact_unit=None)
-    return SSP(**fields._asdict(), **more)
+    return SSP(**{**numbers.fields(start), "exact_unit": None, **more})
 
 
 def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[TableOutcome]:

@@ -29,7 +29,7 @@ def model_of(
     confidence, that of counts, whose intervals all hold with this probability.
     """
     if len(rows.probabilities) > 1 or confidence is not None:
-        return interval_model(IntervalSSP, rows, fields, confidence)
+        return interval_model(IntervalSSP, rows.fields(fields, plain=False), confidence)
     return SSP(**rows.fields(fields, plain=True))
 
 

@@ -5,10 +5,9 @@ checks the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from decimal import Decimal
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,73 +25,53 @@ OutcomeArrays = tuple[Array, Array, Array, Array]
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take
 #: longer.
 FEW = 64
-
-
-class ModelArrays(NamedTuple):
-    state_choices: Array
-    choice_outcomes: Array
-    outcome_target: Array
-    outcome_probability: Array
-    outcome_cost: Array
-    choice_action: Array
-    is_goal: Array
-    start_index: int
-    states: Sequence[Name]
-    actions: Sequence[Name]
-    exact_unit: Fraction | None = None
+#: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
+ROW_TOLERANCE = 1e-9
+#: What a row says of its outcome: how probable it is, between which ends, or how often it was
+#: seen.
+PROBABILITY, INTERVAL, COUNT = "probability", "(low, high)", "count"
 
 
 class Numbering:
     """Rows of names as rows of numbers: states and actions are numbered in the order of their first
-    appearance. Instead of a probability, rows may have `width` numbers, such as the ends of an
-    interval.
+    appearance. The fourth entry of a row is a probability, `(low, high)` or a count, as `kind`
+    says.
     """
 
-    def __init__(self, goals: dict[Name, None], width: int = 0) -> None:
-        self.goals, self.width = goals, width
+    def __init__(self, goals: dict[Name, None], kind: str = PROBABILITY) -> None:
+        self.goals, self.kind = goals, kind
         self.states: dict[Name, int] = {}
         self.actions: dict[Name, int] = {}
         self.costs: dict[Any, float] = {}
-        self.source: list[int] = []
-        self.action: list[int] = []
-        self.target: list[int] = []
+        self.rows: list[tuple[int, int, int]] = []
         self.probability: list[Any] = []
         self.cost: list[float] = []
 
-    def add(
-        self, state: Name, action: Name, next_state: Name, p: Any, c: Any, numbers: Any = None
-    ) -> None:
-        """One row, in the order of the columns, with the numbers that stand for its probability, if
-        it has such. What a goal's row says is checked, and forgotten.
-        """
-        states = self.states
+    def add(self, state: Name, action: Name, next_state: Name, given: Any, cost: Any) -> None:
+        """One row, in the order of the columns. A row of a goal is checked, and forgotten."""
+        states, outcome = self.states, (state, action, next_state)
         source = states.setdefault(state, len(states))
+        numbers: Any = PARSERS[self.kind](given, *outcome)
+        possible = self.kind == COUNT or numbers not in (0, (0, 0))
         if state in self.goals:
-            _check_goal_row(state, action, next_state, p, c)
+            if next_state != state or cost != 0:
+                raise ModelError(
+                    f"goal {state!r}, action {action!r} leads to {next_state!r} at cost {cost!r}:"
+                    " a goal must be absorbing and free"
+                )
+            if self.kind == PROBABILITY and numbers > 1:
+                raise ModelError(f"goal {state!r}, action {action!r} has probability {given!r}")
             return
-        probability = _number(p, "probability", state, action, next_state)
-        # Before equal rows are added up: a negative one could hide in the sum.
-        if not 0 <= probability < np.inf:
-            raise ModelError(
-                f"{describe_outcome(state, action, next_state)} has probability {probability}"
-            )
-        cost = 0.0
-        if probability > 0:
-            if c not in self.costs:
-                self.costs[c] = _number(c, "cost", state, action, next_state)
-            cost = self.costs[c]
-        self.source.append(source)
-        self.action.append(self.actions.setdefault(action, len(self.actions)))
-        self.target.append(states.setdefault(next_state, len(states)))
-        self.probability.append(numbers if self.width else probability)
-        self.cost.append(cost)
+        if possible and cost not in self.costs:
+            self.costs[cost] = _number(cost, "cost", *outcome)
+        actions = self.actions
+        target = states.setdefault(next_state, len(states))
+        self.rows.append((source, actions.setdefault(action, len(actions)), target))
+        self.probability.append(numbers)
+        self.cost.append(self.costs[cost] if possible else 0.0)
 
-    def unit(self) -> Fraction | None:
-        """The unit of the costs exactly as given."""
-        finite = all(np.isfinite(value) for value in self.costs.values())
-        return common_unit(self.costs) if finite and self.costs else None
-
-    def arrays(self, start: Name) -> ModelArrays:
+    def fields(self, start: Name) -> dict[str, Any]:
+        """The fields of an `SSP`. Intervals and counts have columns instead of a probability."""
         states = self.states
         for goal in self.goals:
             states.setdefault(goal, len(states))
@@ -102,55 +81,60 @@ class Numbering:
             )
         is_goal = np.zeros(len(states), dtype=np.bool_)
         is_goal[[states[goal] for goal in self.goals]] = True
-        probability = np.array(self.probability, np.float64)
-        if self.width:
-            probability = probability.reshape(-1, self.width)
-        return ModelArrays(
+        shape = {PROBABILITY: (-1,), INTERVAL: (-1, 2), COUNT: (-1, 1)}[self.kind]
+        finite = self.costs and all(np.isfinite(value) for value in self.costs.values())
+        return {
             **arrays_from_rows(
-                np.array(self.source, np.int64),
-                np.array(self.action, np.int64),
-                np.array(self.target, np.int64),
-                probability,
+                *np.array(self.rows, np.int64).reshape(-1, 3).T,
+                np.array(self.probability, np.float64).reshape(shape),
                 np.array(self.cost, np.float64),
                 len(states),
                 merge=True,
             ),
-            is_goal=is_goal,
-            start_index=states[start],
-            states=tuple(states),
-            actions=tuple(self.actions),
-            exact_unit=self.unit(),
-        )
+            "is_goal": is_goal,
+            "start_index": states[start],
+            "states": tuple(states),
+            "actions": tuple(self.actions),
+            "exact_unit": common_unit(self.costs) if finite else None,
+        }
 
 
-def arrays_from_outcomes(
-    outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], start: Name, goals: Iterable[Name]
-) -> ModelArrays:
-    """Number the names in order of appearance, group rows by choice, add up rows that agree in all
-    but the probability.
+def fields_of_outcomes(
+    outcomes: Iterable[Any], start: Name, goals: Iterable[Name], kind: str = PROBABILITY
+) -> dict[str, Any]:
+    """The fields of an `SSP` from rows `(state, action, next_state, kind, cost)`: names are
+    numbered in order of appearance, and rows that agree in all but their numbers are added up.
     """
-    numbers = Numbering(goal_names(goals))
-    for row in checked_rows(outcomes, "probability"):
+    numbers = Numbering(goal_names(goals), kind)
+    rows = _checked_rows(outcomes, kind)
+    for row in rows if kind != INTERVAL else _possible(list(rows), numbers.goals):
         numbers.add(*row)
-    return numbers.arrays(start)
+    return numbers.fields(start)
 
 
-def checked_rows(
-    outcomes: Iterable[Any], probability: str
-) -> Iterator[tuple[Name, Name, Name, Any, Any]]:
-    """Rows `(state, action, next_state, probability, cost)`, refused unless they are such rows;
-    `probability` is what their fourth entry is called.
-    """
-    for number, row in enumerate(outcomes):
+def _checked_rows(outcomes: Iterable[Any], kind: str) -> Iterator[Any]:
+    for position, row in enumerate(outcomes):
         try:
             state, action, next_state, _, cost = row
             hash((state, action, next_state, cost))
         except (TypeError, ValueError):
             raise ModelError(
-                f"outcome {number} is {row!r}; expected hashable (state, action, next_state,"
-                f" {probability}, cost)"
+                f"outcome {position} is {row!r}; expected hashable (state, action, next_state,"
+                f" {kind}, cost)"
             ) from None
         yield row
+
+
+def _possible(rows: list[Any], goals: Container[Name]) -> Iterator[Any]:
+    """Rows with intervals, without those that cannot happen: nobody needs the states they name."""
+    ends = [_ends(given, *outcome) for *outcome, given, _ in rows]
+    least: dict[Any, list[float]] = {}
+    for (state, action, *_), (low, _) in zip(rows, ends):
+        least.setdefault((state, action), []).append(low)
+    full = {choice for choice, lows in least.items() if math.fsum(lows) >= 1}
+    for (state, action, *more), (low, high) in zip(rows, ends):
+        if state in goals or low > 0 or (high > 0 and (state, action) not in full):
+            yield state, action, *more
 
 
 def arrays_from_rows(
@@ -261,26 +245,64 @@ def goal_names(goals: Iterable[Name]) -> dict[Name, None]:
     return names
 
 
-def _check_goal_row(
-    state: Name, action: Name, next_state: Name, probability: Any, cost: Any
-) -> None:
-    if next_state != state or cost != 0:
-        raise ModelError(
-            f"goal {state!r}, action {action!r} leads to {next_state!r} at cost {cost!r}: a goal"
-            " must be absorbing and free"
-        )
-    if not 0 <= _number(probability, "probability", state, action, next_state) <= 1:
-        raise ModelError(f"goal {state!r}, action {action!r} has probability {probability!r}")
+def _probability(given: Any, *outcome: Name) -> float:
+    probability = _number(given, "probability", *outcome)
+    # Before equal rows are added up: a negative one could hide in the sum.
+    if not 0 <= probability < np.inf:
+        raise ModelError(f"{describe_outcome(*outcome)} has probability {probability}")
+    return probability
 
 
-def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) -> float:
+def _ends(given: Any, *outcome: Name) -> tuple[float, float]:
+    """The ends of an interval, which are one number or two."""
     try:
-        if isinstance(value, (str, Decimal)) and not math.isnan(float(value)):
-            float(as_fraction(value))  # whose exponent may be out of range
-        return float(value)
+        single = isinstance(given, str) or np.ndim(given) == 0
+        low, high = (_float(end) for end in ((given, given) if single else given))
+    except (TypeError, ValueError, ArithmeticError):
+        raise ModelError(
+            f"{describe_outcome(*outcome)} has probability {given!r}, which is neither a number nor"
+            " a pair (low, high)"
+        ) from None
+    if not 0 <= low <= high <= 1 + ROW_TOLERANCE:
+        raise ModelError(
+            f"{describe_outcome(*outcome)} has the interval [{low:g}, {high:g}], which is not one"
+            " of probabilities"
+        )
+    return low, min(high, 1.0)
+
+
+def _count(given: Any, *outcome: Name) -> tuple[int]:
+    try:
+        count = int(given)
     except (TypeError, ValueError, OverflowError):
-        outcome = describe_outcome(state, action, next_state)
-        raise ModelError(f"{outcome} has {what} {value!r}, which is not a number") from None
+        count = -1
+    if count < 0 or count != given:
+        raise ModelError(
+            f"{describe_outcome(*outcome)} has count {given!r}, which is not a whole number of 0 or"
+            " more"
+        )
+    return (count,)
+
+
+PARSERS: dict[str, Callable[..., Any]] = {
+    PROBABILITY: _probability,
+    INTERVAL: _ends,
+    COUNT: _count,
+}
+
+
+def _number(given: Any, what: str, *outcome: Name) -> float:
+    try:
+        return _float(given)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(
+            f"{describe_outcome(*outcome)} has {what} {given!r}, which is not a number"
+        ) from None
+
+
+def _float(given: Any) -> float:
+    # The exponent of a text may be out of range.
+    return float(as_fraction(given) if isinstance(given, (str, Decimal)) else given)
 
 
 def describe_outcome(state: Name, action: Name, next_state: Name) -> str:

@@ -16,14 +16,13 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, first_of
+from tailpath.model.builders import ROW_TOLERANCE
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
 from tailpath.texts import count
 
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
 
-#: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
-ROW_TOLERANCE = 1e-9
 #: Beyond this, and below its inverse, sums of costs would overflow or lose their relative
 #: precision.
 LARGEST_COST = 1e300

@@ -6,9 +6,7 @@ probabilities from inside the intervals.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -16,13 +14,18 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import first_of
-from tailpath.model.builders import outcomes_of_rows
-from tailpath.model.checks import ROW_TOLERANCE, describe_choice, refuse_outcome
+from tailpath.model.builders import ROW_TOLERANCE, outcomes_of_rows
+from tailpath.model.checks import describe_choice, refuse_outcome
 from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_amount, check_integer
 from tailpath.texts import count
+
+
+def _of_inside(name: str, doc: str) -> Any:
+    """A property that the model inside has, too."""
+    return property(lambda self: getattr(self.inside, name), doc=doc)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -121,45 +124,14 @@ class IntervalSSP(IntervalBuilder):
 
     # ------------------------------------------------------------------ sizes and names
 
-    @property
-    def n_states(self) -> int:
-        """The number of states, goals included."""
-        return self.inside.n_states
-
-    @property
-    def n_choices(self) -> int:
-        """The number of choices, of all states together."""
-        return self.inside.n_choices
-
-    @property
-    def n_outcomes(self) -> int:
-        """The number of outcomes, of all choices together."""
-        return self.inside.n_outcomes
-
-    @property
-    def start(self) -> Name:
-        """The name of the state where runs begin."""
-        return self.inside.start
-
-    @property
-    def goals(self) -> tuple[Name, ...]:
-        """The names of the goals, in index order."""
-        return self.inside.goals
-
-    @property
-    def states(self) -> Sequence[Name]:
-        """The names of the states, in index order."""
-        return self.inside.states
-
-    @property
-    def cost_unit(self) -> Fraction | None:
-        """The largest Fraction of which every cost is a multiple; None where it is too fine."""
-        return self.inside.cost_unit
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader assumed or changed, and what was never seen or tried: a tuple of str."""
-        return self.inside.notes
+    n_states = _of_inside("n_states", "The number of states, goals included.")
+    n_choices = _of_inside("n_choices", "The number of choices, of all states together.")
+    n_outcomes = _of_inside("n_outcomes", "The number of outcomes, of all choices together.")
+    start = _of_inside("start", "The name of the state where runs begin.")
+    goals = _of_inside("goals", "The names of the goals, in index order.")
+    states = _of_inside("states", "The names of the states, in index order.")
+    cost_unit = _of_inside("cost_unit", "The largest Fraction of which every cost is a multiple.")
+    notes = _of_inside("notes", "What was assumed or changed, and what was never seen or tried.")
 
     # ------------------------------------------------------------------ what is open
 

@@ -1,33 +1,30 @@
-"""How models with intervals are built: from rows, counts, tables, arrays and models."""
+"""How models with intervals are built: from rows, counts, tables, arrays and models, as an `SSP`
+is, with two numbers or a count for each probability.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import ModelError, OptionError, TailpathWarning
+from tailpath.graph import Array, BoolArray, offsets_of, owners
+from tailpath.model.builders import COUNT, INTERVAL, ROW_TOLERANCE, fields_of_outcomes
+from tailpath.model.checks import describe_choice
 from tailpath.model.columns import NONE
 from tailpath.model.frames import Frame
-from tailpath.model.interval_rows import (
-    counted_rows,
-    fields_of_rows,
-    interval_rows,
-    intervals_of_counts,
-    with_inside,
-    words_of_counts,
-)
-from tailpath.model.matrices import interval_arrays_from_matrices
-from tailpath.model.outcome_columns import OutcomeColumns
+from tailpath.model.matrices import fields_of_matrices
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount
 
 GivenRow = tuple[Name, Name, Name, Any, Any]
+Counts = tuple[FloatArray, FloatArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,9 +81,8 @@ class IntervalBuilder(Record):
         >>> model.low, model.high
         (array([0.8 , 0.05, 1.  ]), array([0.95, 0.2 , 1.  ]))
         """
-        goals = goals if isinstance(goals, str) else list(goals)
-        fields, (low, high) = fields_of_rows(interval_rows(outcomes, goals), start, goals, 2)
-        return cls.from_fields({**fields, "notes": notes}, low, np.minimum(high, 1.0))
+        fields = fields_of_outcomes(outcomes, start, goals, INTERVAL)
+        return interval_model(cls, {**fields, "notes": notes})
 
     @classmethod
     def around(cls, ssp: SSP, margin: float) -> Self:
@@ -167,7 +163,7 @@ class IntervalBuilder(Record):
         >>> tp.IntervalSSP.from_fields(fields, low, high)
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
         """
-        fields, possible = with_inside(fields, low, high)
+        fields, possible = _with_inside(fields, low, high)
         if more.get("estimate") is not None:
             more["estimate"] = np.asarray(more["estimate"])[possible]
         return cls(SSP(**fields), low[possible], high[possible], **more)
@@ -219,13 +215,10 @@ class IntervalBuilder(Record):
         ...                            costs=[1, 0], start=0, goals=[1])
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 0>
         """
-        for word in layout.keys() - {"s_indices", "a_indices", "layout"}:
-            raise TypeError(f"from_arrays() got an unexpected keyword argument {word!r}")
-        given = {"s_indices": None, "a_indices": None, "layout": "auto", **layout}
-        arrays, least = interval_arrays_from_matrices(
-            low, high, costs, rewards, *given.values(), start, goals
+        given = {"low": low, "high": high}
+        return interval_model(
+            cls, fields_of_matrices(given, costs, rewards, start, goals, **layout)
         )
-        return cls.from_fields(arrays._asdict(), least, arrays.outcome_probability)
 
     @classmethod
     def from_table(
@@ -270,7 +263,8 @@ class IntervalBuilder(Record):
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'a'>
         """
         found = outcomes_of_table(Frame(frame), start, goals, columns or NONE, intervals=True)
-        return interval_model(cls, found.rows, found.fields, confidence if found.counted else None)
+        fields = found.rows.fields(found.fields, plain=False)
+        return interval_model(cls, fields, confidence if found.counted else None)
 
     @classmethod
     def from_counts(
@@ -334,10 +328,9 @@ class IntervalBuilder(Record):
         goals = goals if isinstance(goals, str) else list(goals)
         if hasattr(rows, "columns") or isinstance(rows, Mapping):
             return cls.from_table(rows, start=start, goals=goals, confidence=confidence)
-        known = set(goals)
-        steps = ((*row[:4], (row[4],)) for row in counted_rows(rows) if row[0] not in known)
-        fields, (count,) = fields_of_rows(steps, start, goals, 1)
-        return cls.from_fields_counted({**fields, "notes": notes}, count, confidence)
+        steps = (step for step in _steps(rows) if step[0] not in goals)
+        fields = fields_of_outcomes(steps, start, goals, COUNT)
+        return interval_model(cls, {**fields, "notes": notes}, confidence)
 
     @classmethod
     def from_fields_counted(
@@ -375,28 +368,131 @@ class IntervalBuilder(Record):
         >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
         array([0.9, 0.1])
         """
-        low, high, estimate = intervals_of_counts(
+        low, high, estimate = _intervals_of_counts(
             count, np.asarray(fields["choice_outcomes"]), confidence
         )
-        words = words_of_counts(fields, count)
-        fields = {**fields, "notes": (*fields["notes"], *words)}
-        found = cls.from_fields(fields, low, high, estimate=estimate, confidence=float(confidence))
+        more = {"estimate": estimate, "confidence": float(confidence)}
+        found = cls.from_fields(fields, low, high, **more)
+        words = _never_seen(found)
         for each in words:
-            warnings.warn(each, TailpathWarning, stacklevel=3)
-        return found
+            warnings.warn(each, TailpathWarning, stacklevel=4)
+        inside = replace(found.inside, notes=(*found.inside.notes, *words))
+        return replace(found, inside=inside)
 
 
 Model = TypeVar("Model", bound=IntervalBuilder)
 
 
 def interval_model(
-    kind: type[Model], rows: OutcomeColumns, fields: dict[str, Any], confidence: float | None
+    kind: type[Model], fields: dict[str, Any], confidence: float | None = None
 ) -> Model:
-    """The model of outcomes by column, with both ends of intervals or one probability; with a
-    confidence, of counts.
+    """The model of the fields of an `SSP` whose probabilities have one column or two: numbers, the
+    ends of intervals, or, with a confidence, counts.
     """
-    fields = rows.fields(fields, plain=False)
-    low, *high = fields["outcome_probability"].T
+    columns = fields["outcome_probability"].T
     if confidence is not None:
-        return kind.from_fields_counted(fields, low, confidence)
-    return kind.from_fields(fields, low, np.minimum([low, *high][-1], 1.0))
+        return kind.from_fields_counted(fields, columns[0], confidence)
+    return kind.from_fields(fields, columns[0], np.minimum(columns[-1], 1.0))
+
+
+# ---------------------------------------------------------------------- inside the intervals
+
+
+def _with_inside(
+    fields: Mapping[str, Any], low: FloatArray, high: FloatArray
+) -> tuple[dict[str, Any], BoolArray]:
+    """The fields of an `SSP` with probabilities from inside the intervals, and which outcomes these
+    are: those that can happen.
+
+    What is open of a choice is divided alike.
+    """
+    count = len(fields["choice_action"])
+    row = owners(np.asarray(fields["choice_outcomes"]))
+    least = np.bincount(row, low, count)[row]
+    possible = (low > 0) | ((high > 0) & (least < 1))
+    # A choice of which nothing can happen is wrong, which the checks say.
+    possible |= np.bincount(row, possible, count)[row] == 0
+    columns = {
+        name: np.asarray(fields[name])[possible] for name in ("outcome_target", "outcome_cost")
+    }
+    low, high = low[possible], high[possible]
+    row, least = row[possible], least[possible]
+    width = np.bincount(row, high - low, count)[row]
+    open_ = width > 0
+    share = np.where(open_, np.clip((1 - least) / np.where(open_, width, 1.0), 0.0, 1.0), 0.0)
+    p, size = low + share * (high - low), np.bincount(row, minlength=count)[row]
+    total = np.bincount(row, p, count)[row]
+    if not (np.all(p > 0) and np.all(np.abs(total - 1) <= ROW_TOLERANCE * size)):
+        p = 1.0 / size  # the checks of intervals say what is wrong
+    rows = {"choice_outcomes": offsets_of(row, count), "outcome_probability": p}
+    return {**fields, **columns, **rows}, possible
+
+
+# ---------------------------------------------------------------------- counts
+
+
+def _steps(rows: Iterable[Any]) -> Iterator[Any]:
+    """Rows `(state, action, next_state, count, cost)`: as given, or of the steps of a run
+    `(state, action, cost, state, ..., cost, state)`.
+    """
+    for number, row in enumerate(rows):
+        size = len(row) if hasattr(row, "__len__") else 0
+        if size == 5:
+            yield row
+            continue
+        if size < 4 or size % 3 != 1:
+            raise ModelError(
+                f"row {number} is {row!r}; expected (state, action, next_state, count, cost), or a"
+                " run (state, action, cost, next_state, ...)"
+            )
+        for at in range(0, size - 1, 3):
+            state, action, cost, next_state = row[at : at + 4]
+            yield state, action, next_state, 1, cost
+
+
+def _intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) -> Counts:
+    """Low and high ends so that all hold at once with this probability, and the frequencies.
+
+    `count` has a number for each outcome, (n_outcomes,), and so has each answer; `row_start` says
+    where those of a choice begin, (n_choices + 1,). The frequencies of a choice that was never
+    tried are 0.
+    """
+    from scipy.special import betainccinv, betaincinv
+
+    confidence = check_amount(confidence, "confidence", signed=True)
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")
+    row, size = owners(row_start), np.diff(row_start)
+    tried = np.bincount(row, count, len(size))[row]
+    together = size[row] > 1
+    half = (1 - confidence) / max(int(np.count_nonzero(together)), 1) / 2
+    low, high = np.where(together, 0.0, 1.0), np.ones(len(count))
+    some, less = together & (count > 0), together & (count < tried)
+    low[some] = betaincinv(count[some], (tried - count)[some] + 1, half)
+    high[less] = betainccinv(count[less] + 1, (tried - count)[less], half)
+    return low, high, np.where(tried > 0, count / np.maximum(tried, 1), 0.0)
+
+
+def _never_seen(model: IntervalBuilder) -> list[str]:
+    """What was never seen, and what was never tried."""
+    ssp, estimate = model.inside, model.estimate
+    assert estimate is not None
+    several, tried = np.diff(ssp.choice_outcomes) > 1, ssp.transitions.sums(estimate) > 0
+    unseen = np.flatnonzero((estimate == 0) & (several & tried)[ssp.outcome_choice])
+    untried = np.flatnonzero(several & ~tried)
+    words = []
+    if len(unseen):
+        choice = describe_choice(ssp, int(ssp.outcome_choice[unseen[0]]))
+        first = f"{choice} -> {ssp.states[ssp.outcome_target[unseen[0]]]!r}"
+        words.append(_never(len(unseen), "outcome", "seen", first))
+    if len(untried):
+        first = describe_choice(ssp, int(untried[0]))
+        words.append(_never(len(untried), "choice", "tried and may do anything", first))
+    return words
+
+
+def _never(amount: int, noun: str, what: str, first: str) -> str:
+    """`1 outcome was never seen: ...`, `2 outcomes were never seen, the first is ...`."""
+    if amount == 1:
+        return f"1 {noun} was never {what}: {first}"
+    return f"{amount} {noun}s were never {what}, the first is {first}"

@@ -1,4 +1,4 @@
-"""From matrices, as pymdptoolbox and QuantEcon hold them, to the arrays of a model. Nothing here
+"""From matrices, as pymdptoolbox and QuantEcon hold them, to the fields of a model. Nothing here
 knows the SSP; it checks the rest.
 """
 
@@ -15,88 +15,78 @@ from tailpath.graph import (
     Array,
     BoolArray,
     FloatArray,
-    IntArray,
     Transitions,
     first_of,
     offsets_of,
     owners,
 )
-from tailpath.model.builders import ModelArrays, outcomes_of_rows
+from tailpath.model.builders import outcomes_of_rows
 
 
-def arrays_from_matrices(
-    P: Any,
+def fields_of_matrices(
+    given: dict[str, Any],
     costs: Any,
     rewards: Any,
-    s_indices: Any,
-    a_indices: Any,
-    layout: str,
     start: int,
     goals: Iterable[int],
-) -> ModelArrays:
-    """The layouts of pymdptoolbox and QuantEcon; `SSP.from_arrays` has the table."""
+    *,
+    s_indices: Any = None,
+    a_indices: Any = None,
+    layout: str = "auto",
+) -> dict[str, Any]:
+    """The fields of an `SSP` from the layouts of pymdptoolbox and QuantEcon; `SSP.from_arrays` has
+    the table. Of the matrices `given` by name, the last says which outcomes there are. If there
+    are several, `outcome_probability` has a column for each.
+    """
     if (costs is None) == (rewards is None):
         raise OptionError("give either costs or rewards")
     if (s_indices is None) != (a_indices is None):
         raise OptionError("s_indices and a_indices go together")
+    shapes = {name: _shape(P, name) for name, P in given.items()}
+    if len(set(shapes.values())) > 1:
+        raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
     amounts, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
     if s_indices is not None:
-        found = _from_pairs(P, amounts, s_indices, a_indices)
+        every = [_from_pairs(P, amounts, s_indices, a_indices) for P in given.values()]
     else:
-        found = _from_actions(P, amounts, layout)
-    order = np.lexsort((found[2], found[1]))
-    matrix, amounts = found[0][order], found[3][order]
-    state, action = found[1][order], found[2][order]
-    n_states = matrix.shape[1]
+        every = [_from_actions(P, amounts, layout) for P in given.values()]
+    _, state, action, amounts = every[-1]
+    order = np.lexsort((action, state))
+    matrices, amounts = [found[0][order] for found in every], amounts[order]
+    state, action = state[order], action[order]
+    matrix, n_states = matrices[-1], matrices[-1].shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
     if not isinstance(goals, Iterable):
         raise ModelError(f"goals must be a collection of state indices; put {goals!r} in a list")
     is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
     start = _state_number(start, "the start", n_states)
 
-    by_row = isinstance(amounts, np.ndarray)
-    if by_row:
+    # An infinite cost marks an action that the state does not have.
+    feasible = np.ones(len(state), dtype=np.bool_)
+    if isinstance(amounts, np.ndarray):
+        feasible = sign * amounts != np.inf
         cost = sign * amounts[owners(matrix.indptr)]
     else:
-        wanted = _entries(matrix.indptr, matrix.indices, n_states)
-        present = _entries(amounts.indptr, amounts.indices, n_states)
-        cost = sign * _values_at(wanted, present, amounts.data)
+        cost = sign * _values_at(matrix, amounts)
     rows = Transitions(matrix.indptr, matrix.indices, matrix.data, cost, None)
-    # An infinite cost marks an action that the state does not have.
-    feasible = sign * amounts != np.inf if by_row else np.ones(len(state), dtype=np.bool_)
     _check_goals(rows, state, action, is_goal[state] & feasible)
     # A row that is left empty stays, and the model will refuse it.
     own = feasible & ~is_goal[state]
-    return ModelArrays(
-        state_choices=offsets_of(state[own], n_states),
-        **outcomes_of_rows(rows.only(rows.probability != 0).restrict(own)),
-        choice_action=action[own],
-        is_goal=is_goal,
-        start_index=start,
-        states=range(n_states),
-        actions=range(int(action[own].max(initial=-1)) + 1),
-    )
-
-
-def interval_arrays_from_matrices(
-    low: Any, high: Any, *layout: Any
-) -> tuple[ModelArrays, FloatArray]:
-    """The arrays of a model with the high ends for probabilities, and the low ends, (n_outcomes,);
-    `layout` is all else that `arrays_from_matrices` takes.
-    """
-    shapes = _shape(low, "low"), _shape(high, "high")
-    if shapes[0] != shapes[1]:
-        raise ModelError("low has shape {}, and high {}".format(*shapes))
-    upper, lower = (arrays_from_matrices(end, *layout) for end in (high, low))
-    wanted, present = (
-        _entries(model.choice_outcomes, model.outcome_target, len(model.states))
-        for model in (upper, lower)
-    )
-    found = _values_at(wanted, present, lower.outcome_probability)
-    stray = np.count_nonzero(lower.outcome_probability) - np.count_nonzero(found)
-    if stray:
-        raise ModelError(f"low has {stray} entries where high is 0")
-    return upper, found
+    there = np.flatnonzero((rows.probability != 0) & own[rows.source])
+    kept = rows.only(rows.probability != 0).restrict(own)
+    fields = outcomes_of_rows(kept)
+    if len(matrices) > 1:
+        columns = [_values_at(matrix, each, *given) for each in matrices]
+        fields["outcome_probability"] = np.stack(columns, axis=1)[there]
+    return {
+        **fields,
+        "state_choices": offsets_of(state[own], n_states),
+        "choice_action": action[own],
+        "is_goal": is_goal,
+        "start_index": start,
+        "states": range(n_states),
+        "actions": range(int(action[own].max(initial=-1)) + 1),
+    }
 
 
 def _are_sparse(matrices: Any) -> bool:
@@ -161,16 +151,18 @@ def _csr(matrix: Any) -> Any:
     return result
 
 
-def _entries(row_start: Array, column: Array, n_columns: int) -> IntArray:
-    """The entries of a sparse matrix as rising numbers."""
-    return owners(row_start) * n_columns + column
-
-
-def _values_at(wanted: IntArray, present: IntArray, values: FloatArray) -> FloatArray:
-    """Of each entry wanted its value among those present; absent entries are 0."""
-    position = np.searchsorted(present, wanted)
-    known = np.append(present, -1)[position] == wanted
-    return np.where(known, np.append(values, 0.0)[position], 0.0)
+def _values_at(wanted: Any, matrix: Any, *names: str) -> FloatArray:
+    """What a matrix has at the entries of another; where it has none, 0. With names, of the matrix
+    and of the other, it must not have more.
+    """
+    entries, present = (owners(m.indptr) * m.shape[1] + m.indices for m in (wanted, matrix))
+    position = np.searchsorted(present, entries)
+    known = np.append(present, -1)[position] == entries
+    found = np.where(known, np.append(matrix.data, 0.0)[position], 0.0)
+    stray = np.count_nonzero(matrix.data) - np.count_nonzero(found[wanted.data != 0])
+    if names and stray:
+        raise ModelError(f"{names[0]} has {stray} entries where {names[1]} is 0")
+    return found
 
 
 def _from_pairs(

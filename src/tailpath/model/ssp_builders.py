@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from tailpath.errors import ModelError, OptionError, kind_of
-from tailpath.model.builders import ModelArrays, Name, Numbering, arrays_from_outcomes
+from tailpath.model.builders import Name, Numbering, fields_of_outcomes
 from tailpath.model.ends import GAINS
 from tailpath.model.frames import Frame, Graph, is_graph
-from tailpath.model.matrices import arrays_from_matrices
+from tailpath.model.matrices import fields_of_matrices
 from tailpath.model.records import Record
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import Progress, check_integer
@@ -22,9 +22,9 @@ class SSPBuilder(Record):
     """The ways to make an `SSP`."""
 
     @classmethod
-    def _of(cls, arrays: ModelArrays, **more: Any) -> Self:
+    def _of(cls, fields: dict[str, Any], **more: Any) -> Self:
         make: Callable[..., Self] = cls
-        return make(**arrays._asdict(), **more)
+        return make(**fields, **more)
 
     @classmethod
     def from_outcomes(
@@ -75,8 +75,8 @@ class SSPBuilder(Record):
         >>> ssp.n_states
         2
         """
-        arrays = arrays_from_outcomes(outcomes, start, goals)
-        return cls._of(arrays, geometry=geometry, notes=notes)
+        fields = fields_of_outcomes(outcomes, start, goals)
+        return cls._of(fields, geometry=geometry, notes=notes)
 
     @classmethod
     def from_functions(
@@ -188,8 +188,7 @@ class SSPBuilder(Record):
         """
         table = Graph(frame, start, goals, columns or {}) if is_graph(frame) else Frame(frame)
         found = outcomes_of_table(table, start, goals, columns or {}, rewards=rewards)
-        make: Callable[..., Self] = cls
-        return make(**found.rows.fields(found.fields, plain=True))
+        return cls._of(found.rows.fields(found.fields, plain=True))
 
     @classmethod
     def from_arrays(
@@ -251,8 +250,8 @@ class SSPBuilder(Record):
         >>> tp.SSP.from_arrays([[[0.5, 0.5], [0, 1]]], costs=[1, 0], start=0, goals=[1])
         <SSP 2 states, 1 choice, 2 outcomes, start 0>
         """
-        arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
-        return cls._of(arrays)
+        given = {"s_indices": s_indices, "a_indices": a_indices, "layout": layout}
+        return cls._of(fields_of_matrices({"P": P}, costs, rewards, start, goals, **given))
 
 
 # ---------------------------------------------------------------------- functions explored
@@ -292,7 +291,9 @@ class Functions(NamedTuple):
 USE = "give start, actions, outcomes and is_goal, or one object that has them"
 
 
-def explore(model: Functions, limit: int, progress: Progress | None, sign: int = 1) -> ModelArrays:
+def explore(
+    model: Functions, limit: int, progress: Progress | None, sign: int = 1
+) -> dict[str, Any]:
     """All states that can be reached, numbered as they are found; `sign` is -1 for gains.
 
     Each function is called once for each state or choice, and goals are not asked for actions.
@@ -328,7 +329,7 @@ def explore(model: Functions, limit: int, progress: Progress | None, sign: int =
         raise ModelError(
             f"is_goal is true for none of the states that can be reached, {len(found)} in all"
         )
-    return numbers.arrays(model.start)
+    return numbers.fields(model.start)
 
 
 def _add(

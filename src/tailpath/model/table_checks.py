@@ -8,9 +8,8 @@ from itertools import compress
 import numpy as np
 
 from tailpath.graph import Array, BoolArray
-from tailpath.model.builders import Name
+from tailpath.model.builders import ROW_TOLERANCE, Name
 from tailpath.model.cells import MOST_FAULTS, Faults, OutcomeTable
-from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.ends import MANY, StartAndGoals
 from tailpath.model.outcome_columns import OutcomeColumns
 from tailpath.texts import did_you_mean
