@@ -66,7 +66,7 @@ def choose(
     """
     best = scratch.best
     for node in range(first, last):
-        merge_node(model, work, node, np.int64(0), np.inf, scratch)
+        merge_node(model, work, node, np.int64(0), scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
@@ -226,7 +226,7 @@ def find_detours(
             missing += 0 if arrives[node, atom] else 1
         if missing == 0:
             continue
-        merge_node(model, work, node, np.int64(0), np.inf, scratch)
+        merge_node(model, work, node, np.int64(0), scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):

@@ -24,15 +24,6 @@ import numpy as np
 from tailpath.kernels.bundles import Bundles
 from tailpath.kernels.jit import Array, kernel
 
-#: Columns of `AtomWork.history`: when a node last moved noticeably, how far it has moved in all;
-LAST_MOVE, TOTAL_MOVE = range(2)
-#: the same as they were before the sweep;
-LAST_MOVE_BEFORE, TOTAL_MOVE_BEFORE = range(2, 4)
-#: when it was last backed up, the sum of moves too small to be noticed;
-LAST_BACKUP, SMALL_MOVES = range(4, 6)
-#: its part in this sweep, and whether another part has read it.
-PART, READ_ELSEWHERE = range(6, 8)
-
 
 class AtomOutcomes(NamedTuple):
     """The outcomes of each choice as in the model, target n being the goal, and the discount."""
@@ -45,7 +36,7 @@ class AtomOutcomes(NamedTuple):
 
 
 class AtomModel(NamedTuple):
-    """Nodes, choices and outcomes; the atoms, their distances and inverses; the bundles.
+    """Nodes, choices and outcomes; the atoms and their distances; the bundles.
 
     `atom_limits` is what `along_segments` needs of the atoms. `own[grid[x]]` marks the atoms of
     node x, and `same_grid` says whether all nodes have all of them. `floor` is the size of values
@@ -58,7 +49,6 @@ class AtomModel(NamedTuple):
     bundles: Bundles
     atoms: Array
     width: Array
-    inverse_atoms: Array
     atom_limits: Array
     grid: Array
     own: Array
@@ -67,15 +57,14 @@ class AtomModel(NamedTuple):
 
 
 class AtomWork(NamedTuple):
-    """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered
-    of a node, in a line of the cache; and by choice `margin`, see `quantile.py`.
+    """The values, the slopes of `y V`, those as they were before the sweep, and the part of the
+    sweep that each node belongs to.
     """
 
     value: Array
     slope: Array
     slope_before: Array
-    history: Array
-    margin: Array
+    part: Array
 
 
 class Scratch(NamedTuple):
@@ -119,11 +108,9 @@ def new_scratch(model: AtomModel) -> Scratch:
 
 
 @kernel
-def merge_node(
-    model: AtomModel, work: AtomWork, node: int, part: int, total_move: float, scratch: Scratch
-) -> None:
+def merge_node(model: AtomModel, work: AtomWork, node: int, part: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
-    and `scratch.var`; choices whose margin lies beyond `total_move` are passed over.
+    and `scratch.var`.
 
     Nodes of other parts are seen as they were before the sweep.
     """
@@ -131,25 +118,16 @@ def merge_node(
     first = model.node_choices[node]
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
         size = np.int64(0)
+        for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
+            target, cost = bundles.run_target[run], bundles.run_cost[run]
+            slope = work.slope if work.part[target] == part else work.slope_before
+            add_run(slope, target, cost, model.outcomes.gamma, size, scratch.slope)
+            size += n_atoms
+        merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
-            if total_move < work.margin[choice]:
-                continue
-            if size == 0:
-                for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-                    target, cost = bundles.run_target[run], bundles.run_cost[run]
-                    here = work.history[target, PART] == part
-                    slope = work.slope if here else work.slope_before
-                    add_run(slope, target, cost, model.outcomes.gamma, size, scratch.slope)
-                    size += n_atoms
-                merge_runs(size, n_atoms, scratch)
-            probability_start = bundles.choice_start[choice]
+            start = bundles.choice_start[choice]
             along_segments(
-                model.atom_limits,
-                bundles.run_probability,
-                probability_start,
-                size,
-                choice - first,
-                scratch,
+                model.atom_limits, bundles.run_probability, start, size, choice - first, scratch
             )
 
 

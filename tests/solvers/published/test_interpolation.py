@@ -10,7 +10,6 @@ from tailpath.errors import OptionError, TailpathWarning
 from tailpath.external.linear_programs import TailPrograms
 from tailpath.solvers.published.planners import program_sweep
 from tailpath.solvers.published.sweeps import (
-    SLACK,
     Settings,
     augment,
     iterate,
@@ -56,10 +55,10 @@ def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(proble
         Settings(1e-3, 1.0, 10, "neutral", "vertex"),
     )
     start_from_risk_neutral(augmented, None, 1e-9)
-    iterate(augmented, merge_sweep(augmented, None, SLACK * 1e-9), 1e-9, 10_000, None)
+    iterate(augmented, merge_sweep(augmented, None), 1e-9, 10_000, None)
     settled = augmented.work.value.copy()
     programs = TailPrograms()
-    assert program_sweep(augmented, programs)(np.argsort(augmented.expected), 10**9) <= 1e-6
+    assert program_sweep(augmented, programs)(np.argsort(augmented.expected)) <= 1e-6
     np.testing.assert_allclose(augmented.work.value, settled, rtol=0, atol=1e-6)
     assert programs.solved == len(augmented.core.choice) * n
 

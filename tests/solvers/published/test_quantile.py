@@ -247,9 +247,7 @@ def test_the_number_of_threads_changes_nothing():
 @settings(max_examples=50)
 @given(solvable_models())
 def test_parts_lead_to_the_same_fixed_point(model):
-    """Parts see each other late, and choices are passed over on what was seen: neither may move the
-    result.
-    """
+    """Parts see each other late, which may not move the result."""
     ssp = to_ssp(model)
     whole = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
     parts = in_parts(ssp, FEW, 1e-10)

@@ -42,7 +42,6 @@ from tailpath.solvers.published.solution import (
     solution_of,
 )
 from tailpath.solvers.published.sweeps import (
-    SLACK,
     Augmented,
     Pool,
     Settings,
@@ -130,7 +129,7 @@ def solve_cvar_quantile(
 class Operator(NamedTuple):
     """How a planner solves its inner problems: in sweeps, and for the policy at the end."""
 
-    sweep: Callable[[Augmented, Pool, float], Sweep]
+    sweep: Callable[[Augmented, Pool], Sweep]
     tables: Callable[[Augmented, Pool, int], Tables]
 
 
@@ -174,7 +173,7 @@ def _solve_once(
     with pool_for(augmented, threads) as pool:
         if settings.start == "neutral":
             start_from_risk_neutral(augmented, pool, tolerance)
-        sweep = operator.sweep(augmented, pool, SLACK * tolerance)
+        sweep = operator.sweep(augmented, pool)
         progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
         tables = operator.tables(augmented, pool, settings.rule)
     warn_unless_converged(progression, tolerance)
@@ -255,7 +254,7 @@ def solve_cvar_interpolation(
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
     programs = TailPrograms()
     by_programs = Operator(
-        lambda augmented, pool, slack: program_sweep(augmented, programs),
+        lambda augmented, pool: program_sweep(augmented, programs),
         lambda augmented, pool, rule: _tables(augmented, programs, rule),
     )
     solution = solve_by_sweeps(ssp, atoms, settings, by_programs, 1, progress, inner)
@@ -266,7 +265,7 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     """The sweep of CVaRVILI: every node, every choice, every atom."""
     model, work = augmented.model, augmented.work
 
-    def sweep(order: IntArray, clock: int) -> float:
+    def sweep(order: IntArray) -> float:
         change = 0.0
         for node in order.tolist():
             begin, end = model.node_choices[node : node + 2]
@@ -304,7 +303,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var, runs = np.zeros(choice.shape), [np.empty(0)]
     for node in range(augmented.n):
-        merge_node(model, augmented.settled, node, 0, np.inf, scratch)
+        merge_node(model, augmented.settled, node, 0, scratch)
         own, choices = model.own[model.grid[node]], members(model.node_choices, node)
         areas, factors = [], []
         for k in choices:

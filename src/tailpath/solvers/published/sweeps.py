@@ -32,18 +32,9 @@ from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.bundles import Bundles, make_bundles
-from tailpath.kernels.quantile import end_sweep, sweep_atoms
+from tailpath.kernels.quantile import sweep_atoms
 from tailpath.kernels.rounding import SAME_MASS
-from tailpath.kernels.segments import (
-    LAST_BACKUP,
-    LAST_MOVE,
-    LAST_MOVE_BEFORE,
-    PART,
-    AtomModel,
-    AtomOutcomes,
-    AtomWork,
-    new_scratch,
-)
+from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, new_scratch
 from tailpath.model.border import Border
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -62,15 +53,11 @@ FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 
 #: Threads that share the work of a sweep; None is the calling thread alone.
 Pool = ThreadPoolExecutor | None
-#: A node is passed over while its successors have moved by less than this share of the tolerance:
-#: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
-#: at the paper's tolerance of 1e-3.
-SLACK = 1e-5
 #: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
 #: they save.
 START_SWEEPS = 8
-#: One sweep in some order, at some time: returns the largest move of a value.
-Sweep = Callable[[IntArray, int], float]
+#: One sweep in some order: returns the largest move of a value.
+Sweep = Callable[[IntArray], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +156,7 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     core = core.renumbered(np.argsort(core.to_nodes(expected.value), kind="stable"))
     value = core.to_nodes(expected.value)
     falling = settings.start == "neutral"
-    work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
+    work = _first_work(value if falling else np.zeros(core.n), every)
     model = _atom_model(core, every, grids, settings.gamma)
     return Augmented(
         core,
@@ -192,7 +179,6 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         bundles=bundles_of(core.state_choices, rows),
         atoms=atoms,
         width=np.diff(atoms, prepend=0.0),
-        inverse_atoms=1 / atoms,
         atom_limits=np.append(
             np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
         ),
@@ -251,19 +237,13 @@ def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
     )
 
 
-def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> AtomWork:
+def _first_work(expected: FloatArray, atoms: FloatArray) -> AtomWork:
     """`y V(s, y)` at the expected cost for all y > 0."""
     n = len(expected)
     slope = np.zeros((n + 1, len(atoms)))
     slope[:n, 0] = expected / atoms[0]
-    margin = np.full(n_choices, -np.inf)
-    return AtomWork(
-        value=expected[:, None] / atoms,
-        slope=slope,
-        slope_before=slope.copy(),
-        history=np.zeros((n + 1, 8)),
-        margin=margin,
-    )
+    value, part = expected[:, None] / atoms, np.zeros(n + 1, dtype=np.int64)
+    return AtomWork(value, slope, slope.copy(), part)
 
 
 @dataclass(frozen=True)
@@ -276,21 +256,20 @@ class Progression:
 def iterate(
     augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None
 ) -> Progression:
-    """Sweep until a full sweep moves no value by more than the tolerance."""
-    work, settled = augmented.work, False
+    """Sweep until no value moves by more than the tolerance, in two sweeps in turn: each has an
+    order of its own.
+    """
+    work, settled = augmented.work, True
     for sweeps in range(1, max_sweeps + 1):
-        full = sweeps == 1 or settled or sweeps == max_sweeps
-        if full:
-            work.history[:, LAST_BACKUP] = 0
         # Values that are still too low do not tell what is near.
         near = (
             work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
         )
-        residual = sweep(np.argsort(near, kind="stable"), sweeps * (augmented.n + 1))
-        settled = residual <= tolerance
+        residual = sweep(np.argsort(near, kind="stable"))
+        before, settled = settled or sweeps == max_sweeps, residual <= tolerance
         if progress is not None:
             progress(sweeps, residual)
-        if full and settled:
+        if before and settled:
             return Progression(sweeps, residual, True)
     return Progression(max_sweeps, residual, False)
 
@@ -304,11 +283,8 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
         outcomes=outcomes_of(rows, augmented.model.outcomes.gamma),
         bundles=bundles_of(nodes, rows),
     )
-    policy = replace(
-        augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))
-    )
-    iterate(policy, merge_sweep(policy, pool, SLACK * tolerance), tolerance, START_SWEEPS, None)
-    augmented.work.history[:, [LAST_MOVE, LAST_MOVE_BEFORE]] = 0
+    policy = replace(augmented, model=alone)
+    iterate(policy, merge_sweep(policy, pool), tolerance, START_SWEEPS, None)
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -327,23 +303,21 @@ def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManage
     return ThreadPoolExecutor(count) if count > 1 else nullcontext()
 
 
-def merge_sweep(augmented: Augmented, pool: Pool, slack: float) -> Sweep:
+def merge_sweep(augmented: Augmented, pool: Pool) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
     model, work = augmented.model, augmented.work
     scratch = [new_scratch(model) for _ in range(augmented.parts)]
 
-    def sweep(order: IntArray, clock: int) -> float:
+    def sweep(order: IntArray) -> float:
         def enter(first: int, last: int, part: int) -> None:
-            work.history[order[first:last], PART] = part
+            work.part[order[first:last]] = part
 
         def back_up(first: int, last: int, part: int) -> Any:
-            nodes = order[first:last]
-            return sweep_atoms(model, work, scratch[part], nodes, part, clock + first, slack)
+            return sweep_atoms(model, work, scratch[part], order[first:last], part)
 
         augmented.share(None, enter)
         found = augmented.share(pool, back_up)
-        if augmented.parts > 1:
-            end_sweep(work, clock)
+        work.slope_before[:] = work.slope
         return float(max(found))
 
     return sweep
