@@ -20,7 +20,7 @@ from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
 from tailpath.model.cost_units import common_unit, refused_unless_number
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.potential import exact_cost
-from tailpath.model.ssp import SSP, Geometry, Name, Origin
+from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
 from tailpath.texts import count
 
@@ -88,7 +88,7 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
         states=(*ssp.states, ending),
         actions=(*ssp.actions, action),
         exact_unit=_unit(ssp, end_cost),
-        geometry=_more_positions(ssp.geometry),
+        geometry=ssp.geometry and ssp.geometry.of([*range(ssp.n_states), -1]),
         notes=(
             *ssp.notes,
             f"giving up costs {float(end_cost):g}, in any state; the run then ends in {ending!r}",
@@ -342,13 +342,6 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
         exact_unit=ssp.exact_unit,
         probability_error=ssp.probability_error,
     )
-
-
-def _more_positions(geometry: Geometry | None) -> Geometry | None:
-    if geometry is None:
-        return None
-    cells = (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end")
-    return Geometry(geometry.rows, geometry.columns, *cells)
 
 
 def fresh_name(name: str, taken: Container[Name]) -> str:

@@ -4,7 +4,7 @@ are numbered as they first appear.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -26,6 +26,11 @@ class Geometry:
     row: tuple[int, ...]
     column: tuple[int, ...]
     kind: tuple[str, ...]
+
+    def of(self, states: Iterable[int]) -> Geometry:
+        """The cells of some states, by index; -1 is an end that lies off the grid."""
+        cells = [*zip(self.row, self.column, self.kind), (-1, -1, "end")]
+        return Geometry(self.rows, self.columns, *zip(*(cells[state] for state in states)))
 
 
 def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:

@@ -18,10 +18,9 @@ bounds can tell counts as losing nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ from tailpath.kernels.rounding import FEW, NEAR_UNDERFLOW, PER_EDGE, PER_ROW, RO
 from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
-from tailpath.model.ssp import SSP, Geometry, Name, Origin
+from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
 from tailpath.solvers.expectation import ByState
 
@@ -240,7 +239,7 @@ def given_arrival(ssp: SSP) -> SSP:
         states=tuple(ssp.states[s] for s in state.tolist()),
         actions=ssp.actions,
         exact_unit=ssp.exact_unit,
-        geometry=_positions(ssp.geometry, state),
+        geometry=ssp.geometry and ssp.geometry.of(state.tolist()),
         notes=(*ssp.notes, *_notes(arrival, error_bound)),
         origin=ssp.origin and Origin(ssp.origin.states, ssp.origin.index[state]),
         probability_error=error_bound,
@@ -292,13 +291,3 @@ def _notes(arrival: Arrival, error_bound: float) -> list[str]:
             " bounds of later results count"
         )
     return notes
-
-
-def _positions(geometry: Geometry | None, state: IntArray) -> Geometry | None:
-    if geometry is None:
-        return None
-    cells: dict[str, Any] = {
-        name: tuple(getattr(geometry, name)[s] for s in state.tolist())
-        for name in ("row", "column", "kind")
-    }
-    return replace(geometry, **cells)
