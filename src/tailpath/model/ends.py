@@ -11,6 +11,7 @@ import numpy as np
 
 from tailpath.errors import ModelError
 from tailpath.graph import Array, BoolArray
+from tailpath.model.outcome_columns import OutcomeColumns
 from tailpath.texts import count
 
 #: What is noted where gains were given: which way round costs are.
@@ -34,22 +35,20 @@ class StartAndGoals(NamedTuple):
 
 
 def start_and_goals(
-    state: Array,
-    target: Array,
-    paid: BoolArray,
+    rows: OutcomeColumns,
     states: Sequence[Any],
     start: int | None,
     goals: Sequence[int] | None,
     columns: Mapping[str, BoolArray],
-    possible: Any = True,
 ) -> StartAndGoals:
     """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
     mark it, else as the rows say.
 
-    Rows are given by the numbers of states, and by whether they cost anything (`paid`). Runs end at
-    goals, and behind these there may be states that no other row names. A loop at a goal that costs
-    nothing, and what is not `possible`, is not worth a note.
+    Runs end at goals, and behind these there may be states that no other row names. A loop at a
+    goal that costs nothing, and what cannot happen, is not worth a note.
     """
+    state, target = rows.state, rows.target
+    leads_on, possible = (target != state) | (rows.cost != 0), rows.probabilities[-1] > 0
     is_goal, notes = np.zeros(len(states), dtype=np.bool_), []
     assumed = goals is None and "goal" not in columns
     if goals is not None:
@@ -59,7 +58,7 @@ def start_and_goals(
         if not is_goal.any():
             raise ModelError("the column goal marks no row")
     else:
-        is_goal, what = _goals_assumed(state, target, paid, len(states))
+        is_goal, what = _goals_assumed(state, leads_on, len(states))
         notes.append(f"{what} ({is_goal.sum()} of them)")
     if start is None and "start" in columns:
         marked = np.unique(state[columns["start"]])
@@ -74,7 +73,7 @@ def start_and_goals(
     mask, named = ~is_goal[state], is_goal.copy()
     named[state[mask]] = True
     named[target[mask]] = True
-    n_rows = int(np.count_nonzero(~mask & possible & ((target != state) | paid)))
+    n_rows = int(np.count_nonzero(~mask & possible & leads_on))
     n_states = int(np.count_nonzero(~named))
     behind = f", and so {_are(n_states)} {count(n_states, 'state')} behind them" if n_states else ""
     if n_rows:
@@ -86,18 +85,13 @@ def start_and_goals(
     return StartAndGoals(is_goal, start, mask, named, tuple(notes), assumed)
 
 
-def _goals_assumed(
-    state: Array, target: Array, paid: BoolArray, n_states: int
-) -> tuple[BoolArray, str]:
-    for leaves, what in (
-        (np.ones(len(state), dtype=np.bool_), "states without rows are the goals"),
-        (
-            (target != state) | paid,
-            "states that lead only to themselves at no cost are the goals",
-        ),
+def _goals_assumed(state: Array, leads_on: BoolArray, n_states: int) -> tuple[BoolArray, str]:
+    for begins, what in (
+        (state, "states without rows are the goals"),
+        (state[leads_on], "states that lead only to themselves at no cost are the goals"),
     ):
         is_goal = np.ones(n_states, dtype=np.bool_)
-        is_goal[state[leaves]] = False
+        is_goal[begins] = False
         if is_goal.any():
             return is_goal, what
     raise ModelError(

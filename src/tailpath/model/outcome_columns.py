@@ -14,9 +14,6 @@ from tailpath.errors import OptionError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 from tailpath.model.builders import arrays_from_rows
 
-#: Rows that are looked at together.
-PIECE = 2**16
-
 
 class OutcomeColumns(NamedTuple):
     """Outcomes in any order, a row each, by the numbers of states and actions. `probabilities` has
@@ -31,13 +28,9 @@ class OutcomeColumns(NamedTuple):
     probabilities: tuple[Array, ...]
 
     def only(self, mask: BoolArray) -> OutcomeColumns:
-        return OutcomeColumns(
-            self.state[mask],
-            self.action[mask],
-            self.target[mask],
-            self.cost[mask],
-            tuple(column[mask] for column in self.probabilities),
-        )
+        *columns, probabilities = self
+        shares = tuple(column[mask] for column in probabilities)
+        return OutcomeColumns(*(column[mask] for column in columns), shares)
 
     def numbered(self, number: Array) -> OutcomeColumns:
         return self._replace(state=number[self.state], target=number[self.target])
@@ -50,13 +43,9 @@ class OutcomeColumns(NamedTuple):
         def longer(column: Array, more: Any) -> Array:
             return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
 
-        return OutcomeColumns(
-            longer(self.state, state),
-            longer(self.action, action),
-            longer(self.target, target),
-            longer(self.cost, cost),
-            tuple(longer(each, probability) for each in self.probabilities),
-        )
+        *columns, probabilities = self
+        shares = tuple(longer(column, probability) for column in probabilities)
+        return OutcomeColumns(*map(longer, columns, (state, action, target, cost)), shares)
 
     def fields(self, fields: dict[str, Any], *, plain: bool) -> dict[str, Any]:
         """The arrays beside the other fields of an `SSP`. If they are `plain`, probabilities are
@@ -131,9 +120,7 @@ class Categorical(NamedTuple):
 def as_they_appear(number: Array, count: int) -> IntArray:
     """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
     first = np.full(count, len(number), dtype=np.int64)
-    for begin in reversed(range(0, len(number), PIECE)):
-        some = number[begin : begin + PIECE]
-        # Of equal ones, the last assignment stays.
-        first[some[::-1]] = np.arange(begin, begin + len(some))[::-1]
+    # Of equal ones, the last assignment stays.
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
     order = np.argsort(first, kind="stable")
     return order[: np.count_nonzero(first < len(number))]

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.errors import ModelError, TailpathError
-from tailpath.graph import Array
-from tailpath.model.builders import Name
-from tailpath.model.cells import Cells, Faults, OutcomeTable
+from tailpath.graph import Array, BoolArray
+from tailpath.model.builders import ROW_TOLERANCE, Name
+from tailpath.model.cells import MOST_FAULTS, Cells, Faults, OutcomeTable
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
 from tailpath.model.ends import GAINS, MANY, StartAndGoals, note_typos, start_and_goals
 from tailpath.model.outcome_columns import Categorical, CostRule, OutcomeColumns, as_they_appear
-from tailpath.model.table_checks import RowChecks
 from tailpath.texts import did_you_mean
 
 
@@ -79,14 +78,11 @@ def outcomes_of_table(
     try:
         rows = OutcomeColumns(state, action, target, costs.apply(amount), probabilities)
         given = _given(table, states, start, goals)
-        ends = start_and_goals(
-            *(rows.state, rows.target, rows.cost != 0, states, *given, marked),
-            possible=probabilities[-1] > 0,
-        )
+        ends = start_and_goals(rows, states, *given, marked)
     except TailpathError:  # which may follow from a cell that cannot be read
         faults.refuse()
         raise
-    checks = RowChecks(table, rows, row, states, actions, faults)
+    checks = _Checked(table, faults, rows, row, states, actions)
     checks.probabilities(kinds or (() if intervals else ("probability",)))
     checks.dead_ends(ends)
     if not intervals:
@@ -199,3 +195,83 @@ def _given(
         None if start is None else number(start, "the start"),
         None if goals is None else [number(goal, "a goal") for goal in wanted],
     )
+
+
+class _Checked(NamedTuple):
+    """The rows of a table before they become a model: checked so that all faults are listed.
+    Outcome k comes from the row `row[k]` of the table.
+    """
+
+    table: OutcomeTable
+    faults: Faults
+    rows: OutcomeColumns
+    row: Array
+    states: Sequence[Name]
+    actions: Sequence[Name]
+
+    def _choice(self, k: int) -> str:
+        state, action = self.states[self.rows.state[k]], self.actions[self.rows.action[k]]
+        return f"state {state!r}, action {action!r}"
+
+    def _outcome(self, k: int) -> str:
+        return f"{self._choice(k)} -> {self.states[self.rows.target[k]]!r}"
+
+    def _refuse(self, bad: BoolArray, what: Callable[[int], str]) -> None:
+        for k in np.flatnonzero(bad)[: MOST_FAULTS + 1].tolist():
+            self.faults.add(self.row[k : k + 1], what(k))
+
+    def probabilities(self, kinds: tuple[str, ...]) -> None:
+        """Refuse invalid ones; cells that are not numbers were refused before, and are NaN here."""
+        low, high = self.rows.probabilities[0], self.rows.probabilities[-1]
+        whole, ends = np.floor(low), "the interval [{:g}, {:g}], not one of probabilities"
+        bad, what = {
+            (): (low < low, ""),
+            ("low", "high"): ((low < 0) | (low > high) | (high > 1), ends),
+            ("count",): ((low < 0) | (low > whole), "count {:g}, not a whole number of 0 or more"),
+            ("probability",): (low < 0, "probability {:g}"),
+        }[kinds]
+        self._refuse(bad, lambda k: f"{self._outcome(k)} has {what.format(low[k], high[k])}")
+
+    def dead_ends(self, ends: StartAndGoals) -> None:
+        """Refuse states that rows lead to but that have no rows and are not goals."""
+        rows, begins = self.rows, np.zeros(len(self.states), dtype=np.bool_)
+        begins[rows.state] = True
+        dead = ends.mask & ~(begins | ends.is_goal)[rows.target] & (rows.probabilities[-1] > 0)
+        few = dead.any() and len(self.states) <= MANY
+        known = list(compress(self.states, begins | ends.is_goal)) if few else []
+
+        def said(k: int) -> str:
+            name = self.states[rows.target[k]]
+            hint = did_you_mean(name, known) or "; give it some, or make it a goal"
+            return f"state {name!r} has no choices and is not a goal{hint}"
+
+        self._refuse(dead, said)
+
+    def sums(self, mask: BoolArray) -> None:
+        """Refuse choices whose probabilities do not sum to 1."""
+        at = np.flatnonzero(mask)
+        key = self.rows.state[at].astype(np.int64) * len(self.actions) + self.rows.action[at]
+        _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+        total = np.bincount(of_row, self.rows.probabilities[0][at])
+        off = np.abs(total - 1) > ROW_TOLERANCE * np.bincount(of_row)
+        # What is left out, since it cannot happen, is for the model to say.
+        off &= total > 0
+        wrong = dict(zip(at[first[off]].tolist(), total[off].tolist()))
+        percent = "; if they are percentages, write them as 5%, or divide by 100"
+        hint = percent if wrong and np.allclose(total[off], 100, rtol=1e-6) else ""
+        bad = np.zeros(len(mask), dtype=np.bool_)
+        bad[list(wrong)] = True
+        self._refuse(
+            bad,
+            lambda k: f"the probabilities of {self._choice(k)} sum to {wrong[k]:.12g}, not 1{hint}",
+        )
+
+    def few_negative(self, mask: BoolArray) -> list[str]:
+        """A note on negative costs where they are so few that they may be a slip."""
+        negative = np.flatnonzero((self.rows.cost < 0) & mask)
+        if not 0 < 20 * len(negative) <= np.count_nonzero(mask):
+            return []
+        k = int(negative[0])
+        are = "is" if len(negative) == 1 else "are"
+        where = f"{self.table.row(int(self.row[k]))}: {self.rows.cost[k]:g}"
+        return [f"{len(negative)} of {np.count_nonzero(mask)} costs {are} negative ({where})"]
