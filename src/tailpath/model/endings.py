@@ -231,7 +231,7 @@ def _rows_by_step(
     position[goals] = len(pairs) + np.arange(len(goals))
     goes_on = (step + 1 < len(layers)) & ~ssp.is_goal[rows.target]
     next_pair = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
-    cost = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step, factor)
+    cost = _discounted(ssp, rows.cost, step, factor)
     loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
     finish = late if end_cost is None else late + 1
     return arrays_from_rows(
@@ -300,6 +300,8 @@ def _unit(
 
 
 def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -> FloatArray:
+    if factor == 1:
+        return costs
     found, position = np.unique(costs, return_inverse=True)
     exact = [exact_cost(cost, ssp) for cost in found.tolist()]
     steps = range(int(step.max(initial=0)) + 1)

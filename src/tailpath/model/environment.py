@@ -25,53 +25,64 @@ if TYPE_CHECKING:
 
 class ModelEnv(gymnasium.Env):  # type: ignore[misc]
     """Observations are numbers of states, actions are numbers of `ssp.actions`, and a reward is
-    minus a cost.
+    minus a cost. With a budget, in cost units, observations are `(state, units left)`, and rewards
+    minus what a step costs beyond it.
 
-    An action that the state does not have changes nothing and costs `penalty`; the `action_mask`
-    in the info says which it has.
+    An action that the state does not have changes nothing and costs `penalty`; the info has what a
+    step costs (`cost`), and which actions the state has (`action_mask`).
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012
 
-    def __init__(self, ssp: SSP, max_steps: int | None, render_mode: str | None = None) -> None:
-        self.ssp, self.max_steps, self.render_mode = ssp, max_steps, render_mode
-        self.observation_space = gymnasium.spaces.Discrete(ssp.n_states)
-        self.action_space = gymnasium.spaces.Discrete(max(len(ssp.actions), 1))
+    def __init__(
+        self, ssp: SSP, budget: int | None, max_steps: int | None, render_mode: str | None
+    ) -> None:
+        self.ssp, self.budget = ssp, budget
+        self.max_steps, self.render_mode = max_steps, render_mode
+        spaces = gymnasium.spaces
+        self.observation_space = (
+            spaces.Discrete(ssp.n_states)
+            if budget is None
+            else spaces.MultiDiscrete([ssp.n_states, budget + 1])
+        )
+        self.action_space = spaces.Discrete(max(len(ssp.actions), 1))
         self.penalty = float(np.abs(ssp.outcome_cost).max(initial=0.0)) or 1.0
-        self.state, self.steps = ssp.start_index, 0
+        self.state, self.left, self.steps = ssp.start_index, budget or 0, 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed, options=options)
-        self.state, self.steps = self.ssp.start_index, 0
-        return self.state, self._info(0.0)
+        self.state, self.left, self.steps = self.ssp.start_index, self.budget or 0, 0
+        return self._observed(), self._info(0.0)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         ssp, cost = self.ssp, 0.0
         self.steps += 1
         if not ssp.is_goal[self.state]:
-            choice = self._choice(int(action))
+            own = members(ssp.state_choices, self.state)
+            choice = next((k for k in own if ssp.choice_action[k] == int(action)), None)
             cost = self.penalty
-            if choice >= 0:
+            if choice is not None:
                 outcomes = members(ssp.choice_outcomes, choice)
                 chances = ssp.outcome_probability[outcomes.start : outcomes.stop].cumsum()
                 drawn = np.searchsorted(chances, self.np_random.random() * chances[-1], "right")
                 outcome = outcomes[int(drawn)]
-                self.state, cost = (
-                    int(ssp.outcome_target[outcome]),
-                    float(ssp.outcome_cost[outcome]),
-                )
+                self.state = int(ssp.outcome_target[outcome])
+                cost = float(ssp.outcome_cost[outcome])
+        arrived, paid = bool(ssp.is_goal[self.state]), cost
         late = self.max_steps is not None and self.steps >= self.max_steps
-        arrived = bool(ssp.is_goal[self.state])
-        return self.state, -cost, arrived, late and not arrived, self._info(cost)
+        if self.budget is not None:
+            level = _levels(ssp, cost)
+            paid = float(max(level - self.left, 0) * Fraction(ssp.cost_unit or 1))
+            self.left = max(self.left - level, 0)
+        return self._observed(), -paid, arrived, late and not arrived, self._info(cost)
 
     def render(self) -> Any:
         return f"{self.ssp.states[self.state]} after {self.steps} steps"
 
-    def _choice(self, action: int) -> int:
-        own = members(self.ssp.state_choices, self.state)
-        return next((k for k in own if self.ssp.choice_action[k] == action), -1)
+    def _observed(self) -> Any:
+        return self.state if self.budget is None else np.array([self.state, self.left])
 
     def _info(self, cost: float) -> dict[str, Any]:
         mask = np.zeros(len(self.ssp.actions), dtype=np.int8)
@@ -80,40 +91,10 @@ class ModelEnv(gymnasium.Env):  # type: ignore[misc]
         return {"state": self.ssp.states[self.state], "cost": cost, "action_mask": mask}
 
     def policy(self, agent: Any) -> AgentPolicy:
-        """What an agent that was trained here does, as a policy for the model."""
-        return AgentPolicy(self.ssp, agent, None)
-
-
-class BudgetLeft(gymnasium.Wrapper):  # type: ignore[misc]
-    """The same with observations `(state, units of the budget left)`, and rewards of minus what a
-    step costs beyond the budget; `cost` in the info is all that it costs.
-    """
-
-    env: ModelEnv
-
-    def __init__(self, env: ModelEnv, budget: int) -> None:
-        super().__init__(env)
-        self.budget = self.left = budget
-        sizes = [env.ssp.n_states, budget + 1]
-        self.observation_space = gymnasium.spaces.MultiDiscrete(sizes)
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        state, info = self.env.reset(seed=seed, options=options)
-        self.left = self.budget
-        return np.array([state, self.left]), info
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        state, _, arrived, late, info = self.env.step(action)
-        level = _levels(self.env.ssp, info["cost"])
-        beyond = max(level - self.left, 0) * Fraction(self.env.ssp.cost_unit or 1)
-        self.left = max(self.left - level, 0)
-        return np.array([state, self.left]), -float(beyond), arrived, late, info
-
-    def policy(self, agent: Any) -> AgentPolicy:
-        """What an agent that was trained here does, as a policy that remembers the budget left."""
-        return AgentPolicy(self.env.ssp, agent, self.budget)
+        """What an agent that was trained here does, as a policy for the model, which remembers the
+        budget left if there is one.
+        """
+        return AgentPolicy(self.ssp, agent, self.budget)
 
 
 def _levels(ssp: SSP, cost: float) -> int:
@@ -160,16 +141,13 @@ class AgentPolicy:
         return None if memory is None else max(memory - _levels(self.ssp, cost), 0)
 
 
-def environment(
-    ssp: SSP, budget: Any, max_steps: int | None, render_mode: str | None
-) -> ModelEnv | BudgetLeft:
+def environment(ssp: SSP, budget: Any, max_steps: int | None, render_mode: str | None) -> ModelEnv:
     """The environment of `SSP.to_gym`."""
     most = None if max_steps is None else check_integer(max_steps, "max_steps", 1)
     if render_mode not in (None, "ansi"):
         raise OptionError(f"render_mode must be 'ansi' or None, not {render_mode!r}")
-    env = ModelEnv(ssp, most, render_mode)
     if budget is None:
-        return env
+        return ModelEnv(ssp, None, most, render_mode)
     if ssp.signed:
         raise OptionError("a budget needs costs of 0 or more; take ssp.reduced")
     if ssp.cost_unit is None:
@@ -178,4 +156,4 @@ def environment(
     units = refused_unless_number(budget, refusal) / ssp.cost_unit
     if units < 0:
         raise refusal
-    return BudgetLeft(env, int(units))
+    return ModelEnv(ssp, int(units), most, render_mode)
