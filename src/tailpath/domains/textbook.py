@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -199,19 +199,12 @@ def haddad_monmege(n: int = 20) -> Problem:
     )
 
 
-#: Each name with its builder.
-PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
-    {
-        "geometric": geometric,
-        "negative-binomial": negative_binomial,
-        "deterministic-chain": deterministic_chain,
-        "lottery": lottery,
-        "gamblers-ruin": gamblers_ruin,
-        "coupon-collector": coupon_collector,
-        "counter-example": counter_example,
-        "haddad-monmege": haddad_monmege,
-    }
+BUILDERS: tuple[Callable[..., Problem], ...] = (
+    *(geometric, negative_binomial, deterministic_chain, lottery),
+    *(gamblers_ruin, coupon_collector, counter_example, haddad_monmege),
 )
+#: Each name with its builder.
+PROBLEMS = MappingProxyType({each.__name__.replace("_", "-"): each for each in BUILDERS})
 
 
 def _problem(text: str) -> SSP | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -50,24 +51,12 @@ BEST = "exact"
 #: What need not be improved: the same policies as others, or policies that go on from others
 #: already.
 SETTLED = (
-    "layers",
-    "pareto",
-    "second-stage",
-    "quantile, published",
-    "quantile, printed",
-    "interpolation, published",
+    *("layers", "pareto", "second-stage"),
+    *("quantile, published", "quantile, printed", "interpolation, published"),
 )
 HEADERS = (
-    "alpha",
-    "method",
-    "predicted",
-    "deployed",
-    "gap",
-    "over",
-    "over %",
-    "VaR",
-    "mean",
-    "seconds",
+    *("alpha", "method", "predicted", "deployed", "gap"),
+    *("over", "over %", "VaR", "mean", "seconds"),
 )
 #: Columns that a narrow terminal does without, the first at first.
 SPARE = ("seconds", "over", "gap", "VaR")
@@ -232,10 +221,9 @@ def compare(
         methods = [methods]
     chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
     _check_settings(settings)
-    clash = next((name for name in policies if name in {method.label for method in chosen}), None)
-    if clash is not None:
+    for name in policies.keys() & {method.label for method in chosen}:
         raise OptionError(
-            f"a policy cannot be called {clash!r}: a method of that name is compared, too"
+            f"a policy cannot be called {name!r}: a method of that name is compared, too"
         )
     report = progress or (lambda text: None)
     *rows, optimum = planned(ssp, chosen, levels[0], settings, report)
@@ -346,11 +334,14 @@ def tabled(
 def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
     """Policy iteration from the policies of methods, when they are asked for."""
 
-    def of(row: PlannedRow) -> PlannedRow:
-        better = Plan(lambda alpha: improve(ssp, row.policy(alpha), alpha).policy)
-        return PlannedRow(f"{row.name}, improved", better, 0.0)
+    def better(row: PlannedRow, alpha: float) -> Policy:
+        return improve(ssp, row.policy(alpha), alpha).policy
 
-    return [of(row) for row in rows if row.name not in SETTLED]
+    return [
+        PlannedRow(f"{row.name}, improved", Plan(partial(better, row)), 0.0)
+        for row in rows
+        if row.name not in SETTLED
+    ]
 
 
 def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update) -> list[Line]:

@@ -15,18 +15,12 @@ from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
-DELTA = Option(
-    "delta", str, None, "Round costs to multiples of D; the optimum is then bracketed.", "D"
-)
+LEXICOGRAPHIC = "Of all policies with the least CVaR, the one with the least expected cost."
+DELTA = "Round costs to multiples of D; the optimum is then bracketed."
 OPTIONS = (
-    Option(
-        "lexicographic",
-        bool,
-        False,
-        "Of all policies with the least CVaR, the one with the least expected cost.",
-    ),
+    Option("lexicographic", bool, False, LEXICOGRAPHIC),
     Option("weight", float, 1.0, "Minimise (1 - W) * mean + W * CVaR.", "W"),
-    DELTA,
+    Option("delta", str, None, DELTA, "D"),
     # Not the discount of other methods: a run must have a bounded number of steps.
     Option("gamma", float, 1.0, "Discount, over a bounded number of steps.", "G"),
 )
@@ -36,23 +30,12 @@ def plan_cvar(
     ssp: SSP,
     alpha: float,
     *,
-    progress: Progress,
-    lexicographic: bool = False,
     weight: float = 1.0,
     delta: str | None = None,
     gamma: Any = 1,
-    comm: Any = None,
+    **options: Any,
 ) -> Plan:
-    solution = solve_cvar_exact(
-        ssp,
-        alpha,
-        lexicographic,
-        weight=weight,
-        delta=delta,
-        gamma=gamma,
-        progress=progress,
-        comm=comm,
-    )
+    solution = solve_cvar_exact(ssp, alpha, weight=weight, delta=delta, gamma=gamma, **options)
     discounted = {} if gamma == 1 else {"gamma": float(gamma), "steps": most_steps(ssp)}
     return Plan(
         policy=solution.policy,

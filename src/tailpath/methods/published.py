@@ -36,37 +36,22 @@ ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option(
     "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
 )
-OWN_ATOMS = Option(
-    "own_atoms",
-    dict,
-    None,
-    "Atoms per state, from a file in TOML or JSON (docs/planners.md).",
-    "FILE",
-)
-TOLERANCE = Option(
-    "tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"
-)
-ADAPT = Option(
-    "adapt",
-    float,
-    None,
-    "Give states more atoms where interpolation makes a value wrong by more than E.",
-    "E",
-)
+OWN_ATOMS = "Atoms per state, from a file in TOML or JSON (docs/planners.md)."
+START = "Values start at those of the risk-neutral policy, or at 0 as published."
+ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
+TIES = "How a policy shares the mass at the VaR among outcomes that tie."
+THRESHOLD = "Count costs up to D.  [default: VaR of the risk-neutral policy at alpha / 10]"
+INNER = "Inner problems: linear programs by HiGHS, or their closed form."
 OPTIONS = (
     ATOMS,
     ALPHA0,
-    OWN_ATOMS,
-    ADAPT,
-    TOLERANCE,
-    Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option(
-        "values_from",
-        str,
-        "neutral",
-        "Values start at those of the risk-neutral policy, or at 0 as published.",
-        choices=STARTS,
+        "own_atoms", dict, None, "A TOML or JSON file of atoms per state (planners.md).", "FILE"
     ),
+    Option("adapt", float, None, ADAPT, "E"),
+    Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"),
+    Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
+    Option("values_from", str, "neutral", START, choices=STARTS),
     GAMMA,
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
@@ -76,30 +61,9 @@ PUBLISHED = {"values_from": "zero"}
 #: What a solution tells programs.
 FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
-INNER = Option(
-    "inner",
-    str,
-    "lp",
-    "Inner problems: linear programs by HiGHS, or their closed form.",
-    choices=("lp", "greedy"),
-)
 #: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
 FEW = 1 / 10
-GOING_ON = (
-    Option("base", str, "quantile", "Start from the policies of this method.", "NAME"),
-    ATOMS,
-    ALPHA0,
-)
-
-
-def _factors(default: str) -> Option:
-    return Option(
-        "factors",
-        str,
-        default,
-        "How a policy shares the mass at the VaR among outcomes that tie.",
-        choices=tuple(FACTORS),
-    )
+BASE = Option("base", str, "quantile", "Start from the policies of this method.", "NAME")
 
 
 def plan(
@@ -128,12 +92,6 @@ def plan(
         )
     chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
     solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
-    by_state = own_atoms is not None or solution.grids is not None
-    which = (
-        f"{len(solution.atoms)} atoms in all, by state"
-        if by_state
-        else f"{atoms} atoms from {grid[0]:g}"
-    )
     facts = {
         "atoms": len(solution.atoms),
         "alpha0": float(solution.atoms[0]),
@@ -142,17 +100,18 @@ def plan(
         "linear_programs": solution.linear_programs,
         "lp_seconds": solution.lp_seconds,
     }
+    number, which = f"{atoms}", f"from {grid[0]:g}"
+    if own_atoms is not None or solution.grids is not None:
+        number, which = f"{len(solution.atoms)}", "in all, by state"
+    ended = "" if solution.converged else ", not converged"
     rows = {
-        "atoms": which.replace(" atoms", "" if by_state else ",", 1),
-        "sweeps": (
-            f"{solution.sweeps}, residual {solution.residual:.3g}"
-            + ("" if solution.converged else ", not converged")
-        ),
+        "atoms": f"{number}{',' if which.startswith('from') else ''} {which}",
+        "sweeps": f"{solution.sweeps}, residual {solution.residual:.3g}{ended}",
         "time": "",
     }
     if solution.linear_programs:
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
-    note = f"{which}, {count(solution.sweeps, 'sweep')}"
+    note = f"{number} atoms {which}, {count(solution.sweeps, 'sweep')}"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
 
 
@@ -196,7 +155,7 @@ QUANTILE = Method(
     title="CVaRVIQ",
     summary="CVaR value iteration by quantiles, as published",
     plan=partial(plan, solve_cvar_quantile),
-    options=(*OPTIONS, _factors("shared")),
+    options=(*OPTIONS, Option("factors", str, "shared", TIES, choices=tuple(FACTORS))),
     variants={"published": PUBLISHED, "printed": {**PUBLISHED, "factors": "printed"}},
     doing=DOING,
 )
@@ -205,24 +164,25 @@ INTERPOLATION = Method(
     title="CVaRVILI",
     summary="CVaR value iteration by linear interpolation, as published",
     plan=partial(plan, solve_cvar_interpolation),
-    options=(*OPTIONS, INNER, _factors("vertex")),
+    options=(
+        *OPTIONS,
+        Option("inner", str, "lp", INNER, choices=("lp", "greedy")),
+        Option("factors", str, "vertex", TIES, choices=tuple(FACTORS)),
+    ),
     variants={"published": PUBLISHED},
     doing=DOING,
 )
 
 
 def _by_alpha(
-    solve: Callable[[float], tuple[float, Policy]],
-    alpha: float,
-    note: str,
-    facts: Mapping[str, Any] | None = None,
+    solve: Callable[[float], tuple[float, Policy]], alpha: float, note: str, **facts: Any
 ) -> Plan:
     """The plan of a method that solves one alpha at a time; the first at once, which refuses what
     it must.
     """
     solved = cache(solve)
     solved(alpha)
-    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=note, facts=facts or {})
+    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=note, facts=facts)
 
 
 def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
@@ -233,16 +193,13 @@ def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
         lambda a: (float(solved(a).value[ssp.start_index]), solved(a).policy),
         alpha,
         f"CVaR taken anew at every step, {count(sweeps, 'sweep')}",
-        {"sweeps": sweeps},
+        sweeps=sweeps,
     )
 
 
 def _pareto(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
-    return _by_alpha(
-        lambda a: solve_by_pareto_sets(ssp, a, progress),
-        alpha,
-        "the optimum, by value iteration over Pareto sets",
-    )
+    note = "the optimum, by value iteration over Pareto sets"
+    return _by_alpha(lambda a: solve_by_pareto_sets(ssp, a, progress), alpha, note)
 
 
 def _surrogate(
@@ -251,22 +208,16 @@ def _surrogate(
     limit = threshold
     if limit is None:
         limit = evaluate(ssp, solve_expected(ssp).policy, FEW * alpha).var(FEW * alpha)
+    note = f"costs counted up to {limit:g}"
     return _by_alpha(
-        lambda a: solve_surrogate(ssp, a, limit, progress),
-        alpha,
-        f"costs counted up to {limit:g}",
-        {"threshold": limit},
+        lambda a: solve_surrogate(ssp, a, limit, progress), alpha, note, threshold=limit
     )
 
 
 def _layers(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
     """The risk-neutral policy, with the CVaR that the layers find for it."""
-    policy = solve_expected(ssp).policy
-    return _by_alpha(
-        lambda a: (cvar_by_layers(ssp, policy, a)[0], policy),
-        alpha,
-        "least expected cost, evaluated by cost layers",
-    )
+    policy, note = solve_expected(ssp).policy, "least expected cost, evaluated by cost layers"
+    return _by_alpha(lambda a: (cvar_by_layers(ssp, policy, a)[0], policy), alpha, note)
 
 
 NESTED = Method(
@@ -288,15 +239,7 @@ SURROGATE = Method(
     title="surrogate",
     summary="Carpin's surrogate, which counts costs up to a threshold",
     plan=_surrogate,
-    options=(
-        Option(
-            "threshold",
-            float,
-            None,
-            "Count costs up to D.  [default: VaR of the risk-neutral policy at alpha / 10]",
-            "D",
-        ),
-    ),
+    options=(Option("threshold", float, None, THRESHOLD, "D"),),
     doing="threshold of the tail {steps}, best value so far {reached:.6g}",
 )
 LAYERS = Method(
@@ -333,14 +276,12 @@ IMPROVED = Method(
     title="policy iteration",
     summary="what CVaR policy iteration makes of another method's policies",
     plan=partial(_going_on, lambda ssp, policy, alpha: improve(ssp, policy, alpha).policy),
-    options=GOING_ON,
+    options=(BASE, ATOMS, ALPHA0),
 )
 SECOND_STAGE = Method(
     name="second-stage",
     title="second stage",
-    summary=(
-        "Rigter's lexicographic second stage on another method's policies, fed with their exact VaR"
-    ),
+    summary="Rigter's lexicographic second stage on another method's policies, at their exact VaR",
     plan=partial(_going_on, second_stage),
-    options=GOING_ON,
+    options=(BASE, ATOMS, ALPHA0),
 )

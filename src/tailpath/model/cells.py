@@ -221,16 +221,11 @@ class Cells:
             [(time, part * exact[p % len(exact)]) for time, part in laws[p // len(exact)]]
             for p in pairs.tolist()
         ]
-        length = np.array([len(each) for each in made], dtype=np.int64)
-        row = np.repeat(np.arange(len(state)), length[of_row])
-        begin = np.append(0, np.cumsum(length))
-        place = np.arange(len(row)) - np.repeat(
-            np.append(0, np.cumsum(length[of_row]))[:-1] - begin[of_row], length[of_row]
-        )
-        flat = list(chain.from_iterable(made))
-        time = np.array([float(value) for value, _ in flat])[place]
-        probability = np.array([float(mass) for _, mass in flat])[place]
-        return row, time, (probability,), common_unit({value for value, _ in flat})
+        row = np.repeat(np.arange(len(state)), [len(made[p]) for p in of_row.tolist()])
+        flat = list(chain.from_iterable(made[p] for p in of_row.tolist()))
+        time, probability = np.array([tuple(map(float, each)) for each in flat]).reshape(-1, 2).T
+        unit = common_unit({value for each in made for value, _ in each})
+        return row, time, (probability,), unit
 
 
 def _is_plain(cell: Any) -> bool:

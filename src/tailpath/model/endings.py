@@ -5,11 +5,10 @@ largest probability of arriving and lives with the solvers (`solvers/arrival.py`
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Container, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
-from itertools import cycle, islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,32 +68,30 @@ def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
     end_cost = _end_cost(cost, "the price of giving up", ssp.signed)
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
-    count = len(state)
+    source, end = np.append(ssp.by_state.source, state), np.full(len(state), ssp.n_states)
     # A stable sort by state puts giving up behind the other outcomes of each.
-    order = np.argsort(np.append(ssp.by_state.source, state), kind="stable")
+    order = np.argsort(source, kind="stable")
     arrays = arrays_from_rows(
-        np.append(ssp.by_state.source, state),
-        np.append(ssp.choice_action[ssp.outcome_choice], [len(ssp.actions)] * count),
-        np.append(ssp.outcome_target, [ssp.n_states] * count),
-        np.append(ssp.outcome_probability, np.ones(count)),
-        np.append(ssp.outcome_cost, [float(end_cost)] * count),
+        source,
+        np.append(ssp.choice_action[ssp.outcome_choice], np.full(len(state), len(ssp.actions))),
+        np.append(ssp.outcome_target, end),
+        np.append(ssp.outcome_probability, np.ones(len(state))),
+        np.append(ssp.outcome_cost, np.full(len(state), float(end_cost))),
         n_states=ssp.n_states + 1,
         merge=False,
     )
-    made = SSP(
+    note = f"giving up costs {float(end_cost):g}, in any state; the run then ends in {ending!r}"
+    made = replace(
+        ssp,
         **arrays,
         is_goal=np.append(ssp.is_goal, True),
-        start_index=ssp.start_index,
         states=(*ssp.states, ending),
         actions=(*ssp.actions, action),
         exact_unit=_unit(ssp, end_cost),
         geometry=ssp.geometry and ssp.geometry.of([*range(ssp.n_states), -1]),
-        notes=(
-            *ssp.notes,
-            f"giving up costs {float(end_cost):g}, in any state; the run then ends in {ending!r}",
-        ),
+        notes=(*ssp.notes, note),
         origin=ssp.origin and Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
-        probability_error=ssp.probability_error,
+        paid=None,
     )
     return made, np.minimum(order, ssp.n_outcomes)
 
@@ -248,27 +245,20 @@ def _rows_by_step(
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     """The states but goals that can be entered after exactly 0, 1, .. steps, each layer rising.
 
-    Once a layer comes again all that follow do, so that a model of few states needs few looks.
+    Once a layer follows itself all that follow are the same.
     """
-    layers = [np.array([ssp.start_index], dtype=np.int64)]
-    met: dict[bytes, int] = {}
-    by_state, pairs = ssp.by_state, 1
+    layer, by_state = np.array([ssp.start_index], dtype=np.int64), ssp.by_state
+    layers, pairs = [layer], 1
     while len(layers) < steps and pairs <= max_pairs:
-        before = met.setdefault(hashlib.sha256(layers[-1].tobytes()).digest(), len(layers) - 1)
-        if before < len(layers) - 1:
-            period, missing = layers[before + 1 :], steps - len(layers)
-            pairs += missing * min(map(len, period))
-            if pairs <= max_pairs:
-                layers += islice(cycle(period), missing)
-            break
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
-        reached[by_state.restrict(layers[-1]).target] = True
-        layer = np.flatnonzero(reached & ~ssp.is_goal)
+        reached[by_state.restrict(layer).target] = True
+        before, layer = layer, np.flatnonzero(reached & ~ssp.is_goal)
         if not len(layer):
             break
-        layers.append(layer)
-        pairs += len(layer)
-    if max(pairs, sum(map(len, layers))) > max_pairs:
+        more = steps - len(layers) if np.array_equal(layer, before) else 1
+        pairs += more * len(layer)
+        layers += [layer] * (more if pairs <= max_pairs else 0)
+    if pairs > max_pairs:
         raise ModelError(
             f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)"
         )
@@ -333,16 +323,15 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
         probability,
         np.append(ssp.outcome_cost, ssp.outcome_cost[goes_on]),
     )
-    return SSP(
+    return replace(
+        ssp,
         state_choices=np.append(ssp.state_choices, ssp.state_choices[-1]),
         **outcomes_of_rows(rows),
-        choice_action=ssp.choice_action,
         is_goal=np.append(ssp.is_goal, True),
-        start_index=ssp.start_index,
         states=range(ssp.n_states + 1),
-        actions=ssp.actions,
-        exact_unit=ssp.exact_unit,
-        probability_error=ssp.probability_error,
+        geometry=None,
+        origin=None,
+        paid=None,
     )
 
 
