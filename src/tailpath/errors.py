@@ -26,7 +26,7 @@ class TailpathError(Exception):
 
 
 class ModelError(TailpathError):
-    """The numbers or names given do not make a stochastic shortest path problem."""
+    """The numbers or names do not define a valid stochastic shortest path problem."""
 
 
 class FormatError(TailpathError):
@@ -40,8 +40,8 @@ class OptionError(TailpathError):
 
 
 class PolicyError(TailpathError):
-    """A policy does not fit its model: an unknown action, a missing state, a probability that is
-    none.
+    """A policy does not fit its model: an unknown action, a missing state, an invalid
+    probability.
     """
 
 

@@ -1,9 +1,10 @@
 """Flights: be in Los Angeles by 20:00, with what 336,776 flights out of New York did in 2013.
 
 `docs/flights.md` has the rules. What was counted on bad days is taken together for the morning, the
-afternoon and the evening, and flights that are late for the whole day. Who stays overnight goes on
-at five in the morning. How long after its hour a flight arrives is rounded up to one of a few steps
-(`ON_TIME`, `LATE`, around what is usual); a diverted flight counts as a day late.
+afternoon and the evening, and flights that are late for the whole day. Passengers who stay
+overnight continue at five in the morning. How long after its hour a flight arrives is rounded up to
+one of a few steps (`ON_TIME`, `LATE`, around what is usual); a diverted flight counts as a day
+late.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Domain:
     build : callable
         `build(text)` gives the model of the text after the colon, or None where it makes no sense.
     expects : str
-        What the user is then told.
+        What the error message then says.
     from_text : callable, optional
         If given, the text may also be the path of a file: the function gets what the file says.
     about : callable, optional
@@ -51,7 +51,7 @@ class Domain:
     Raises
     ------
     OptionError
-        If the scheme is no such word.
+        If the scheme is not such a word.
 
     Examples
     --------

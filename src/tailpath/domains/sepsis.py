@@ -72,7 +72,7 @@ def sepsis(death: Any = None) -> SSP:
     Raises
     ------
     OptionError
-        If the price is no such number, or the package `icu_sepsis` (`tailpath[sepsis]`) is not
+        If the price is not such a number, or the package `icu_sepsis` (`tailpath[sepsis]`) is not
         installed.
 
     Examples

@@ -1,6 +1,4 @@
-"""Planning methods behind one face, and the register that `solve`, `compare` and `study` take them
-from.
-"""
+"""One interface for all planners, and the register that `solve`, `compare` and `study` use."""
 
 from tailpath.methods.method import (
     Account,

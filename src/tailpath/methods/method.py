@@ -1,4 +1,4 @@
-"""What a planning method is: options, a plan, and what is said about it; and the register of all.
+"""What a planning method is: options, a plan and its account; and the register of methods.
 
 What a policy delivers is not for the method to say: `evaluate` finds it, for all methods alike. The
 command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
@@ -42,7 +42,7 @@ ADDRESSES = {
 }
 #: What tables and papers call a method is understood, too, in any case of letters.
 ALSO = {"optimum": "exact", "cvarviq": "quantile", "cvarvili": "interpolation"}
-#: What is no method, and what to do instead.
+#: Names that are not methods, and what to use instead.
 INSTEAD = {"forpecvar": "ForPECVaR evaluates policies: tp.evaluate, or tailpath evaluate"}
 
 
@@ -67,7 +67,7 @@ class Plan:
     facts : mapping
         Figures for programs, in the order in which they are shown.
     rows : mapping
-        The same for people; "seconds" and "time" are filled in by who measures.
+        The same for people; "seconds" and "time" are filled in by the caller.
     gamma : float
         The discount of the costs that were planned for and have to be evaluated with.
     solution : object
@@ -147,7 +147,7 @@ class Account:
 
 
 def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, str]:
-    """The row that tells proved bounds on the optimum; `delta` is what costs were rounded to."""
+    """The row of the proved bounds on the optimum; `delta` is what costs were rounded to."""
     low, high = bounds
     if delta is None:
         return {"verified bounds": f"{low:.15g} to {high:.15g}"}
@@ -291,7 +291,7 @@ class Method:
         Raises
         ------
         OptionError
-            If there is no such variant.
+            If the method has no such variant.
 
         Examples
         --------

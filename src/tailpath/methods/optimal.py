@@ -1,6 +1,5 @@
-"""The optima as methods: the least CVaR over all policies, whose account also tells its policy's
-mean, by exact evaluation; and the least expected cost, one policy for every alpha, and no word
-about CVaR.
+"""The optima as methods: the least CVaR over all policies, whose account includes the mean of its
+policy, by exact evaluation; and the least expected cost, one policy for every alpha.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; nested CVaR,
-Pareto sets, the surrogate with bounded cost, and evaluation by cost layers, which find one alpha at
-a time, when they are asked for; and what goes on from the policies of another method: policy
-iteration with exact evaluation, and the lexicographic second stage.
+Pareto sets, the surrogate with bounded cost, and evaluation by cost layers, which solve one alpha
+at a time, on demand; and two methods that start from the policies of another one: policy iteration
+with exact evaluation, and the lexicographic second stage.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OPTIONS = (
 #: The planners as published: their operators and factors are the defaults here, their values start
 #: at 0.
 PUBLISHED = {"values_from": "zero"}
-#: What a solution tells programs.
+#: Attributes of a solution that go into the record for programs.
 FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
 #: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.

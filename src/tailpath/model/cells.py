@@ -112,16 +112,16 @@ class Faults:
 
     def refuse(self) -> None:
         """Refuse all that were found: the first with its place, others with their rows."""
-        table, told = self.table, list[str]()
+        table, lines = self.table, list[str]()
         found = sorted((sorted(set(rows)), message) for message, rows in self.found.items())
         for (first, *others), message in found[:MOST_FAULTS]:
-            where = f"{table.row(first)}: " if told else f"{table.place(first)}: "
+            where = f"{table.row(first)}: " if lines else f"{table.place(first)}: "
             also = ", ".join(map(table.row, others[:3])) + (", .." if len(others) > 3 else "")
-            told.append(f"{where}{message}" + (f" (and {also})" if also else ""))
+            lines.append(f"{where}{message}" + (f" (and {also})" if also else ""))
         if len(found) > MOST_FAULTS:
-            told.append(f"and {len(found) - MOST_FAULTS} more")
-        if told:
-            raise table.error("; ".join(told))
+            lines.append(f"and {len(found) - MOST_FAULTS} more")
+        if lines:
+            raise table.error("; ".join(lines))
 
     def parsed(self, column: Categorical, parse: Callable[[Any], Any], what: str = "") -> list[Any]:
         """What each different cell of a column is parsed to; None where it is at fault."""

@@ -137,7 +137,7 @@ class IntervalSSP(IntervalBuilder):
 
     @cached_property
     def rest(self) -> FloatArray:
-        """By choice how much probability nature hands out above the low ones: shape (n_choices,).
+        """The probability that nature distributes above the low ends: shape (n_choices,).
 
         It is 0 where nothing is open.
         """

@@ -7,7 +7,7 @@ Let phi(s) be the least cost of any way from s to a goal, over all outcomes that
     Z = Z' + phi(start)
 
 since phi is 0 at goals. So whatever is asked of the total cost Z is asked of Z' and moved by
-phi(start), the *shift*. Structure and probabilities are the same, and policies are told the costs
+phi(start), the *shift*. Structure and probabilities are the same, and policies observe the costs
 as given. This is the only place where the two models meet: a model whose costs are 0 or more is its
 own reduced model, and goes no other way than if there were no signs.
 
@@ -47,7 +47,7 @@ from tailpath.model.cost_units import (
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
 
-#: Of a longer cycle only so many steps are named.
+#: Only this many steps of a longer cycle are named.
 MAX_NAMED = 8
 #: A reduced cost that is no more than the nearest float is off by less, relatively.
 NEAREST = 4 * ROUNDOFF

@@ -57,8 +57,8 @@ class Record:
 
     @classmethod
     def trusted(cls, **values: Any) -> Self:
-        """From fields that their maker knows to be sound, without the checks: a solver hands out
-        one large table for every alpha.
+        """From fields that are known to be valid, without the checks: a solver shares one large
+        table among all alphas.
         """
         record = cls.__new__(cls)
         record.__setstate__(values)

@@ -258,7 +258,7 @@ def _followed(rows: list[IntegerRow], group: list[int]) -> list[IntegerRow]:
 
 def eliminate_exactly(walk: Walk) -> None:
     """Take the nodes of a walk out of its rows, one after the other, in rationals: what is left of
-    each is what a walker comes to that is no node.
+    each is where a walker ends outside of them.
     """
     for gone, row in walk.items():
         leave = 1 - row.pop(gone, Fraction(0))

@@ -25,7 +25,7 @@ from tailpath.verify.chain import ONE, components, rows_of
 #: Sums over the outcomes of a choice beyond which the checker gives up, without and with nature.
 MAX_BACKUPS, MAX_SUMS = 100_000_000, 3_000_000
 #: Where zero-cost moves lead round, a level is swept until no bound grows by more than 2^-SETTLED
-#: of itself, or so many times.
+#: of itself, or this many times.
 MAX_SWEEPS, SETTLED = 1_000, 150
 #: Up to this many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
@@ -38,7 +38,7 @@ Values = dict[int, int]
 
 
 class Choice(NamedTuple):
-    """Low probabilities, what each may have more, and what remains to hand out, all of
+    """Low probabilities, the width of each interval, and the mass left to distribute, all over
     `denominator`.
     """
 

@@ -87,7 +87,7 @@ def solve_cvar_quantile(
     gamma : float in (0, 1]
         The discount: costs at stage t count with `gamma ** t`.
     max_sweeps : int, 1 or more
-        After so many a warning says so, and the result has `converged=False`.
+        The most sweeps; beyond it a warning is issued, and the result has `converged=False`.
     threads : int, 1 or more, optional
         The most threads; by default all processors. The result does not depend on it.
     progress : callable, optional
@@ -215,7 +215,7 @@ def solve_cvar_interpolation(
     gamma : float in (0, 1]
         The discount: costs at stage t count with `gamma ** t`.
     max_sweeps : int, 1 or more
-        After so many a warning says so, and the result has `converged=False`.
+        The most sweeps; beyond it a warning is issued, and the result has `converged=False`.
     threads : int, 1 or more, optional
         The most threads; matters with `inner="greedy"` alone.
     progress : callable, optional

@@ -207,7 +207,7 @@ class AtomSolution(Record):
         Parameters
         ----------
         state : name
-            The name of a state that is no goal.
+            The name of a state that is not a goal.
         atom : float in (0, 1]
             The tail mass y; the nearest atom in log distance counts.
 
@@ -215,7 +215,7 @@ class AtomSolution(Record):
         -------
         dict of name to float
             After a step to s' the tail has mass y xi(s'). Where several outcomes lead to one state,
-            they are told apart by pairs (state, cost).
+            the keys are pairs (state, cost).
 
         Raises
         ------

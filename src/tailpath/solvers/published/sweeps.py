@@ -43,7 +43,7 @@ from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
-#: Models that merge more segments than this in a sweep are swept in so many parts.
+#: Models that merge more segments than this in a sweep are swept in this many parts.
 WORTH_PARTS = 1_000_000
 PARTS = 4
 #: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and
@@ -296,7 +296,7 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
 
 
 def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManager[Pool]:
-    """All processors, unless told otherwise or the model is too small for more than one."""
+    """A pool of `threads`, by default one per processor; none if the model is too small."""
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be 1 or more, not {threads!r}")
     count = min(threads or processors(), augmented.parts)
