@@ -146,7 +146,7 @@ def test_policies_of_place_and_time():
     ("make", "error", "message"),
     [
         (lambda: model(begin=9), OptionError, r"^until must not be before begin, not 8 < 9$"),
-        (lambda: model(begin="noon"), OptionError, r"^begin must be a time, a number, not 'noon'$"),
+        (lambda: model(begin="noon"), OptionError, r"^begin must be a number, not 'noon'$"),
         (
             lambda: model(limit=3),
             ModelError,

@@ -219,8 +219,8 @@ def test_weights_and_histograms():
         (lambda: tp.durations([]), "^a law of durations needs at least one value"),
         (lambda: tp.durations(""), "^a law of durations needs at least one value"),
         (lambda: tp.durations({1: 0}), "^a law of durations needs at least one value"),
-        (lambda: tp.durations([1, math.nan]), "^a duration is a number, not nan$"),
-        (lambda: tp.durations("12;fast"), "^a duration is a number, not 'fast'$"),
+        (lambda: tp.durations([1, math.nan]), "^a duration must be a number, not nan$"),
+        (lambda: tp.durations("12;fast"), "^a duration must be a number, not 'fast'$"),
         (
             lambda: tp.durations("12:1;13"),
             "^'12:1;13' is neither samples a;b;c nor weights by value",
@@ -229,7 +229,7 @@ def test_weights_and_histograms():
         (lambda: tp.durations({1: -1}), "^a weight must be 0 or more, not -1$"),
         (lambda: tp.durations([1], 0), "^the unit must be positive, not 0$"),
         (lambda: tp.durations([1], 1, "left"), "^side must be 'up' or 'down', not 'left'$"),
-        (lambda: tp.durations([[1]]), r"^a duration is a number, not \[1\]$"),
+        (lambda: tp.durations([[1]]), r"^a duration must be a number, not \[1\]$"),
         (lambda: tp.durations(([1, 2], [0, 1])), "^a histogram of 2 counts needs 3 edges, not 2$"),
         (
             lambda: tp.durations(stats.norm(1, 1), 1),

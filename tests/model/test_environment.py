@@ -119,7 +119,7 @@ def test_actions_that_a_state_does_not_have():
 
 def test_a_budget_that_cannot_be():
     for budget in (-1, "much", float("nan")):
-        with pytest.raises(OptionError, match="the budget must be a number"):
+        with pytest.raises(OptionError, match="the budget must be "):
             ROADS.to_gym(budget=budget)
     gains = tp.SSP.from_outcomes([("s", "a", "g", 1, -1)], "s", ["g"])
     with pytest.raises(OptionError, match="costs of 0 or more"):

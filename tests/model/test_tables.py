@@ -360,12 +360,12 @@ def test_times_in_a_parquet_table(tmp_path):
 
 def test_times_that_are_none(tmp_path):
     with pytest.raises(
-        ModelError, match=r"^row 0: 'a' to 'b': a duration is a number, not 'slow'$"
+        ModelError, match=r"^row 0: 'a' to 'b': a duration must be a number, not 'slow'$"
     ):
         tp.read({"from": ["a"], "to": ["b"], "times": ["12;slow"]})
     (tmp_path / "m.csv").write_text("from,to,times\na,b,3\nb,c,12;slow\n")
     with pytest.raises(
-        FormatError, match=r"m\.csv:3: 'b' to 'c': a duration is a number, not 'slow'$"
+        FormatError, match=r"m\.csv:3: 'b' to 'c': a duration must be a number, not 'slow'$"
     ):
         tp.read(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("from,action,to,p,times\na,x,b,half,3\n")

@@ -28,7 +28,7 @@ from tailpath.domains.grids import (
 from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
 from tailpath.graph import Array
-from tailpath.model.cost_units import as_fraction
+from tailpath.model.cost_units import exact_number
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer
 
@@ -105,12 +105,10 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
     >>> tp.domains.gridworld("S.G").n_states
     3
     """
-    chance = _number(success, "success")
+    chance = exact_number(success, "success", signed=True)
     if not 0 <= chance <= 1:
         raise OptionError(f"success must lie in [0, 1], not {success!r}")
-    crash = _number(obstacle_cost, "obstacle_cost")
-    if crash < 0:
-        raise OptionError(f"obstacle_cost must be 0 or more, not {obstacle_cost!r}")
+    crash = exact_number(obstacle_cost, "obstacle_cost")
     rows = _rows(_bundled(map) if re.fullmatch(r"\s*\d+\s*x\s*\d+\s*", map) else map)
     refuse_huge(len(rows), len(rows[0]))
     cells = "".join(rows)
@@ -142,15 +140,6 @@ def gridworld_moves(
         Moves(floor, shifted_cells(height, width, directions), slots, [1] * 4),
         Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
     ]
-
-
-def _number(value: Any, what: str) -> Any:
-    try:
-        number = as_fraction(value)
-        float(number)  # a rational may be too large for the arrays
-        return number
-    except (TypeError, ValueError, OverflowError):
-        raise OptionError(f"{what} must be a finite number, not {value!r}") from None
 
 
 def _bundled(name: str) -> str:

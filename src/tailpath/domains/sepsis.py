@@ -16,7 +16,7 @@ from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray
 from tailpath.model.builders import arrays_from_rows
-from tailpath.model.cost_units import refused_unless_number
+from tailpath.model.cost_units import exact_number
 from tailpath.model.ssp import SSP
 from tailpath.registers import folder_of
 
@@ -121,9 +121,8 @@ def _ending(cost_of_death: Fraction | None) -> str:
 
 
 def _cost_of_death(death: Any) -> Fraction:
-    refusal = OptionError(f"the price of a death must be a number, not {death!r}")
-    cost_of_death = refused_unless_number(death, refusal)
-    if not 0 <= cost_of_death <= 10**9:
+    cost_of_death = exact_number(death, "the price of a death")
+    if cost_of_death > 10**9:
         raise OptionError(f"the price of a death must lie in 0 .. 10^9, not {death!r}")
     return cost_of_death
 

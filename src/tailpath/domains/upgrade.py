@@ -12,7 +12,7 @@ from typing import Any
 
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import refused_unless_number
+from tailpath.model.cost_units import exact_number
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer
 
@@ -62,8 +62,7 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
     target = check_integer(target, "the target", FIRST + 1)
     if target > LAST:
         raise OptionError(f"the target must be at most {LAST} stars, not {target}")
-    refusal = OptionError(f"the price of a spare item must be a number, not {spare!r}")
-    cost_of_spare = refused_unless_number(spare, refusal)
+    cost_of_spare = exact_number(spare, "the price of a spare item")
     rows: list[tuple[int, str, int, Fraction, Fraction]] = []
     for stars in range(FIRST, target):
         success, destroyed = (Fraction(chance, 1000) for chance in CHANCES[stars])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.cost_units import as_fraction, refused_unless_number
+from tailpath.model.cost_units import as_fraction, exact_number, refused_unless_number
 from tailpath.model.durations import plain_number
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, answering
@@ -79,7 +79,10 @@ def clock(
     >>> tp.solve_expected(rush).cost()
     5.0
     """
-    first, last = _time(begin, "begin"), _time(until, "until")
+    first, last = (
+        plain_number(exact_number(value, what, signed=True))
+        for value, what in ((begin, "begin"), (until, "until"))
+    )
     if not first <= last:
         raise OptionError(f"until must not be before begin, not {until!r} < {begin!r}")
 
@@ -108,8 +111,3 @@ def _later(state: At, action: Any, duration: Any) -> Any:
     if exact < 0:
         raise refusal
     return plain_number(as_fraction(state.time) + exact)
-
-
-def _time(value: Any, what: str) -> Any:
-    refusal = OptionError(f"{what} must be a time, a number, not {value!r}")
-    return plain_number(refused_unless_number(value, refusal))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.errors import OptionError
 from tailpath.graph import FloatArray, IntArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
@@ -39,6 +41,16 @@ def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
         return as_fraction(number)
     except (TypeError, ValueError, ArithmeticError):
         raise refusal from None
+
+
+def exact_number(number: Any, what: str, *, signed: bool = False) -> Fraction:
+    """An argument as `as_fraction`; refused, as `what`, if it is negative and not `signed`."""
+    exact = refused_unless_number(number, OptionError(f"{what} must be a number, not {number!r}"))
+    if abs(exact) > sys.float_info.max:
+        raise OptionError(f"{what} must be a finite number, not {number!r}")
+    if exact < 0 and not signed:
+        raise OptionError(f"{what} must be 0 or more, not {number!r}")
+    return exact
 
 
 def vanishes(decimal: str, value: float) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import as_fraction, refused_unless_number
+from tailpath.model.cost_units import as_fraction, exact_number
 
 #: Points of a grid beyond which a law is refused.
 MAX_POINTS = 200_000
@@ -68,7 +68,9 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     """
     if side not in ("up", "down"):
         raise OptionError(f"side must be 'up' or 'down', not {side!r}")
-    step, up = None if unit is None else _unit(unit), side == "up"
+    step, up = None if unit is None else exact_number(unit, "the unit"), side == "up"
+    if step == 0:
+        raise OptionError("the unit must be positive, not 0")
     law = _frozen(law) if hasattr(law, "iccdf") else law
     if hasattr(law, "pmf"):
         found = _discrete(law, up, cut)
@@ -107,7 +109,7 @@ def shares_of_law(law: Any, up: bool = True) -> Shares:
         pairs = _counted(law if isinstance(law, Iterable) else [law]).items()
     found: Shares = {}
     for value, weight in pairs:
-        exact, mass = _number(value, "a duration"), _number(weight, "a weight")
+        exact, mass = exact_number(value, "a duration"), exact_number(weight, "a weight")
         found[exact] = found.get(exact, Fraction(0)) + mass
     total = sum(found.values())
     if not total:
@@ -124,7 +126,7 @@ def _parsed(text: str) -> Any:
         raise OptionError(f"{text!r} is neither samples a;b;c nor weights by value a:3;b:1")
     weights: dict[str, Fraction] = {}
     for value, _, weight in (part.partition(":") for part in parts):
-        weights[value] = weights.get(value, Fraction(0)) + _number(weight, "a weight")
+        weights[value] = weights.get(value, Fraction(0)) + exact_number(weight, "a weight")
     return weights
 
 
@@ -135,22 +137,8 @@ def _counted(samples: Iterable[Any]) -> dict[Any, int]:
         try:
             counts[value] = counts.get(value, 0) + 1
         except TypeError:
-            raise OptionError(f"a duration is a number, not {value!r}") from None
+            raise OptionError(f"a duration must be a number, not {value!r}") from None
     return counts
-
-
-def _number(value: Any, what: str) -> Fraction:
-    exact = refused_unless_number(value, OptionError(f"{what} is a number, not {value!r}"))
-    if exact < 0:
-        raise OptionError(f"{what} must be 0 or more, not {value!r}")
-    return exact
-
-
-def _unit(unit: Any) -> Fraction:
-    step = _number(unit, "the unit")
-    if not step:
-        raise OptionError("the unit must be positive, not 0")
-    return step
 
 
 def plain_number(cost: Fraction) -> Any:

@@ -5,7 +5,6 @@ largest probability of arriving and lives with the solvers (`solvers/arrival.py`
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +15,7 @@ import numpy as np
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
-from tailpath.model.cost_units import common_unit, refused_unless_number
+from tailpath.model.cost_units import common_unit, exact_number
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Name, Origin
@@ -65,7 +64,7 @@ def give_up(ssp: EitherModel, cost: Any) -> EitherModel:
 
 def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
     """The model, and the outcome behind each of its own; the number of all where there is none."""
-    end_cost = _end_cost(cost, "the price of giving up", ssp.signed)
+    end_cost = exact_number(cost, "the price of giving up", signed=ssp.signed)
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
     source, end = np.append(ssp.by_state.source, state), np.full(len(state), ssp.n_states)
@@ -153,13 +152,17 @@ def _limited(
     ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int
 ) -> tuple[SSP, IntArray]:
     """The model, and the outcome behind each of its own; the number of all where there is none."""
-    factor = _discount(gamma)
+    factor = exact_number(gamma, "gamma", signed=True)
+    if not 0 < factor <= 1:
+        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
     if not isinstance(steps, (int, np.integer)) or steps < 1:
         raise OptionError(
             f"the number of steps must be a whole number of at least 1, not {steps!r}"
         )
     end_cost = (
-        None if otherwise is None else _end_cost(otherwise, "the price of being late", ssp.signed)
+        None
+        if otherwise is None
+        else exact_number(otherwise, "the price of being late", signed=ssp.signed)
     )
     if ssp.is_goal[ssp.start_index]:
         return ssp, np.arange(ssp.n_outcomes)
@@ -265,16 +268,6 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     return layers
 
 
-def _end_cost(cost: Any, what: str, signed: bool) -> Fraction:
-    """The cost of an end as a fraction; it may be negative where some cost of the model is, too."""
-    end_cost = refused_unless_number(cost, OptionError(f"{what} must be a number, not {cost!r}"))
-    if abs(end_cost) > sys.float_info.max:
-        raise OptionError(f"{what} must be a finite number, not {cost!r}")
-    if end_cost < 0 and not signed:
-        raise OptionError(f"{what} must be 0 or more, not {cost!r}")
-    return end_cost
-
-
 def _unit(
     ssp: SSP, end_cost: Fraction, factors: Sequence[Fraction] = (Fraction(1),)
 ) -> Fraction | None:
@@ -297,14 +290,6 @@ def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -
     steps = range(int(step.max(initial=0)) + 1)
     scaled = [[float(cost * factor**t) for cost in exact] for t in steps]
     return np.array(scaled)[step, position]
-
-
-def _discount(gamma: Any) -> Fraction:
-    refusal = OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
-    factor = refused_unless_number(gamma, refusal)
-    if not 0 < factor <= 1:
-        raise refusal
-    return factor
 
 
 def ended_by_chance(ssp: SSP, gamma: float) -> SSP:

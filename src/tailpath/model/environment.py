@@ -16,7 +16,7 @@ import numpy as np
 
 from tailpath.errors import OptionError, PolicyError
 from tailpath.graph import members
-from tailpath.model.cost_units import in_units, refused_unless_number
+from tailpath.model.cost_units import exact_number, in_units
 from tailpath.options import check_integer
 
 if TYPE_CHECKING:
@@ -152,8 +152,5 @@ def environment(ssp: SSP, budget: Any, max_steps: int | None, render_mode: str |
         raise OptionError("a budget needs costs of 0 or more; take ssp.reduced")
     if ssp.cost_unit is None:
         raise OptionError("a budget needs costs with a common unit; round them to a grid first")
-    refusal = OptionError(f"the budget must be a number of 0 or more, not {budget!r}")
-    units = refused_unless_number(budget, refusal) / ssp.cost_unit
-    if units < 0:
-        raise refusal
+    units = exact_number(budget, "the budget") / ssp.cost_unit
     return ModelEnv(ssp, int(units), most, render_mode)
