@@ -146,39 +146,32 @@ def solve_by_sweeps(
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
-    """Plan, and again with more atoms as long as states lack some, if they are to adapt."""
-    solution = _solve_once(ssp, atoms, settings, operator, threads, progress, inner)
+    """Values by sweeps of an operator, and the policy that is greedy for them; again with more
+    atoms as long as states lack some, if they are to adapt.
+    """
+
+    def plan(atoms: Atoms | None) -> AtomSolution:
+        tolerance = settings.tolerance
+        augmented = augment(ssp, atoms, settings)
+        with pool_for(augmented, threads) as pool:
+            if settings.start == "neutral":
+                start_from_risk_neutral(augmented, pool, tolerance)
+            sweep = operator.sweep(augmented, pool)
+            progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
+            tables = operator.tables(augmented, pool, settings.rule)
+        warn_unless_converged(progression, tolerance)
+        make_arrive(augmented, tables, settings.rule)
+        return solution_of(augmented, tables, progression, settings, inner)
+
+    solution = plan(atoms)
     first, sweeps = float(solution.atoms[0]), solution.sweeps
     for _ in range(ROUNDS if settings.adapt is not None else 0):
         finer = refined(solution, settings, first)
         if finer is None:
             break
-        solution = _solve_once(ssp, finer, settings, operator, threads, progress, inner)
+        solution = plan(finer)
         sweeps += solution.sweeps
     return replace(solution, sweeps=sweeps)
-
-
-def _solve_once(
-    ssp: SSP,
-    atoms: Atoms | None,
-    settings: Settings,
-    operator: Operator,
-    threads: int | None,
-    progress: Progress | None,
-    inner: str,
-) -> AtomSolution:
-    """Values by sweeps of an operator, and the policy that is greedy for them."""
-    tolerance = settings.tolerance
-    augmented = augment(ssp, atoms, settings)
-    with pool_for(augmented, threads) as pool:
-        if settings.start == "neutral":
-            start_from_risk_neutral(augmented, pool, tolerance)
-        sweep = operator.sweep(augmented, pool)
-        progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
-        tables = operator.tables(augmented, pool, settings.rule)
-    warn_unless_converged(progression, tolerance)
-    make_arrive(augmented, tables, settings.rule)
-    return solution_of(augmented, tables, progression, settings, inner)
 
 
 @takes_model

@@ -90,10 +90,6 @@ class Augmented:
         of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
         return Grids(self.model.own, of_state.astype(np.int32))
 
-    @cached_property
-    def segments(self) -> int:
-        return len(self.model.outcomes.target) * len(self.model.atoms)
-
     @property
     def settled(self) -> AtomWork:
         """What was found by sweeps, as all parts see it."""
@@ -102,7 +98,8 @@ class Augmented:
     @property
     def parts(self) -> int:
         """In how many parts a sweep is made: equal parts of the order, whatever that is."""
-        return PARTS if self.segments > self.worth_parts else 1
+        segments = len(self.model.outcomes.target) * len(self.model.atoms)
+        return PARTS if segments > self.worth_parts else 1
 
     def share(self, pool: Pool, function: Callable[[int, int, int], Any]) -> list[Any]:
         """`function(first, last, part)` of every part, by the threads of a pool if there is one."""
@@ -130,15 +127,10 @@ class Settings:
         check_gamma(self.gamma)
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
-        for given, known, what in (
-            (self.start, STARTS, "start"),
-            (self.factors, tuple(FACTORS), "factors"),
-        ):
-            if given not in known:
-                raise OptionError(
-                    f"unknown {what} {given!r}; use {', '.join(map(repr, known[:-1]))} or"
-                    f" {known[-1]!r}"
-                )
+        for what, known in (("start", STARTS), ("factors", tuple(FACTORS))):
+            if getattr(self, what) not in known:
+                use = f"{', '.join(map(repr, known[:-1]))} or {known[-1]!r}"
+                raise OptionError(f"unknown {what} {getattr(self, what)!r}; use {use}")
 
     @property
     def rule(self) -> int:
@@ -158,16 +150,9 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     falling = settings.start == "neutral"
     work = _first_work(value if falling else np.zeros(core.n), every)
     model = _atom_model(core, every, grids, settings.gamma)
-    return Augmented(
-        core,
-        model,
-        work,
-        core.core_choices(expected.choices),
-        value,
-        falling,
-        settings.worth_parts,
-        given,
-    )
+    risk_neutral = core.core_choices(expected.choices)
+    parts = settings.worth_parts
+    return Augmented(core, model, work, risk_neutral, value, falling, parts, given)
 
 
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
@@ -209,31 +194,30 @@ def outcomes_of(rows: Transitions, gamma: float) -> AtomOutcomes:
 
 def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
     """The choices of each node in bundles with much the same outcomes, which share their runs."""
-    bundles = Bundles(
+    n, size = rows.n + 1, len(rows.target)
+    found = Bundles(
         node_bundles=np.empty(len(node_choices), dtype=np.int64),
-        bundle_choices=np.empty(rows.n + 1, dtype=np.int64),
-        bundle_runs=np.empty(rows.n + 1, dtype=np.int64),
-        run_target=np.empty(len(rows.target), dtype=np.int32),
-        run_cost=np.empty(len(rows.target)),
-        position=np.empty(len(rows.target), dtype=np.int32),
+        bundle_choices=np.empty(n, dtype=np.int64),
+        bundle_runs=np.empty(n, dtype=np.int64),
+        run_target=np.empty(size, dtype=np.int32),
+        run_cost=np.empty(size),
+        position=np.empty(size, dtype=np.int32),
         choice_start=np.empty(0, dtype=np.int64),
         run_probability=np.empty(0),
     )
-    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, bundles)
-    bundle_choices = bundles.bundle_choices[: count + 1].copy()
-    bundle_runs = bundles.bundle_runs[: count + 1].copy()
+    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, found)
+    choices, ends = (each[: count + 1].copy() for each in (found.bundle_choices, found.bundle_runs))
     # Each choice of a bundle has a probability for every run of it.
-    choice_start = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
-    run = choice_start[rows.source] + bundles.position
-    # Of nothing numpy counts integers.
-    run_probability = np.bincount(run, rows.probability, int(choice_start[-1])).astype(np.float64)
-    return bundles._replace(
-        bundle_choices=bundle_choices,
-        bundle_runs=bundle_runs,
-        run_target=bundles.run_target[:runs].copy(),
-        run_cost=bundles.run_cost[:runs].copy(),
-        choice_start=choice_start,
-        run_probability=run_probability,
+    start = offsets_from_lengths(np.repeat(np.diff(ends), np.diff(choices)))
+    run = start[rows.source] + found.position
+    return found._replace(
+        bundle_choices=choices,
+        bundle_runs=ends,
+        run_target=found.run_target[:runs].copy(),
+        run_cost=found.run_cost[:runs].copy(),
+        choice_start=start,
+        # Of nothing numpy counts integers.
+        run_probability=np.bincount(run, rows.probability, int(start[-1])).astype(np.float64),
     )
 
 
