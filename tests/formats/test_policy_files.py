@@ -1,8 +1,6 @@
 """Policies on disk: lossless, tied to their model, and checked before a kernel may use them."""
 
 import json
-import pathlib
-import runpy
 from fractions import Fraction
 
 import numpy as np
@@ -458,19 +456,3 @@ def test_a_policy_of_names_on_a_limited_model(tmp_path):
         tp.evaluate(limited, tp.read_policy(tmp_path / "p.json", limited), 0.5).mean
         == tp.solve_expected(ROADS).cost()
     )
-
-
-def test_the_plain_reader_follows_the_policy(tmp_path):
-    policy = kinds()["budget"]
-    tp.write_policy(policy, tmp_path / "p.json")
-    source = pathlib.Path(__file__).parents[2] / "examples" / "plain_policy_reader.py"
-    assert "tailpath" not in source.read_text().partition('"""\n\n')[2]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["reader", str(tmp_path / "p.json")])
-        action = runpy.run_path(str(source))["action"]
-    for spent in range(200):
-        runner = policy.start_run()
-        runner.action("home")
-        runner.observe(spent, "mid")
-        assert action("mid", spent) == runner.action("mid")
-    assert action("work", 0) is None
