@@ -15,6 +15,7 @@ import math
 import random
 import sys
 from fractions import Fraction
+from itertools import pairwise
 
 
 def load(path):
@@ -86,7 +87,7 @@ class Run:
         if self.kind == "atom grids":
             marks = self.arrays["own"][self.arrays["of_state"][s]]
             own = [k for k in own if marks[k]]
-        borders = [math.sqrt(atoms[a] * atoms[b]) for a, b in zip(own, own[1:])]
+        borders = [math.sqrt(atoms[a] * atoms[b]) for a, b in pairwise(own)]
         return own[bisect.bisect_left(borders, y)]
 
     def observe(self, cost, next_state):

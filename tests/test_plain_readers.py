@@ -99,7 +99,11 @@ for (const line of require("fs").readFileSync(0, "utf8").trim().split("\\n")) {
   const { policy, steps, seeds } = JSON.parse(line);
   console.log(JSON.stringify((seeds || [Math.random()]).map(seed => {
     const run = new Run(policy, () => seed);
-    return steps.map(([state, , cost, after]) => { const a = run.action(state); run.observe(cost, after); return a; });
+    return steps.map(([state, , cost, after]) => {
+      const action = run.action(state);
+      run.observe(cost, after);
+      return action;
+    });
   })));
 }
 """

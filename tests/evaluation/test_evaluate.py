@@ -326,6 +326,15 @@ def test_asking_below_alpha_says_what_to_do() -> None:
         found.cdf(1e6)
 
 
+def test_a_cost_beyond_the_head_is_told_the_alpha_that_reaches_it() -> None:
+    ssp = tp.domains.river(rows=6, columns=4)
+    policy = tp.solve_expected(ssp).policy
+    with pytest.raises(tp.TailpathError, match=r"an alpha of about .* reaches 60$") as refusal:
+        tp.evaluate(ssp, policy, 0.2).cdf([3, 60])
+    alpha = float(str(refusal.value).split("about ")[1].split(" ")[0])
+    assert 1 - tp.evaluate(ssp, policy, alpha).cdf(60) == pytest.approx(3.6886e-10, rel=1e-4)
+
+
 @pytest.mark.parametrize("ring_cells", [0, 1 << 9, 1 << 12, 1 << 22])
 @pytest.mark.parametrize("lists", [1, 3, 1 << 14])
 def test_where_long_jumps_wait_changes_nothing(

@@ -508,6 +508,11 @@ def test_environments_without_a_table(name, message):
         tp.read(f"gym:{name}")
 
 
+def test_an_environment_in_memory_without_a_table_is_answered_by_two_ways():
+    with pytest.raises(FormatError, match=r"no transition table \.P.*confidence=.*from_functions"):
+        tp.read(gymnasium.make("CartPole-v1"))
+
+
 def test_arguments_that_the_environment_does_not_take():
     with pytest.raises(FormatError, match=r"gym:FrozenLake-v1: .*wings"):
         tp.read("gym:FrozenLake-v1", constants={"wings": 2})

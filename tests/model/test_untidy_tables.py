@@ -163,5 +163,9 @@ def test_cells_and_sums_at_fault_are_told_together():
 
 
 def test_two_costs_are_answered():
-    with pytest.raises(OptionError, match=r"one column is the cost, not 2.*weighted sum"):
+    with pytest.raises(OptionError, match=r"one column is the cost: .*weighted sum"):
         tp.SSP.from_table({"from": ["A"], "to": ["B"]}, columns={"cost": ["minutes", "toll"]})
+    table = {"from": ["A"], "to": ["B"], "minutes": [3], "toll": [1]}
+    for cost in (["minutes", "toll"], "minutes,toll", "minutes + toll"):
+        with pytest.raises(OptionError, match=r"one column is the cost: .*weighted sum"):
+            tp.read(table, cost=cost)

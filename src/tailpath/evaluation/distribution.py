@@ -378,7 +378,7 @@ class CostDistribution(Record):
         costs = self.totals.costs
         last = float(costs[-1]) if costs.size else -math.inf
         if self.tail_mass > 0 and not never and loss.last > last:
-            raise self._beyond_head()
+            raise self._beyond_head(loss.last)
         if self.unreached > 0 and loss.slope > 0:
             return math.inf
         head = float(np.sum(self.probabilities * loss.values(costs)))
@@ -456,11 +456,17 @@ class CostDistribution(Record):
         """Whether all that is left never arrives, but for what was too small to follow."""
         return self.unreached > 0 and self.open_mass == 0
 
-    def _beyond_head(self) -> OptionError:
-        last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
+    def _beyond_head(self, cost: float) -> OptionError:
+        """Refuse, and name an alpha that reaches a cost: as if the tail fell off evenly."""
+        last = float(self.costs[-1]) if self.costs.size else 0.0
+        alpha = self.alpha / 2
+        if math.isfinite(cost) and math.isfinite(self.mean):
+            further = (cost - last) / max(self.cvar(self.alpha) - last, 1e-300)
+            alpha *= math.exp(-min(further, 600.0))
+        known = f"{last:g}" if self.costs.size else "nothing"
         return OptionError(
-            f"the distribution is known up to cost {last}; call evaluate with an alpha below"
-            f" {self.alpha:g}"
+            f"the distribution is known up to cost {known}; evaluate with an alpha of about"
+            f" {alpha:.1g} reaches {cost:g}"
         )
 
     # ------------------------------------------------------------------ the rest
@@ -500,7 +506,7 @@ class CostDistribution(Record):
         points = np.asarray(x, dtype=np.float64)
         known = self.tail_mass == 0 or self._tail_never_arrives
         if not known and np.any(points > self.costs[-1:].max(initial=-math.inf)):
-            raise self._beyond_head()
+            raise self._beyond_head(float(points.max()))
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result

@@ -272,7 +272,10 @@ def _has_columns(source: Any) -> bool:
 def _read_object(source: Any, reading: Reading) -> SSP:
     if is_graph(source) or is_table(source, reading.table_columns()) or _has_columns(source):
         return _IN_MEMORY.read(source, reading)
-    if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
+    environment = any(
+        hasattr(getattr(source, "unwrapped", source), part) for part in ("P", "reset")
+    )
+    if not isinstance(source, Mapping) and not environment:
         raise OptionError(
             f"cannot read {kind_of(source)}: give a path, a scheme string, a table, a"
             " graph, or an environment or its dictionary P; SSP.from_outcomes takes rows"

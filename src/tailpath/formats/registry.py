@@ -100,13 +100,16 @@ class Reading:
             ("columns", Mapping),
         ):
             value = getattr(self, name)
+            if name == "cost" and isinstance(value, (list, tuple)):
+                continue  # tables say what to do with two costs
             if value is not None and not isinstance(value, kind):
                 raise OptionError(
                     f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}"
                 )
 
     def table_columns(self) -> dict[str, Any]:
-        return {**({} if self.cost is None else {"cost": self.cost}), **self.columns}
+        cost = tuple(self.cost) if isinstance(self.cost, list) else self.cost
+        return {**({} if cost is None else {"cost": cost}), **self.columns}
 
     def given(self) -> dict[str, Any]:
         """The options that are not at their default, by name."""

@@ -125,15 +125,21 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
         raise OptionError(
             f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
         )
-    if isinstance(name, list):
+    if isinstance(name, (list, tuple)) or (name not in names and _several(name, names)):
         raise OptionError(
-            f"one column is the {column}, not {len(name)}; for two costs add a column with their"
-            " weighted sum, or limit the one and minimise the other (docs/objectives.md)"
+            f"one column is the {column}: for two costs add a column with their weighted sum,"
+            " minutes + 0.2 * toll, say; or compare plans for several weights (docs/messages.md)"
         )
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are {listed(names)}"
         raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
     return name
+
+
+def _several(name: Any, names: list[Any]) -> bool:
+    """Whether a text lists columns, with a comma or a plus between two."""
+    parts = str(name).replace("+", ",").split(",")
+    return len(parts) > 1 and all(part.strip() in names for part in parts)
 
 
 def plain_name(name: Any) -> str:
