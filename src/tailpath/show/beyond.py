@@ -28,16 +28,14 @@ setback below 0 is good luck that was not enough.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.dp.budget_model import EXCESS, LATE
-from tailpath.dp.budgets import node_values
-from tailpath.dp.layout_builders import chain_layout
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
+from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import equations, zero_cost_walks
@@ -46,12 +44,16 @@ from tailpath.show.sampled import Walks
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.
 MAX_PAIRS, MAX_LEVELS = 40_000_000, 100_000
-#: More units than any threshold has.
-FAR = 2**40
+#: More units than any threshold has, and values that are found at a time.
+FAR, AT_A_TIME = 2**40, 2**20
 
 
 class Beyond:
-    """A chain and a threshold, in units; None looks for the runs that never arrive."""
+    """A chain and a threshold, in units; None looks for the runs that never arrive.
+
+    Levels r are done in blocks as wide as the least cost that is not 0: what is behind a step then
+    lies in another block.
+    """
 
     def __init__(self, chain: CostChain, threshold: int | None) -> None:
         self.missed_only, threshold = threshold is None, threshold or 0
@@ -73,28 +75,36 @@ class Beyond:
         """Whether a run ends at a node: at the goal, and where the goal is out of reach."""
         return np.append(~self.chain.arrives, True)
 
-    @cached_property
-    def met(self) -> list[IntArray]:
-        """The edges of the nodes that runs come to with r still allowed, by r; nothing else is ever
-        asked for.
+    @property
+    def blocks(self) -> Iterator[tuple[IntArray, IntArray]]:
+        """Levels from 0 up, with the edges of the nodes that runs come to with so much allowed;
+        nothing else is ever asked for.
         """
-        return [self.chain.edges(row != 0) for row in self.visits[0]]
+        visits = self.visits[0]
+        for rows in self._levels:
+            yield rows, self.chain.edges(visits[rows].any(axis=0))
 
-    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: IntArray) -> FloatArray:
-        """The value behind each of some edges, taken with r still allowed: from the table, or, past
-        the threshold, from `beyond`.
+    @cached_property
+    def _levels(self) -> list[IntArray]:
+        least = int(self.level.min(where=self.level > 0, initial=FAR))
+        width = max(1, min(least, AT_A_TIME // max(len(self.level), 1)))
+        every = np.arange(self.threshold + 1)
+        return np.split(every, np.arange(width, self.threshold + 1, width))
+
+    def after(
+        self, table: FloatArray, beyond: FloatArray, r: IntArray, edges: IntArray, slope: int = 0
+    ) -> FloatArray:
+        """The value behind each of some edges, `[r, edge]`, taken with r still allowed: from the
+        table, or, past the threshold, from `beyond`, and `slope` for each unit past it.
         """
-        remaining, target = r - self.level[edges], self.chain.target[edges]
-        return np.where(remaining >= 0, table[np.maximum(remaining, 0), target], beyond[target])
+        remaining, target = r[:, None] - self.level[edges], self.chain.target[edges]
+        past = beyond[target] - slope * remaining
+        return np.where(remaining >= 0, table[np.maximum(remaining, 0), target], past)
 
     @cached_property
     def chance(self) -> FloatArray:
         # To end where the goal is out of reach is to cost more than anything.
-        chain, alive = self.chain, self.chain.arrives
-        lost = ~np.append(alive, True)[chain.target]
-        rows = chain.replaced(level=np.where(lost, FAR, self.level))
-        values = self._by_budget(rows, alive, LATE, np.zeros(chain.n), self.threshold + 1)
-        return np.where(self.ends, np.append(np.ones(chain.n), 0.0), values)
+        return self._table(np.append(~self.chain.arrives, False), np.ones(self.chain.n + 1))
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -104,42 +114,27 @@ class Beyond:
 
     @cached_property
     def excess(self) -> FloatArray:
-        finite = np.isfinite(self.mean)
-        values = self._by_budget(self.chain, finite[:-1], EXCESS, self.mean[:-1], self.threshold)
-        return np.where(finite, np.vstack((self.mean, values)), np.inf)
+        """Of a chain that arrives almost surely."""
+        return self._table(np.zeros(self.chain.n + 1), self.mean, slope=1)
 
-    def _by_budget(
-        self,
-        rows: Transitions,
-        inside: BoolArray,
-        criterion: FloatArray,
-        value: FloatArray,
-        most: int,
-    ) -> FloatArray:
-        """The table of a criterion for budgets 1 .. most, of the nodes inside, from which one only
-        gets to others inside and to goals; 0 elsewhere, and where no run from the start gets to.
-        """
-        table = np.zeros((most, rows.n + 1))
-        start = self.chain.start
-        if start == rows.n or not inside[start] or most == 0:
-            return table
-        position = positions(inside)
-        layout, order = chain_layout(
-            rows.restrict(inside).renumber(position),
-            value[inside],
-            self._paid[inside],
-            int(position[start]),
-        )
-        objective = layout.objective(criterion, limit=float(most))
-        values, _ = next(node_values(layout, objective, most))
-        table[:, np.flatnonzero(inside)[order]] = np.where(np.isnan(values), 0.0, values)
+    def _table(self, at_ends: Any, beyond: FloatArray, slope: int = 0) -> FloatArray:
+        """The mean of what is behind a node, by level, from what it is at ends and past them."""
+        chain, through = self.chain, zero_cost_walks(self.chain)
+        table = np.tile(np.asarray(at_ends, dtype=np.float64), (self.threshold + 1, 1))
+        for r, met in self.blocks:
+            edges = met[(self.level[met] > 0) | self.ends[chain.target[met]]]
+            values = chain.probability[edges] * self.after(table, beyond, r, edges, slope)
+            found = through(self._by_source(np.add, values, edges).T).T
+            table[r, :-1] = np.where(self.ends[:-1], table[r, :-1], found)
         return table
 
-    @cached_property
-    def _paid(self) -> IntArray:
-        """The least that a run from the start has paid when it gets to a node."""
-        least = self.chain.replaced(level=self.level).costs_from(self.chain.start)[:-1]
-        return np.asarray(np.minimum(least, FAR), dtype=np.int64)
+    def _by_source(self, combine: np.ufunc, values: FloatArray, edges: IntArray) -> FloatArray:
+        """Sums or maxima over the edges of each node, which stand side by side."""
+        source, found = self.chain.source[edges], np.zeros((len(values), self.chain.n))
+        if len(edges):
+            first = np.flatnonzero(np.diff(source, prepend=-1))
+            found[:, source[first]] = combine.reduceat(values, first, axis=1)
+        return found
 
     # ------------------------------------------------------------------ the most probable way
 
@@ -158,28 +153,20 @@ class Beyond:
     @cached_property
     def likeliest(self) -> FloatArray:
         chain = self.chain
-        table = np.zeros((self.threshold + 1, chain.n + 1))
         # A run that ends where the goal is out of reach costs more than anything.
-        table[:, :-1] = ~chain.arrives
-        for r in range(self.threshold + 1):
-            row, edges = table[r], self.met[r]
-            paying = edges[self.level[edges] > 0]
-            zero_cost = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
-            np.maximum.at(
-                row,
-                chain.source[paying],
-                chain.probability[paying] * self.after(table, self.way, r, paying),
-            )
+        table = np.tile(np.append(~chain.arrives, False) * 1.0, (self.threshold + 1, 1))
+        for r, met in self.blocks:
+            paying = met[self.level[met] > 0]
+            zero_cost = met[(self.level[met] == 0) & (chain.target[met] < chain.n)]
+            values = chain.probability[paying] * self.after(table, self.way, r, paying)
+            row = np.maximum(table[r, :-1], self._by_source(np.maximum, values, paying))
             while zero_cost.size:
-                better = row.copy()
-                np.maximum.at(
-                    better,
-                    chain.source[zero_cost],
-                    chain.probability[zero_cost] * row[chain.target[zero_cost]],
-                )
+                values = chain.probability[zero_cost] * row[:, chain.target[zero_cost]]
+                better = np.maximum(row, self._by_source(np.maximum, values, zero_cost))
                 if np.array_equal(better, row):
                     break
-                row[:] = better
+                row = better
+            table[r, :-1] = row
         return table
 
     # ------------------------------------------------------------------ from the start forward
@@ -194,17 +181,15 @@ class Beyond:
         past = np.zeros(chain.n)
         if chain.start < chain.n and not self.ends[chain.start]:
             table[self.threshold, chain.start] = 1.0
-        for r in range(self.threshold, -1, -1):
-            table[r] = through(table[r])
-            edges = chain.edges(table[r] != 0)
+        for r in reversed(self._levels):
+            table[r] = through(table[r].T).T
+            edges = chain.edges(table[r].any(axis=0))
             edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
-            flow, target = (
-                table[r, chain.source[edges]] * chain.probability[edges],
-                chain.target[edges],
-            )
-            remaining = r - self.level[edges]
+            flow = table[r][:, chain.source[edges]] * chain.probability[edges]
+            remaining = r[:, None] - self.level[edges]
+            target = np.broadcast_to(chain.target[edges], flow.shape)
             within = remaining >= 0
-            np.add.at(table, (remaining[within], target[within]), flow[within])
+            np.add.at(table.reshape(-1), remaining[within] * chain.n + target[within], flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
         if past.any():
             inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
@@ -248,17 +233,14 @@ def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
     level, target = beyond.level, chain.target
     source, mean = chain.source, beyond.mean
     visits, past = beyond.visits
-    for r in range(beyond.threshold + 1):
-        met = beyond.met[r]
-        remaining, after = r - level[met], target[met]
-        flow = visits[r, source[met]] * chain.probability[met]
+    for r, met in beyond.blocks:
+        remaining = r[:, None] - level[met]
+        flow = visits[r][:, source[met]] * chain.probability[met]
         bad = flow * beyond.after(beyond.chance, np.ones(chain.n + 1), r, met)
-        ahead = np.where(
-            remaining >= 0, beyond.excess[np.maximum(remaining, 0), after], mean[after] - remaining
-        )
-        share[met] += flow * np.maximum(-remaining, 0)
-        slope[met] += bad
-        setback[met] += bad * (ahead - beyond.excess[r, source[met]])
+        ahead = beyond.after(beyond.excess, mean, r, met, slope=1)
+        share[met] += (flow * np.maximum(-remaining, 0)).sum(axis=0)
+        slope[met] += bad.sum(axis=0)
+        setback[met] += (bad * (ahead - beyond.excess[r][:, source[met]])).sum(axis=0)
     flow = past[source] * chain.probability
     share += flow * level
     slope += flow

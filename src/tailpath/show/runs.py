@@ -270,7 +270,8 @@ def typical_run(beyond: Beyond, seed: int = 0) -> list[int] | None:
         weight = (
             chain.probability[ways]
             if remaining < 0
-            else chain.probability[ways] * beyond.after(beyond.chance, certain, remaining, ways)
+            else chain.probability[ways]
+            * beyond.after(beyond.chance, certain, np.array([remaining]), ways)[0]
         )
         total = np.cumsum(weight)
         if not total[-1] > 0:  # a chance that is too small to go on with
