@@ -7,8 +7,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.show import beyond, decisions, differences, display, runs
-from tailpath.show.page import data
+from tailpath.show import beyond, followed
 from tailpath.show.sampled import Follower
 from tests.show.listing import data_of
 
@@ -20,8 +19,7 @@ def few_pairs(monkeypatch):
     """Every policy counts as one that reaches too many pairs."""
 
     def from_now_on():
-        for module in (decisions, differences, display, runs, data):
-            monkeypatch.setattr(module, "MAX_TABLE_PAIRS", 1)
+        monkeypatch.setattr(followed, "MAX_TABLE_PAIRS", 1)
         monkeypatch.setattr(beyond, "MAX_PAIRS", 1)
 
     return from_now_on

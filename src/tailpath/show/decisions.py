@@ -19,26 +19,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.errors import OptionError
 from tailpath.formats.files import write_text
-from tailpath.graph import Array, FloatArray, IntArray, members
+from tailpath.graph import Array, IntArray, grouped, members
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import decide
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits, cvar_to_go
-from tailpath.show.sampled import Follower, Walks, tail_mean, told_as_estimated, walks
+from tailpath.show.followed import Followed
+from tailpath.show.sampled import tail_mean
 from tailpath.texts import name as name_in_words
 from tailpath.texts import number as number_in_words
 
-#: Pairs of state and memory beyond which a policy is not followed through all of them.
-MAX_TABLE_PAIRS = 200_000
 #: Rows that simulated runs tell, if nobody asks for a number.
 MOST_ESTIMATED = 1_000
 
@@ -292,48 +289,119 @@ def decision_table(
     """All rows, or the `most` that are met most often, or those of one state; the likeliest first,
     and of equally likely ones the one farther from the goal.
     """
-    alpha = check_invertible_alpha(alpha)
+    alpha, followed = check_invertible_alpha(alpha), Followed(ssp, policy)
     state = None if of_state is None else ssp.state_index(of_state)
-    try:
-        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
-    except LimitExceededError:
-        return estimated_table(ssp, policy, alpha, most, state)
-    memory = [None] * chain.n if chain.memory is None else list(chain.memory)
+    find = _exact_rows if followed.chain is not None else _estimated_rows
+    found = find(followed, alpha, most, state, progress)
+    return Decisions(list(found), followed.simulated)
+
+
+#: A row before it is told: state, least and greatest memory, probability, mean and CVaR to go.
+Found = tuple[int, Any, Any, float, float | None, float | None]
+
+
+def _row(followed: Followed, found: Found) -> tuple[Row, tuple[float, float] | None]:
+    ssp, policy = followed.ssp, followed.policy
+    state, low, high, probability, mean, cvar = found
+    decision = decide(ssp, policy, state, high)
+    told: tuple[str, tuple[float, float] | None] = memory_in_words(policy, high, state), None
+    if isinstance(policy, BudgetPolicy):
+        own = policy.ssp.state_index(ssp.states[state])
+        told = budgets_in_words(policy, own, low, high), _span(policy, own, low, high)
+    row = Row(
+        ssp.states[state],
+        told[0],
+        action_of(ssp, decision),
+        min(probability, 1.0),
+        mean,
+        None if cvar is None or np.isnan(cvar) else float(cvar),
+        next_states(ssp, decision),
+    )
+    return row, told[1]
+
+
+def _exact_rows(
+    followed: Followed, alpha: float, most: int | None, state: int | None, progress: Any
+) -> Iterator[tuple[Row, tuple[float, float] | None]]:
+    chain, memory, budgets = followed.chain, followed.memories, followed.counts_budgets
+    assert chain is not None
     if chain.n == 0:
-        return Decisions()
-    group, words, spans = _groups(ssp, policy, chain, memory)
-    visits = Visits(chain, np.asarray(memory) if isinstance(policy, BudgetPolicy) else None)
+        return
+    group, ends = _grouped(followed, chain.state.astype(np.int64), memory)
+    visits = Visits(chain, memory if budgets else None)
     if state is not None:
         group = np.where(chain.state == state, group, -1)
-    elif most is not None and len(words) > most:
-        group = _likeliest(visits.expected, group, most)
+    elif most is not None and len(ends) > most:
+        total = np.bincount(group, weights=visits.expected)
+        shown = np.isin(group, np.argsort(-total, kind="stable")[:most])
+        group = np.where(shown, group, -1)
     if progress is not None:
         progress(0, 0.0)
     entry = visits.first(group, progress)
-    shown = np.flatnonzero(group >= 0)
-    cvar = cvar_to_go(chain, shown, group[shown], entry[shown], len(words), alpha, progress)
-    rows = []
-    for number, nodes in _members(group):
-        weight = entry[nodes]
+    nodes = np.flatnonzero(group >= 0)
+    cvar = cvar_to_go(chain, nodes, group[nodes], entry[nodes], len(ends), alpha, progress)
+    order, first = grouped(group[nodes], len(ends))
+    for number in np.unique(group[nodes]).tolist():
+        own = nodes[order[first[number] : first[number + 1]]]
+        weight, to_go = entry[own], chain.expected_cost.value[own]
         total = float(weight.sum())
-        first = int(nodes[0])
-        mean = (
-            float(weight @ chain.expected_cost.value[nodes]) / total
-            if total > 0
-            else float(chain.expected_cost.value[first])
-        )
-        decision = decide(ssp, policy, int(chain.state[first]), memory[first])
-        row = Row(
-            ssp.states[int(chain.state[first])],
-            words[number],
-            action_of(ssp, decision),
-            min(total, 1.0),
-            mean,
-            None if np.isnan(cvar[number]) else float(cvar[number]),
-            next_states(ssp, decision),
-        )
-        rows.append((row, spans[number] if spans else None))
-    return Decisions(rows)
+        mean = float(weight @ to_go) / total if total > 0 else float(to_go[0])
+        yield _row(followed, (*ends[number], total, mean, cvar[number]))
+
+
+def _estimated_rows(
+    followed: Followed, alpha: float, most: int | None, state: int | None, progress: Any
+) -> Iterator[tuple[Row, tuple[float, float] | None]]:
+    """The rows that simulated runs come to most often; those of one state all, as the policy has
+    them.
+    """
+    seen, policy = followed.seen, followed.policy
+    inside = np.arange(len(seen.run)) if state is None else np.flatnonzero(seen.state == state)
+    where, memory = seen.state[inside], seen.memory[inside]
+    if isinstance(policy, MarkovPolicy):
+        memory = np.full(len(inside), None, dtype=object)
+    if followed.counts_budgets and state is not None:  # and with budgets that no run had
+        begin = np.append(0, policy.from_budget[members(policy.first, state)])
+        begin = begin[begin <= policy.budget]
+        where = np.append(where, np.full(2 * len(begin), state))
+        memory = np.concatenate((memory, begin, np.append(begin[1:] - 1, policy.budget)))
+    key, ends = _grouped(followed, where, memory)
+    first = seen.of(inside).first_of(key[: len(inside)])
+    to_go, entered = seen.to_go[inside][first], key[first]
+    met = np.bincount(entered, minlength=len(ends))
+    order, begin = np.argsort(entered, kind="stable"), np.concatenate(([0], np.cumsum(met)))
+    for number in np.argsort(-met, kind="stable")[: most or MOST_ESTIMATED].tolist():
+        costs = to_go[order[begin[number] : begin[number + 1]]]
+        mean = float(costs.mean()) if len(costs) else None
+        share = len(costs) / seen.runs
+        yield _row(followed, (*ends[number], share, mean, tail_mean(costs, alpha)))
+
+
+def _grouped(
+    followed: Followed, state: IntArray, memory: Array
+) -> tuple[IntArray, list[tuple[int, Any, Any]]]:
+    """The number of the row of each pair of state and memory, and of each row the state, and its
+    least and greatest memory: budgets with which the same step is taken are one row.
+    """
+    policy: Any = followed.policy
+    if not followed.counts_budgets:
+        number: dict[tuple[int, Any], int] = {}
+        key = [number.setdefault(pair, len(number)) for pair in zip(state.tolist(), memory)]
+        return np.array(key, dtype=np.int64), [(s, m, m) for s, m in number]
+    names = followed.ssp.states
+    step = policy.step_at(np.array([policy.ssp.state_index(names[s]) for s in state]), memory)
+    order = np.lexsort((memory, state))
+    ends = np.flatnonzero((np.diff(state[order]) != 0) | (np.diff(step[order]) != 0)) + 1
+    first, last = np.append(0, ends), np.append(ends, len(order)) - 1
+    group = np.zeros(len(order), dtype=np.int64)
+    group[order] = np.repeat(np.arange(len(first)), last - first + 1)
+    least, most = memory[order[first]], memory[order[last]]
+    return group, list(zip(state[order[first]].tolist(), least.tolist(), most.tolist()))
+
+
+def _span(policy: BudgetPolicy, state: int, low: int, high: int) -> tuple[float, float]:
+    least, most = (float(policy.left(state, max(units, policy.deadline))) for units in (low, high))
+    return least, most
 
 
 def next_states(ssp: SSP, decision: Sequence[tuple[int, float]]) -> dict[Name, float]:
@@ -346,133 +414,11 @@ def next_states(ssp: SSP, decision: Sequence[tuple[int, float]]) -> dict[Name, f
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
 
-def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
+def action_of(ssp: SSP, decision: Sequence[tuple[int, float]]) -> Any:
     """A decision by names: an action, or `{action: probability}`."""
     if len(decision) == 1:
         return ssp.choice_name(decision[0][0])
     return {ssp.choice_name(choice): weight for choice, weight in decision}
-
-
-def _groups(
-    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
-) -> tuple[IntArray, list[str], list[tuple[float, float]] | None]:
-    """The row of every node, what is said of its memory, and the budgets of each row."""
-    if not isinstance(policy, BudgetPolicy):
-        words = [
-            memory_in_words(policy, each, state)
-            for each, state in zip(memory, chain.state.tolist())
-        ]
-        return np.arange(chain.n), words, None
-    state = np.array([policy.ssp.state_index(ssp.states[state]) for state in chain.state.tolist()])
-    group, ends = _by_step(policy, state, np.asarray(memory))
-    return (
-        group,
-        [budgets_in_words(policy, *end) for end in ends],
-        [_span(policy, *end) for end in ends],
-    )
-
-
-def _by_step(
-    policy: BudgetPolicy, state: IntArray, budget: Array
-) -> tuple[IntArray, list[tuple[int, int, int]]]:
-    """The number of the row of each pair of state and budget, and of each row the state, and its
-    least and greatest budget.
-    """
-    step = policy.step_at(state, budget)
-    order = np.lexsort((budget, state))
-    ends = np.flatnonzero((np.diff(state[order]) != 0) | (np.diff(step[order]) != 0)) + 1
-    first, last = np.append(0, ends), np.append(ends, len(order)) - 1
-    group = np.zeros(len(order), dtype=np.int64)
-    group[order] = np.repeat(np.arange(len(first)), last - first + 1)
-    least, most = budget[order[first]], budget[order[last]]
-    return group, list(zip(state[order[first]].tolist(), least.tolist(), most.tolist()))
-
-
-def _span(policy: BudgetPolicy, state: int, low: int, high: int) -> tuple[float, float]:
-    least, most = (float(policy.left(state, max(units, policy.deadline))) for units in (low, high))
-    return least, most
-
-
-def _likeliest(expected: FloatArray, group: IntArray, most: int) -> IntArray:
-    total = np.bincount(group, weights=expected)
-    mask = np.zeros(len(total), dtype=np.bool_)
-    mask[np.argsort(-total, kind="stable")[:most]] = True
-    return np.where(mask[group], group, -1)
-
-
-def _members(group: IntArray) -> Iterator[tuple[int, IntArray]]:
-    order = np.argsort(group, kind="stable")
-    order = order[group[order] >= 0]
-    for nodes in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else ():
-        yield int(group[nodes[0]]), nodes
-
-
-# ---------------------------------------------------------------------- from simulated runs
-
-
-def estimated_table(
-    ssp: SSP, policy: Any, alpha: float, most: int | None, state: int | None
-) -> Decisions:
-    """The rows that simulated runs come to most often; those of one state all, as the policy has
-    them.
-    """
-    seen, follower = walks(ssp, policy), Follower(ssp, policy)
-    told_as_estimated(seen.runs)
-    inside = np.arange(len(seen.run)) if state is None else np.flatnonzero(seen.state == state)
-    where, memory = seen.state[inside], seen.memory[inside]
-    if follower.counts:
-        if state is not None:  # and what it would do with budgets that no run had
-            begin = np.append(0, policy.from_budget[members(policy.first, state)])
-            begin = begin[begin <= policy.budget]
-            ends_of = np.append(begin[1:] - 1, policy.budget)
-            where = np.append(where, np.full(2 * len(begin), state))
-            memory = np.concatenate((memory, begin, ends_of))
-        key, ends = _by_step(policy, where, memory)
-    else:
-        key, ends = _by_memory(where, memory)
-    return Decisions(
-        list(_estimated_rows(ssp, policy, seen, (inside, key, ends), alpha, most)), seen.runs
-    )
-
-
-def _by_memory(state: IntArray, memory: Array) -> tuple[IntArray, list[tuple[int, Any, Any]]]:
-    """As `_by_step`, of memories that are not budgets."""
-    number: dict[tuple[int, Any], int] = {}
-    pairs = zip(state.tolist(), memory)
-    key = [number.setdefault(pair, len(number)) for pair in pairs]
-    return np.array(key, dtype=np.int64), [(s, m, m) for s, m in number]
-
-
-def _estimated_rows(
-    ssp: SSP, policy: Any, seen: Walks, rows: Any, alpha: float, most: int | None
-) -> Iterator[tuple[Row, tuple[float, float] | None]]:
-    inside, key, ends = rows
-    counts = isinstance(policy, BudgetPolicy)
-    first = seen.of(inside).first_of(key[: len(inside)])
-    to_go, entered = seen.to_go[inside][first], key[first]
-    met = np.bincount(entered, minlength=len(ends))
-    order = np.argsort(entered, kind="stable")
-    begin = np.concatenate(([0], np.cumsum(met)))
-    for number in np.argsort(-met, kind="stable")[: most or MOST_ESTIMATED].tolist():
-        state, low, high = ends[number]
-        costs = to_go[order[begin[number] : begin[number + 1]]]
-        remembered = None if isinstance(policy, MarkovPolicy) else high
-        decision = decide(ssp, policy, state, remembered)
-        words = (
-            budgets_in_words(policy, state, low, high)
-            if counts
-            else memory_in_words(policy, remembered, state)
-        )
-        row = Row(
-            ssp.states[state],
-            words,
-            action_of(ssp, decision),
-            len(costs) / seen.runs,
-            float(costs.mean()) if len(costs) else None,
-            tail_mean(costs, alpha),
-            next_states(ssp, decision),
-        )
-        yield row, _span(policy, state, low, high) if counts else None
 
 
 # ---------------------------------------------------------------------- words
@@ -511,7 +457,5 @@ def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> s
     """`spent`, `12 left`, `8 to 12 left`; of a deadline what may be spent and still keeps it."""
     if high <= 0:
         return "budget spent"
-    least, most = (
-        f"{float(policy.left(state, max(units, policy.deadline))):g}" for units in (low, high)
-    )
-    return f"{most} left" if low == high else f"{least} to {most} left"
+    least, most = _span(policy, state, low, high)
+    return f"{most:g} left" if low == high else f"{least:g} to {most:g} left"

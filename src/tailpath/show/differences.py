@@ -12,43 +12,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import LimitExceededError
-from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import IntArray, Transitions, grouped, members
+from tailpath.graph import Transitions, grouped, members
 from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.checks import decide
-from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.show.beyond import expected_visits
 from tailpath.show.decisions import (
-    MAX_TABLE_PAIRS,
     action_of,
     budgets_in_words,
     decision_in_words,
     memory_in_words,
 )
-from tailpath.show.sampled import (
-    Drawing,
-    Follower,
-    onwards,
-    tail_mean,
-    told_as_estimated,
-    walks,
-)
+from tailpath.show.followed import Followed
+from tailpath.show.sampled import Drawing, Follower, onwards, tail_mean
 from tailpath.texts import Content, Table, count, number
 
+#: Choices with their probabilities.
+Decision = Sequence[tuple[int, float]]
 #: Action weights that differ by no more than this are the same decision.
 SAME_WEIGHT = 1e-12
 
@@ -157,52 +146,6 @@ class Differences(Shown, Series[Parting]):
         )
 
 
-class _Side:
-    """One of the two policies, with its chain and decisions."""
-
-    def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
-        self.ssp, self.policy = ssp, as_policy(ssp, policy, alpha=alpha)
-        self.alpha = alpha
-        self.known: dict[int, dict[int, float]] = {}
-        self.costs = evaluate(ssp, self.policy, alpha)
-
-    @cached_property
-    def chain(self) -> CostChain:
-        return unroll(self.ssp, self.policy, max_nodes=MAX_TABLE_PAIRS)
-
-    def memory(self, node: int) -> Any:
-        return None if self.chain.memory is None else self.chain.memory[node]
-
-    def decision(self, node: int) -> dict[int, float]:
-        if node not in self.known:
-            self.known[node] = dict(
-                decide(self.ssp, self.policy, int(self.chain.state[node]), self.memory(node))
-            )
-        return self.known[node]
-
-    def words(self, nodes: list[int]) -> str:
-        """What is remembered at some nodes of one state."""
-        return self.told(int(self.chain.state[nodes[0]]), [self.memory(node) for node in nodes])
-
-    def told(self, state: int, memories: list[Any]) -> str:
-        """Memories in one state, in words."""
-        if isinstance(self.policy, BudgetPolicy):
-            return budgets_in_words(self.policy, state, min(memories), max(memories))
-        content = list(dict.fromkeys(memory_in_words(self.policy, m, state) for m in memories))
-        return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
-
-    def to_go(
-        self, node: IntArray, group: IntArray, weight: FloatArray, count: int
-    ) -> tuple[list[float], list[float | None]]:
-        """Mean and CVaR of the cost to go for mixtures of nodes, one for each group; None where
-        that CVaR is not known.
-        """
-        own = weight * self.chain.expected_cost.value[node]
-        mean = np.bincount(group, own, count) / np.bincount(group, weight, count)
-        cvar = cvar_to_go(self.chain, node, group, weight, count, self.alpha)
-        return mean.tolist(), [None if np.isnan(each) else each for each in cvar.tolist()]
-
-
 @takes_model
 @takes_alpha
 def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) -> Differences:
@@ -237,13 +180,18 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     ('road', 60.0, 30.0)
     """
     alpha = check_invertible_alpha(alpha)
-    one, other = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
-    costs = one.costs, other.costs
-    totals = alpha, (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha))
-    try:
-        rows, runs = _exact_partings(one, other), 0
-    except LimitExceededError:
-        rows, runs = _simulated_partings(one, other)
+    return parted(Followed(ssp, first, alpha), Followed(ssp, second, alpha), alpha)
+
+
+def parted(one: Followed, other: Followed, alpha: float) -> Differences:
+    """Where two policies part, of policies that are followed already."""
+    simulated = one.chain is None or other.chain is None
+    groups, runs = (
+        _simulated_partings(one, other, alpha)
+        if simulated
+        else (_exact_partings(one, other, alpha), 0)
+    )
+    rows = [_parting(one, other, group) for group in groups]
     rows.sort(
         key=lambda row: (
             -round(row.probability, 9),
@@ -251,54 +199,79 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
             decision_in_words(row.first_action),
         )
     )
-    return Differences(tuple(rows), *totals, simulated=runs)
+    costs = one.costs, other.costs
+    means, cvars = (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha))
+    return Differences(tuple(rows), alpha, means, cvars, simulated=runs)
 
 
-def _exact_partings(one: _Side, other: _Side) -> list[Parting]:
-    ssp, parted = one.ssp, _partings(one, other)
-    number: dict[tuple[Any, ...], int] = {}  # of what is told as one: the state, and both decisions
+class _Group(NamedTuple):
+    """What is told as one: a state, and for each policy the decision, the memories, and mean and
+    CVaR of the cost to go.
+    """
+
+    state: int
+    decisions: tuple[Any, Any]
+    memories: tuple[list[Any], list[Any]]
+    probability: float
+    means: tuple[float, float]
+    cvars: tuple[float | None, float | None]
+
+
+def _parting(one: Followed, other: Followed, group: _Group) -> Parting:
+    first, second = (
+        (_told(side.policy, group.state, memories), action_of(one.ssp, decision))
+        for side, memories, decision in zip((one, other), group.memories, group.decisions)
+    )
+    chance = min(group.probability, 1.0)
+    return Parting(one.ssp.states[group.state], *first, *second, chance, *group.means, *group.cvars)
+
+
+def _told(policy: Policy, state: int, memories: list[Any]) -> str:
+    """Memories in one state, in words."""
+    if isinstance(policy, BudgetPolicy):
+        return budgets_in_words(policy, state, min(memories), max(memories))
+    content = list(dict.fromkeys(memory_in_words(policy, m, state) for m in memories))
+    return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
+
+
+def _exact_partings(one: Followed, other: Followed, alpha: float) -> list[_Group]:
+    pairs = _partings(one, other)
+    number: dict[tuple[Any, ...], int] = {}
     groups = [
         number.setdefault(
-            (
-                int(one.chain.state[x]),
-                tuple(one.decision(x).items()),
-                tuple(other.decision(y).items()),
-            ),
-            len(number),
+            (int(one.chain.state[x]), tuple(one.decision(x)), tuple(other.decision(y))), len(number)
         )
-        for x, y in parted
+        for x, y in pairs
     ]
-    nodes, weight = np.array(list(parted), dtype=np.int64).reshape(-1, 2), list(parted.values())
+    nodes, weight = (
+        np.array(list(pairs), dtype=np.int64).reshape(-1, 2),
+        np.array(list(pairs.values())),
+    )
     group, count = np.array(groups, dtype=np.int64), len(number)
-    first_mean, first_cvar = one.to_go(nodes[:, 0], group, np.array(weight), count)
-    second_mean, second_cvar = other.to_go(nodes[:, 1], group, np.array(weight), count)
-    order, start = grouped(group, count)
-    rows = []
-    for k, (state, first_choice, second_choice) in enumerate(number):
-        own = order[start[k] : start[k + 1]].tolist()
-        rows.append(
-            Parting(
-                ssp.states[state],
-                one.words(nodes[own, 0].tolist()),
-                action_of(ssp, list(first_choice)),
-                other.words(nodes[own, 1].tolist()),
-                action_of(ssp, list(second_choice)),
-                min(sum(weight[pair] for pair in own), 1.0),
-                first_mean[k],
-                second_mean[k],
-                first_cvar[k],
-                second_cvar[k],
-            )
+    total = np.bincount(group, weight, count)
+    means, cvars = [], []
+    for side, node in zip((one, other), nodes.T):
+        assert side.chain is not None
+        means.append(
+            np.bincount(group, weight * side.chain.expected_cost.value[node], count) / total
         )
-    return rows
+        cvar = cvar_to_go(side.chain, node, group, weight, count, alpha)
+        cvars.append([None if np.isnan(each) else each for each in cvar.tolist()])
+    order, start = grouped(group, count)
+    found = []
+    for k, (state, *decisions) in enumerate(number):
+        own = nodes[order[start[k] : start[k + 1]]]
+        memories = list(one.memories[own[:, 0]]), list(other.memories[own[:, 1]])
+        to_go = (float(means[0][k]), float(means[1][k])), (cvars[0][k], cvars[1][k])
+        found.append(_Group(state, tuple(decisions), memories, float(total[k]), *to_go))
+    return found
 
 
-def _simulated_partings(one: _Side, other: _Side) -> tuple[list[Parting], int]:
+def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[list[_Group], int]:
     """The places where two policies part in simulated runs, and how many runs there were. Both
     follow the same run until they part; each then goes on alone.
     """
-    ssp, runs = one.ssp, walks(one.ssp, one.policy).runs
-    told_as_estimated(runs)
+    ssp, runs = one.ssp, (one if one.chain is None else other).seen.runs
     drawing, sides = Drawing(ssp), [Follower(ssp, each.policy) for each in (one, other)]
     state = np.full(runs, ssp.start_index, dtype=np.int64)
     memory = [side.begin(runs) for side in sides]
@@ -321,29 +294,27 @@ def _simulated_partings(one: _Side, other: _Side) -> tuple[list[Parting], int]:
         onwards(ssp, side, state[parted], known[parted], drawing)
         for side, known in zip(sides, memory)
     ]
-    rows, begin = [], 0
-    for (where, one_choice, other_choice), own in found.items():
-        costs = [each[begin : begin + len(own)] for each in to_go]
+    groups, begin = [], 0
+    for (where, *choices), own in found.items():
+        first, second = (each[begin : begin + len(own)] for each in to_go)
         begin += len(own)
-        rows.append(
-            Parting(
-                ssp.states[where],
-                one.told(where, memory[0][own].tolist()),
-                ssp.choice_name(one_choice),
-                other.told(where, memory[1][own].tolist()),
-                ssp.choice_name(other_choice),
+        groups.append(
+            _Group(
+                where,
+                ([(choices[0], 1.0)], [(choices[1], 1.0)]),
+                (memory[0][own].tolist(), memory[1][own].tolist()),
                 len(own) / runs,
-                float(costs[0].mean()),
-                float(costs[1].mean()),
-                tail_mean(costs[0], one.alpha),
-                tail_mean(costs[1], one.alpha),
+                (float(first.mean()), float(second.mean())),
+                (tail_mean(first, alpha), tail_mean(second, alpha)),
             )
         )
-    return rows, runs
+    return groups, runs
 
 
-def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
+def _partings(one: Followed, other: Followed) -> dict[tuple[int, int], float]:
     """The pairs of nodes at which the two part, with their probabilities."""
+    assert one.chain is not None
+    assert other.chain is not None
     start = (one.chain.start, other.chain.start)
     if start[0] >= one.chain.n:
         return {}
@@ -364,9 +335,10 @@ def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
     return {pair: float(visits[number[pair]]) for pair in parting if visits[number[pair]] > 0}
 
 
-def _alike(one: dict[int, float], other: dict[int, float]) -> bool:
-    return one.keys() == other.keys() and all(
-        abs(weight - other[choice]) <= SAME_WEIGHT for choice, weight in one.items()
+def _alike(one: Decision, other: Decision) -> bool:
+    known = dict(other)
+    return dict(one).keys() == known.keys() and all(
+        abs(weight - known[choice]) <= SAME_WEIGHT for choice, weight in one
     )
 
 

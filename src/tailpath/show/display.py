@@ -8,20 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError, OptionError, kind_of
+from tailpath.errors import OptionError, kind_of
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MAX_CELLS, card
 from tailpath.pictures.states import has_schedule, plot_schedule, plot_states
 from tailpath.pictures.style import sheet
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
-from tailpath.policies.checks import decide
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
-from tailpath.show.decisions import MAX_TABLE_PAIRS, decision_in_words, decision_table
-from tailpath.show.sampled import often, told_as_estimated, walks
+from tailpath.show.decisions import decision_in_words, decision_table
+from tailpath.show.followed import Followed
 from tailpath.texts import Table
 from tailpath.texts import name as name_in_words
 
@@ -38,55 +34,22 @@ def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any =
     With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state
     those with the memory that it most often has there. Where it never comes they are faint.
     """
-    chain, choices, visits = _followed(ssp, policy)
+    followed = Followed(ssp, policy)
+    choices, visits = followed.usual, followed.visits
     shown, note = shown_states(ssp, visits)
     strength = np.clip(1 + 0.25 * np.log10(np.maximum(visits, 1e-12)), 0.0, 1.0)
     if budget is not None:
         remaining = _in_units(policy, budget, ssp)
         assert isinstance(policy, BudgetPolicy)
         choices = policy.choices_at(np.arange(ssp.n_states), remaining).astype(np.int64)
-        if chain is not None:
-            strength = np.zeros(ssp.n_states)
-            strength[chain.state[np.asarray(chain.memory) == remaining[chain.state]]] = 1.0
+        state, memory, _ = followed.pairs
+        strength = np.zeros(ssp.n_states)
+        strength[state[memory == remaining[state]]] = 1.0
         left = f"{budget:g} left" if budget else "budget spent"
         note = f"{left}, {note}" if note else left
     elif has_schedule(ssp):
         return plot_schedule(ssp, choices, visits, ax, "")
     return plot_states(ssp, choices, strength, ax=ax, title=note, states=shown)
-
-
-def _followed(ssp: SSP, policy: Policy) -> tuple[CostChain | None, IntArray, FloatArray]:
-    """The chain, usual choices and visits; without a chain, both from simulated runs."""
-    try:
-        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
-    except LimitExceededError:
-        seen = walks(ssp, policy)
-        told_as_estimated(seen.runs)
-        return None, *often(ssp, seen)
-    return chain, *usual_choices(ssp, policy, chain)
-
-
-def usual_choices(ssp: SSP, policy: Policy, chain: CostChain) -> tuple[IntArray, FloatArray]:
-    """For each state the choice that is taken there most often, -1 where none is, and how often a
-    run is there, or ends there.
-    """
-    often = Visits(chain).expected if chain.n else np.zeros(0)
-    choices, visits = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
-    order = np.argsort(often, kind="stable")
-    usual = dict(zip(chain.state[order].tolist(), order.tolist()))  # the last node of each state
-    for state, node in usual.items():
-        memory = None if chain.memory is None else chain.memory[node]
-        decision = decide(ssp, policy, state, memory)
-        choices[state] = max(decision, key=lambda pair: pair[1])[0]
-    np.add.at(visits, chain.state, often)
-    if chain.outcome is not None:
-        arrives = np.flatnonzero(chain.target == chain.n)
-        np.add.at(
-            visits,
-            ssp.outcome_target[chain.outcome[arrives]],
-            often[chain.source[arrives]] * chain.probability[arrives],
-        )
-    return choices, visits
 
 
 def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:

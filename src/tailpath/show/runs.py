@@ -18,19 +18,17 @@ import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
-from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import members
+from tailpath.graph import FloatArray, members
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
-from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
+from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import successors, unroll
+from tailpath.policies.unrolling import successors
 from tailpath.show.beyond import Beyond, blame_of, simulated_blame
-from tailpath.show.decisions import MAX_TABLE_PAIRS, memory_in_words
-from tailpath.show.sampled import Follower, Walks, told_as_estimated, walks
+from tailpath.show.decisions import memory_in_words
+from tailpath.show.followed import Followed
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.
@@ -150,59 +148,55 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     (60.0, 4.0)
     """
     alpha, k = check_invertible_alpha(alpha), check_integer(k, "the number of runs")
-    policy = as_policy(ssp, policy, alpha=alpha)
-    costs = evaluate(ssp, policy, alpha)
-    var = costs.var(alpha)
+    return bad_runs(Followed(ssp, policy, alpha), alpha, k)
+
+
+def bad_runs(followed: Followed, alpha: float, k: int) -> WorstRuns:
+    """As `worst_runs`, of a policy that is followed already."""
+    ssp, costs = followed.ssp, followed.costs
+    var, cvar = costs.var(alpha), costs.cvar(alpha)
+    if followed.chain is None:
+        return _simulated(followed, alpha, k)
     try:
-        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS).reduced
+        chain = followed.chain.reduced
         threshold = None
         if math.isfinite(var) and chain.unit:
             threshold = round(shifted(var, -ssp.shift) / float(chain.unit))
         beyond = Beyond(chain, threshold)
     except LimitExceededError:
-        return _simulated(ssp, policy, costs, alpha, k)
+        return _simulated(followed, alpha, k)
     start = min(chain.start, chain.n)
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
-    runs = tuple(_content(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
+    runs = tuple(_content(followed, edges) for edges in _best_first(beyond, k))
     few = math.fsum(run.probability for run in runs) < FEW * chance
     drawn = typical_run(beyond) if k > 0 and few else None
-    typical = _content(ssp, policy, chain, drawn) if drawn else None
-    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k)
+    typical = _content(followed, drawn) if drawn else None
+    return WorstRuns(runs, alpha, var, cvar, chance, excess, blame, typical, k)
 
 
-def _simulated(ssp: SSP, policy: Any, costs: CostDistribution, alpha: float, k: int) -> WorstRuns:
+def _simulated(followed: Followed, alpha: float, k: int) -> WorstRuns:
     """What simulated runs tell of those beyond VaR: a typical one, and where the excess is paid.
     VaR, CVaR and the excess are exact, since the distribution is.
     """
-    var, seen = costs.var(alpha), walks(ssp, policy)
-    told_as_estimated(seen.runs)
+    ssp, costs, seen = followed.ssp, followed.costs, followed.seen
+    var, cvar = costs.var(alpha), costs.cvar(alpha)
     missed = math.isinf(var)
     bad = np.isinf(seen.total) if missed else seen.total > var * (1 + 1e-12)
     chance = costs.unreached if missed else 1.0 - float(costs.cdf(var))
-    excess = math.inf if costs.unreached > 0 else alpha * (costs.cvar(alpha) - var)
+    excess = math.inf if costs.unreached > 0 else alpha * (cvar - var)
     typical = None
     if k > 0 and bad.any():
         ordered = np.flatnonzero(bad)[np.argsort(seen.total[bad], kind="stable")]
-        own = np.flatnonzero(seen.run == ordered[len(ordered) // 2])
-        typical = _told(ssp, policy, seen.of(own))
+        run = seen.of(np.flatnonzero(seen.run == ordered[len(ordered) // 2]))
+        plain = isinstance(followed.policy, MarkovPolicy)
+        memory = [None] * len(run.state) if plain else run.memory.tolist()
+        steps = run.state.tolist(), memory, run.outcome.tolist()
+        chances = ssp.outcome_probability[run.outcome]
+        typical = _trace(followed, *steps, chances, bool(np.isfinite(run.total[run.run[0]])))
     blame = simulated_blame(ssp, seen, bad, var) if math.isfinite(excess) else ()
-    return WorstRuns(
-        (), alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k, seen.runs
-    )
-
-
-def _told(ssp: SSP, policy: Policy, run: Walks) -> Trace:
-    """A simulated run by names."""
-    columns = (run.state.tolist(), run.memory.tolist(), run.outcome.tolist())
-    plain = Follower(ssp, policy).of_state is not None
-    steps = tuple(
-        _step(ssp, policy, state, None if plain else memory, outcome)
-        for state, memory, outcome in zip(*columns)
-    )
-    chance = math.prod(ssp.outcome_probability[run.outcome].tolist())
-    return Trace(steps, float(run.total[run.run[0]]), chance)
+    return WorstRuns((), alpha, var, cvar, chance, excess, blame, typical, k, seen.runs)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
@@ -290,23 +284,35 @@ def _edges(path: Any) -> list[int]:
     return edges[::-1]
 
 
-def _content(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
-    """A run by names."""
+def _content(followed: Followed, edges: list[int]) -> Trace:
+    """A run of the chain by names."""
+    chain = followed.chain
+    assert chain is not None
     assert chain.outcome is not None
-    outcomes = chain.outcome[edges].tolist()
-    nodes = chain.source[edges].tolist()
-    memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
-    steps = tuple(
-        _step(ssp, policy, int(chain.state[node]), known, outcome)
-        for node, known, outcome in zip(nodes, memory, outcomes)
-    )
+    nodes = chain.source[edges]
     # A run of no steps is one that starts at a dead end.
     arrived = bool(edges) and int(chain.target[edges[-1]]) == chain.n
-    return Trace(
-        steps,
-        _total(ssp, outcomes) if arrived else math.inf,
-        math.prod(chain.probability[edges].tolist()),
+    steps = (
+        chain.state[nodes].tolist(),
+        list(followed.memories[nodes]),
+        chain.outcome[edges].tolist(),
     )
+    return _trace(followed, *steps, chain.probability[edges], arrived)
+
+
+def _trace(
+    followed: Followed,
+    states: list[int],
+    memories: list[Any],
+    outcomes: list[int],
+    chances: FloatArray,
+    arrived: bool,
+) -> Trace:
+    steps = tuple(
+        _step(followed.ssp, followed.policy, *each) for each in zip(states, memories, outcomes)
+    )
+    cost = _total(followed.ssp, outcomes) if arrived else math.inf
+    return Trace(steps, cost, math.prod(chances.tolist()))
 
 
 def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:

@@ -15,10 +15,9 @@ import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import PolicyError
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray
+from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
-from tailpath.options import warn_caller
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.checks import decide, no_action
 from tailpath.policies.kinds import MarkovPolicy
@@ -156,6 +155,11 @@ class Walks(NamedTuple):
         before = np.concatenate(([0.0], paid))[np.searchsorted(self.run, self.run)]
         return np.asarray(self.total[self.run] - (paid - self.cost - before))
 
+    @property
+    def last(self) -> IntArray:
+        """The last step of each run."""
+        return np.flatnonzero(np.diff(self.run, append=-1))
+
     def first_of(self, key: IntArray) -> IntArray:
         """The first step of each run with each key, by step."""
         _, first = np.unique(self.run * (int(key.max(initial=0)) + 1) + key, return_index=True)
@@ -232,29 +236,3 @@ def tail_mean(costs: FloatArray, alpha: float) -> float | None:
     weight = np.ones(len(worst))
     weight[-1] -= np.ceil(mass) - mass
     return float(weight @ worst / mass) if np.isfinite(worst).all() else np.inf
-
-
-def told_as_estimated(runs: int) -> str:
-    """Warn the caller that what follows is estimated; the sentence."""
-    text = (
-        "the policy reaches too many pairs of state and memory to follow them all: what it does is"
-        f" estimated from {runs:,} simulated runs"
-    )
-    warn_caller(text)
-    return text
-
-
-def often(ssp: SSP, seen: Walks) -> tuple[IntArray, FloatArray]:
-    """For each state the choice taken there most often, -1 where none is, and how often a run is
-    there, or ends there.
-    """
-    visits = np.bincount(seen.state, minlength=ssp.n_states).astype(np.float64)
-    choice, times = np.unique(ssp.outcome_choice[seen.outcome], return_counts=True)
-    order = np.argsort(times, kind="stable")
-    usual = np.full(ssp.n_states, -1, dtype=np.int64)
-    usual[ssp.choice_state[choice[order]]] = choice[order]
-    last = np.flatnonzero(np.diff(seen.run, append=-1))
-    ended = ssp.outcome_target[seen.outcome[last]]
-    arrived: BoolArray = ssp.is_goal[ended]
-    np.add.at(visits, ended[arrived], 1.0)
-    return usual, visits / max(seen.runs, 1)

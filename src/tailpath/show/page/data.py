@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError, ModelError, OptionError
-from tailpath.evaluation.distribution import CostDistribution
+from tailpath.errors import ModelError, OptionError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import Array, FloatArray, IntArray, members
+from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import Plan, find_method
 from tailpath.model.checks import same_numbering
@@ -28,13 +27,10 @@ from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
-from tailpath.show.decisions import MAX_TABLE_PAIRS
-from tailpath.show.display import met_most, usual_choices
+from tailpath.show.display import met_most
+from tailpath.show.followed import Followed
 from tailpath.show.page.sentences import above, headline, sentences
-from tailpath.show.runs import worst_runs
-from tailpath.show.sampled import often, told_as_estimated, walks
+from tailpath.show.runs import bad_runs
 from tailpath.show.traces import Trace, WorstRuns
 from tailpath.solvers.exact.grid import rounded
 from tailpath.solvers.exact.solver import solve_cvar_exact
@@ -55,18 +51,12 @@ LEAST_SHOWN = 1e-3
 
 
 class Case(NamedTuple):
-    """One policy at one alpha, and where it gets to: the pairs of state and memory (0 for memories
-    that are not counted) with their expected visits, and, for each state, the usual choice and the
-    visits. `simulated` counts the runs that this was estimated from, if it was.
+    """One policy at one alpha: what it does, and its worst runs, if there is a way to look at
+    them.
     """
 
-    policy: Policy
-    costs: CostDistribution
+    of: Followed
     worst: WorstRuns | None
-    pairs: tuple[IntArray, IntArray, FloatArray]
-    usual: IntArray
-    visits: FloatArray
-    simulated: int
 
 
 class Asked(NamedTuple):
@@ -100,7 +90,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
     predictions = [[plan.predict(alpha) for plan in plans] for alpha in alphas]
     described = [
-        [_described(ssp, case, row[-1].costs.cvar(alpha), alpha, shown, tables) for case in row]
+        [_described(ssp, case, row[-1].of.costs.cvar(alpha), alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
     frontiers, weights = _frontiers(ssp, cases, alphas, progress)
@@ -114,7 +104,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         "ahead": ssp.reduction.values.tolist() if ssp.signed else None,
         "alphas": alphas,
         "simulated": max(
-            max(case.simulated, case.worst.simulated if case.worst else 0)
+            max(case.of.simulated, case.worst.simulated if case.worst else 0)
             for row in cases
             for case in row
         ),
@@ -163,48 +153,24 @@ class _Cases:
 
     def __init__(self, ssp: SSP, least: float) -> None:
         self.ssp, self.least = ssp, least
-        self.known: dict[int, tuple[Policy, Any]] = {}
+        self.known: dict[int, Followed] = {}
 
     def find(self, policy: Policy, alpha: float) -> Case:
         if id(policy) not in self.known:
-            costs = evaluate(self.ssp, policy, self.least)
-            self.known[id(policy)] = policy, (costs, followed(self.ssp, policy))
-        costs, where = self.known[id(policy)][1]
+            self.known[id(policy)] = Followed(self.ssp, policy, self.least)
+        followed = self.known[id(policy)]
         try:
-            worst = worst_runs(self.ssp, policy, alpha, RUNS)
-        except (OptionError, LimitExceededError):  # too large to be looked at run by run
+            worst = bad_runs(followed, alpha, RUNS)
+        except OptionError:  # too long to be looked at step by step
             worst = None
-        return Case(policy, costs, worst, *where)
-
-
-def followed(
-    ssp: SSP, policy: Policy
-) -> tuple[tuple[IntArray, IntArray, FloatArray], IntArray, FloatArray, int]:
-    """Where a policy gets to, as of `Case`."""
-    counted = isinstance(policy, (BudgetPolicy, AtomPolicy))
-    try:
-        chain = unroll(ssp, policy, max_nodes=MAX_TABLE_PAIRS)
-    except LimitExceededError:
-        seen = walks(ssp, policy)
-        told_as_estimated(seen.runs)
-        whole = seen.memory if counted else np.zeros(len(seen.state))
-        (state, memory), times = np.unique(
-            np.stack((seen.state, whole.astype(np.int64))), axis=1, return_counts=True
-        )
-        return (state, memory, times / seen.runs), *often(ssp, seen), seen.runs
-    known = counted and chain.memory is not None
-    memory = np.asarray(chain.memory) if known else np.zeros(chain.n, dtype=np.int64)
-    visits = Visits(chain).expected if chain.n else np.zeros(0)
-    order = np.lexsort((memory, chain.state))
-    pairs = chain.state[order].astype(np.int64), memory[order], visits[order]
-    return pairs, *usual_choices(ssp, policy, chain), 0
+        return Case(followed, worst)
 
 
 def _weight(ssp: SSP, case: Case) -> FloatArray:
     """How much each state matters to a policy: how often it is met, and which part of the setbacks
     is its own.
     """
-    weight = case.visits.copy()
+    weight = case.of.visits.copy()
     if case.worst is not None:
         excess = max(case.worst.excess, 1e-300)
         for row in case.worst.blame:
@@ -222,16 +188,16 @@ def _curve(plan: Plan, alphas: Sequence[float], cases: Sequence[Case]) -> list[t
     fine = np.geomspace(least, 1.0, points).clip(least, 1.0).tolist()
     if plan.solution is not None:
         return list(zip(fine, plan.solution.curve(fine).tolist()))
-    if any(case.policy is not first.policy for case in cases):
-        return [(alpha, case.costs.cvar(alpha)) for alpha, case in zip(alphas, cases)]
-    return [(alpha, first.costs.cvar(alpha)) for alpha in fine]
+    if any(case.of is not first.of for case in cases):
+        return [(alpha, case.of.costs.cvar(alpha)) for alpha, case in zip(alphas, cases)]
+    return [(alpha, first.of.costs.cvar(alpha)) for alpha in fine]
 
 
 def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
     """What a policy does at the states shown, by what it remembers: changes `[from memory,
     position]`.
     """
-    policy = case.policy
+    policy = case.of.policy
     if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp):
         return {
             "remembers": "budget",
@@ -246,7 +212,7 @@ def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
             "atoms": policy.atoms.tolist(),
             "decisions": [_runs_of(row) for row in rows],
         }
-    choices = case.usual
+    choices = case.of.usual
     known = policy.choices_for(ssp) if isinstance(policy, MarkovPolicy) else None
     positions = _positions(ssp, (choices if known is None else np.asarray(known))[shown], shown)
     remembers = "nothing" if isinstance(policy, MarkovPolicy) else "more"
@@ -278,7 +244,7 @@ def _met(case: Case, shown: Sequence[int]) -> list[Any]:
     """Per shown state: how often a run is there, the memory it most often has there, and the
     memories it may have, as `[from, to]`; 0 if never.
     """
-    state, memory, visits = case.pairs
+    state, memory, visits = case.of.pairs
     found: list[Any] = []
     for place in shown:
         own = slice(*np.searchsorted(state, (place, place + 1)).tolist())
@@ -303,7 +269,7 @@ def _described(
     """A case, how far it lies above the least CVaR, and the number of its table of decisions,
     which is added to `tables` if it is new.
     """
-    costs = case.costs
+    costs = case.of.costs
     # Beyond these a run that will arrive looks like those that never do.
     known = int(np.searchsorted(-costs.tails, -(costs.unreached + LEAST_SHOWN * alpha))) + 1
     step = max(1, min(len(costs.costs), known) // MAX_LEVELS)
@@ -314,7 +280,7 @@ def _described(
         "var": costs.var(alpha),
         "cvar": costs.cvar(alpha),
         "above": above(costs.cvar(alpha), least),
-        "memory": getattr(case.policy, "budget", getattr(case.policy, "start_atom", 0)),
+        "memory": getattr(case.of.policy, "budget", getattr(case.of.policy, "start_atom", 0)),
         "costs": costs.costs[:known:step].tolist(),
         "tails": costs.tails[:known:step].tolist(),
         "table": number,
@@ -377,7 +343,7 @@ def _frontiers(
     alphas, in the order in which they halve what is left, for about `SECONDS`.
     """
     found = [
-        {(case.costs.mean, case.costs.cvar(alpha)) for case in (row[0], row[-1])}
+        {(case.of.costs.mean, case.of.costs.cvar(alpha)) for case in (row[0], row[-1])}
         for row, alpha in zip(cases, alphas)
     ]
     begin = before = perf_counter()

@@ -12,7 +12,7 @@ from tailpath.graph import members
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.show.decisions import decision_in_words
-from tailpath.show.differences import Parting, differences
+from tailpath.show.differences import Parting, parted
 from tailpath.show.traces import WorstRuns
 from tailpath.texts import name as name_in_words
 
@@ -36,9 +36,9 @@ def sentences(
     (_, average), *others, (_, best) = cases.items()
     found = [*_terrain(ssp), _costs(alpha, average, best, unit)]
     more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
-    parted = differences(ssp, average.policy, best.policy, alpha)
-    if len(parted):
-        found += [_parting(ssp, alpha, parted[0]), *_why(ssp, average, best)]
+    places = parted(average.of, best.of, alpha)
+    if len(places):
+        found += [_parting(ssp, alpha, places[0]), *_why(ssp, average, best)]
     else:
         found.append(
             "At this alpha the average-best policy is optimal: the two never decide differently."
@@ -50,17 +50,17 @@ def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> di
     """What to do and what it buys, in a few words, and the three numbers to remember: what can be
     promised, the worst runs, and the mean.
     """
-    costs, worst = best.costs, _percent(alpha)
-    tail, others = costs.cvar(alpha), average.costs.cvar(alpha)
+    costs, worst = best.of.costs, _percent(alpha)
+    tail, others = costs.cvar(alpha), average.of.costs.cvar(alpha)
     first = ""
     if not ssp.is_goal[ssp.start_index] and len(members(ssp.state_choices, ssp.start_index)) > 1:
-        taken = best.policy.action(ssp.start, best.policy.start(ssp.start))
+        taken = best.of.policy.action(ssp.start, best.of.policy.start(ssp.start))
         first = f"Begin with {decision_in_words(taken)}. "
     if above(others, tail):
         text = (
             f"In the worst {worst} of runs that costs {_amount(tail, unit)} on average; what is"
             f" best on average costs {_amount(others, unit)} there. The price:"
-            f" {_amount(costs.mean - average.costs.mean, unit, 3)} more on average."
+            f" {_amount(costs.mean - average.of.costs.mean, unit, 3)} more on average."
         )
     else:
         text = (
@@ -132,8 +132,8 @@ def above(cost: float, best: float) -> float:
 
 
 def _costs(alpha: float, average: Case, best: Case, unit: str) -> str:
-    mean, tail = average.costs.mean, average.costs.cvar(alpha)
-    safe_mean, safe_tail = best.costs.mean, best.costs.cvar(alpha)
+    mean, tail = average.of.costs.mean, average.of.costs.cvar(alpha)
+    safe_mean, safe_tail = best.of.costs.mean, best.of.costs.cvar(alpha)
     text = (
         f"The average-best policy costs {_amount(mean, unit)} on average, "
         f"and {_amount(tail, unit)} on average in its worst {_percent(alpha)} of runs. "
@@ -183,8 +183,8 @@ def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
             found.append(_turning(ssp, title, case.worst))
     if ssp.geometry is not None and len(set(ssp.geometry.kind)) > 2:
         found.append(_ground(ssp, average, best))
-    if isinstance(best.policy, BudgetPolicy):
-        budget = float(best.policy.left(ssp.start_index, best.policy.budget))
+    if isinstance(best.of.policy, BudgetPolicy):
+        budget = float(best.of.policy.left(ssp.start_index, best.of.policy.budget))
         found.append(
             f"The optimal policy starts with a budget of {budget:g}, its VaR, and looks at what is"
             " left of it: while the budget can still be kept, the policy avoids whatever could"
@@ -228,7 +228,8 @@ def _ground(ssp: SSP, average: Case, best: Case) -> str:
     kinds = sorted({kind for kind in ssp.geometry.kind if kind and kind != "goal"})
     of = np.array(ssp.geometry.kind, dtype=object)
     steps = [
-        {kind: float(case.visits[of == kind].sum()) for kind in kinds} for case in (average, best)
+        {kind: float(case.of.visits[of == kind].sum()) for kind in kinds}
+        for case in (average, best)
     ]
     parts = [
         f"{_number(steps[0][kind])} and {_number(steps[1][kind])} on {kind}"
@@ -246,14 +247,14 @@ def _other(
     """A policy that somebody asked for: what its planner predicts, if it does, what it delivers,
     and how far that is from the optimum.
     """
-    missed = case.costs.unreached
+    missed = case.of.costs.unreached
     if missed > 0:
         return (
             f"The policy {name} misses the goal with probability {_number(missed)}, so its mean"
             " and its CVaR are infinite."
         )
-    delivered = case.costs.cvar(alpha)
-    over = above(delivered, best.costs.cvar(alpha))
+    delivered = case.of.costs.cvar(alpha)
+    over = above(delivered, best.of.costs.cvar(alpha))
     prediction = (
         ""
         if predicted is None
@@ -263,7 +264,7 @@ def _other(
         f"The policy {name}{prediction} costs {_amount(delivered, unit)} there"
         if prediction
         else (
-            f"The policy {name} costs {_amount(case.costs.mean, unit)} on average, and"
+            f"The policy {name} costs {_amount(case.of.costs.mean, unit)} on average, and"
             f" {_amount(delivered, unit)} in its worst {_percent(alpha)}"
         )
     )
