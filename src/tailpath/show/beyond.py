@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,10 +101,16 @@ class Beyond:
         past = beyond[target] - slope * remaining
         return np.where(remaining >= 0, table[np.maximum(remaining, 0), target], past)
 
+    @property
+    def _at_ends(self) -> FloatArray:
+        """To end where the goal is out of reach is to cost more than anything, with certainty."""
+        table = np.zeros((self.threshold + 1, self.chain.n + 1))
+        table[:, np.flatnonzero(~self.chain.arrives)] = 1.0
+        return table
+
     @cached_property
     def chance(self) -> FloatArray:
-        # To end where the goal is out of reach is to cost more than anything.
-        return self._table(np.append(~self.chain.arrives, False), np.ones(self.chain.n + 1))
+        return self._table(self._at_ends, np.ones(self.chain.n + 1))
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -115,12 +121,13 @@ class Beyond:
     @cached_property
     def excess(self) -> FloatArray:
         """Of a chain that arrives almost surely."""
-        return self._table(np.zeros(self.chain.n + 1), self.mean, slope=1)
+        return self._table(np.zeros((self.threshold + 1, self.chain.n + 1)), self.mean, slope=1)
 
-    def _table(self, at_ends: Any, beyond: FloatArray, slope: int = 0) -> FloatArray:
-        """The mean of what is behind a node, by level, from what it is at ends and past them."""
+    def _table(self, table: FloatArray, beyond: FloatArray, slope: int = 0) -> FloatArray:
+        """The mean of what is behind a node, by level, from what it is at ends, which the table
+        has, and past the threshold.
+        """
         chain, through = self.chain, zero_cost_walks(self.chain)
-        table = np.tile(np.asarray(at_ends, dtype=np.float64), (self.threshold + 1, 1))
         for r, met in self.blocks:
             edges = met[(self.level[met] > 0) | self.ends[chain.target[met]]]
             values = chain.probability[edges] * self.after(table, beyond, r, edges, slope)
@@ -152,9 +159,7 @@ class Beyond:
 
     @cached_property
     def likeliest(self) -> FloatArray:
-        chain = self.chain
-        # A run that ends where the goal is out of reach costs more than anything.
-        table = np.tile(np.append(~chain.arrives, False) * 1.0, (self.threshold + 1, 1))
+        chain, table = self.chain, self._at_ends
         for r, met in self.blocks:
             paying = met[self.level[met] > 0]
             zero_cost = met[(self.level[met] == 0) & (chain.target[met] < chain.n)]

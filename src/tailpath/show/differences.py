@@ -183,13 +183,15 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     return parted(Followed(ssp, first, alpha), Followed(ssp, second, alpha), alpha)
 
 
-def parted(one: Followed, other: Followed, alpha: float) -> Differences:
-    """Where two policies part, of policies that are followed already."""
+def parted(one: Followed, other: Followed, alpha: float, to_go: bool = True) -> Differences:
+    """Where two policies part, of policies that are followed already; costs to go take longest,
+    and may be left out.
+    """
     simulated = one.chain is None or other.chain is None
     groups, runs = (
         _simulated_partings(one, other, alpha)
         if simulated
-        else (_exact_partings(one, other, alpha), 0)
+        else (_exact_partings(one, other, alpha if to_go else None), 0)
     )
     rows = [_parting(one, other, group) for group in groups]
     rows.sort(
@@ -234,7 +236,7 @@ def _told(policy: Policy, state: int, memories: list[Any]) -> str:
     return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
 
 
-def _exact_partings(one: Followed, other: Followed, alpha: float) -> list[_Group]:
+def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list[_Group]:
     pairs = _partings(one, other)
     number: dict[tuple[Any, ...], int] = {}
     groups = [
@@ -255,7 +257,9 @@ def _exact_partings(one: Followed, other: Followed, alpha: float) -> list[_Group
         means.append(
             np.bincount(group, weight * side.chain.expected_cost.value[node], count) / total
         )
-        cvar = cvar_to_go(side.chain, node, group, weight, count, alpha)
+        cvar = np.full(count, np.nan)
+        if alpha is not None:
+            cvar = cvar_to_go(side.chain, node, group, weight, count, alpha)
         cvars.append([None if np.isnan(each) else each for each in cvar.tolist()])
     order, start = grouped(group, count)
     found = []

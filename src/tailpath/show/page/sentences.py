@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.show.decisions import decision_in_words
 from tailpath.show.differences import Parting, parted
-from tailpath.show.traces import WorstRuns
 from tailpath.texts import name as name_in_words
 
 if TYPE_CHECKING:
@@ -30,31 +29,31 @@ def sentences(
     predicted: Mapping[str, float | None],
     unit: str,
 ) -> list[str]:
-    """Paragraphs for one alpha: the first of the cases is the average-best policy, the last the
-    optimum.
+    """Short lines for one alpha: the first of the cases is the average-best policy, the last the
+    optimum. Those that tell the two apart come first.
     """
     (_, average), *others, (_, best) = cases.items()
-    found = [*_terrain(ssp), _costs(alpha, average, best, unit)]
-    more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
-    places = parted(average.of, best.of, alpha)
+    found = [_costs(alpha, average, best, unit)]
+    places = parted(average.of, best.of, alpha, to_go=False)
     if len(places):
-        found += [_parting(ssp, alpha, places[0]), *_why(ssp, average, best)]
+        found += [_parting(places[0]), *_why(ssp, average, best)]
     else:
         found.append(
             "At this alpha the average-best policy is optimal: the two never decide differently."
         )
-    return found + more
+    more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
+    return [*found, *_terrain(ssp), *more]
 
 
 def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> dict[str, Any]:
     """What to do and what it buys, in a few words, and the three numbers to remember: what can be
     promised, the worst runs, and the mean.
     """
-    costs, worst = best.of.costs, _percent(alpha)
+    costs, policy, worst = best.of.costs, best.of.policy, _percent(alpha)
     tail, others = costs.cvar(alpha), average.of.costs.cvar(alpha)
     first = ""
     if not ssp.is_goal[ssp.start_index] and len(members(ssp.state_choices, ssp.start_index)) > 1:
-        taken = best.of.policy.action(ssp.start, best.of.policy.start(ssp.start))
+        taken = policy.action(ssp.start, policy.start(ssp.start))
         first = f"Begin with {decision_in_words(taken)}. "
     if above(others, tail):
         text = (
@@ -88,26 +87,15 @@ def _terrain(ssp: SSP) -> list[str]:
         outcome = np.flatnonzero((kinds[ssp.choice_state] == kind)[ssp.outcome_choice])
         if not outcome.size:  # goals of another kind
             continue
-        target, costs = set(ssp.outcome_target[outcome].tolist()), ssp.outcome_cost[outcome]
-        cost = (
-            f"{costs.min():g}"
-            if costs.min() == costs.max()
-            else f"{costs.min():g} to {costs.max():g}"
-        )
+        target, costs = np.unique(ssp.outcome_target[outcome]), ssp.outcome_cost[outcome]
+        what = "moves may end elsewhere"
         if len(target) == 1:
-            where = target.pop()
-            known = (
-                "the start"
-                if where == ssp.start_index
-                else "the goal"
-                if ssp.is_goal[where]
-                else name_in_words(ssp.states[where])
-            )
-            what = f"every move leads to {known}"
+            where = int(target[0])
+            known = "the start" if where == ssp.start_index else name_in_words(ssp.states[where])
+            what = f"every move leads to {'the goal' if ssp.is_goal[where] else known}"
         elif (ssp.outcome_probability[outcome] == 1).all():
             what = "moves are sure"
-        else:
-            what = "moves may end elsewhere"
+        cost = " to ".join(f"{each:g}" for each in sorted({costs.min(), costs.max()}))
         parts.append(f"on {kind} {what} (cost {cost})")
     return [f"The map: {'; '.join(parts)}. A run begins at {name_in_words(ssp.start)}."]
 
@@ -133,112 +121,46 @@ def above(cost: float, best: float) -> float:
 
 def _costs(alpha: float, average: Case, best: Case, unit: str) -> str:
     mean, tail = average.of.costs.mean, average.of.costs.cvar(alpha)
-    safe_mean, safe_tail = best.of.costs.mean, best.of.costs.cvar(alpha)
     text = (
-        f"The average-best policy costs {_amount(mean, unit)} on average, "
-        f"and {_amount(tail, unit)} on average in its worst {_percent(alpha)} of runs. "
+        f"The average-best policy costs {_amount(mean, unit)} on average, and"
+        f" {_amount(tail, unit)} in its worst {_percent(alpha)} of runs. "
     )
+    safe_mean, safe_tail = best.of.costs.mean, best.of.costs.cvar(alpha)
     saved = above(tail, safe_tail)
     if not saved:
         return text + "No policy does better in the worst runs."
     return (
-        text + f"The optimal policy for this alpha costs {_amount(safe_tail, unit)} there:"
-        f" {_amount(saved, unit, 3)} less. The price is"
-        f" {_amount(safe_mean - mean, unit, 3)} more on average: {_amount(safe_mean, unit)}."
+        text + f"The optimal one costs {_amount(safe_tail, unit)} there:"
+        f" {_amount(saved, unit, 3)} less. On average it costs {_amount(safe_mean, unit)}."
     )
 
 
-def _parting(ssp: SSP, alpha: float, first: Parting) -> str:
-    where = name_in_words(first.state)
-    kind = _kind(ssp, ssp.state_index(first.state))
-    remembers = (
-        f", with {first.second_memory} of its budget" if "left" in first.second_memory else ""
-    )
-    text = (
-        f"They first part ways at {where}{kind}, in {_percent(first.probability)} of all runs: "
-        f"the average-best policy does {decision_in_words(first.first_action)}, "
-        f"the optimal one {decision_in_words(first.second_action)}{remembers}. "
-    )
-    if first.first_cvar is not None and first.second_cvar is not None:
-        text += (
-            f"From there the first costs {_number(first.first_mean, 4)} on average and"
-            f" {_number(first.first_cvar, 4)} in the worst {_percent(alpha)}, the second"
-            f" {_number(first.second_mean, 4)} and {_number(first.second_cvar, 4)}."
-        )
-    return text
-
-
-def _kind(ssp: SSP, state: int) -> str:
+def _parting(first: Parting) -> str:
+    left = f" ({first.second_memory})" if "left" in first.second_memory else ""
     return (
-        f" ({ssp.geometry.kind[state]})"
-        if ssp.geometry is not None and ssp.geometry.kind[state]
-        else ""
+        f"They part at {name_in_words(first.state)}, in {_percent(first.probability)} of runs:"
+        f" best on average is {decision_in_words(first.first_action)}, optimal"
+        f" {decision_in_words(first.second_action)}{left}."
     )
 
 
-def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
-    found = []
-    for title, case in (("the average-best", average), ("the optimal", best)):
-        if case.worst is not None and case.worst.blame and not case.worst.simulated:
-            found.append(_turning(ssp, title, case.worst))
-    if ssp.geometry is not None and len(set(ssp.geometry.kind)) > 2:
-        found.append(_ground(ssp, average, best))
+def _why(ssp: SSP, average: Case, best: Case) -> Iterator[str]:
+    for title, case in (("average-best", average), ("optimal", best)):
+        worst = case.worst
+        if worst is not None and worst.blame and not worst.simulated:
+            top = max(worst.blame, key=lambda row: row.setback)
+            part = top.setback / sum(max(row.setback, 0.0) for row in worst.blame)
+            yield (
+                f"Runs of the {title} policy turn bad most at {name_in_words(top.state)}:"
+                f" {name_in_words(top.action)} ends in {name_in_words(top.next_state)}"
+                f" ({_percent(part)} of all setbacks)."
+            )
     if isinstance(best.of.policy, BudgetPolicy):
         budget = float(best.of.policy.left(ssp.start_index, best.of.policy.budget))
-        found.append(
-            f"The optimal policy starts with a budget of {budget:g}, its VaR, and looks at what is"
-            " left of it: while the budget can still be kept, the policy avoids whatever could"
-            " break it; once it is spent, nothing is left to protect, and it does what is best on"
-            " average."
+        yield (
+            f"The optimal policy starts with a budget of {budget:g}, its VaR, and avoids what could"
+            " break it; once it is spent, it does what is best on average."
         )
-    return found
-
-
-def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
-    """Where the runs of a policy turn bad: by kind of cell where there are kinds, and the first
-    outcome.
-    """
-    setbacks = sum(max(row.setback, 0.0) for row in worst.blame)
-    text = (
-        f"Runs of {title} policy that cost more than {worst.var:g}, its VaR, have a probability of"
-        f" {_number(worst.chance)}. "
-    )
-    if ssp.geometry is not None:
-        by_kind: dict[str, float] = {}
-        for row in worst.blame:
-            kind = ssp.geometry.kind[ssp.state_index(row.next_state)]
-            by_kind[kind] = by_kind.get(kind, 0.0) + row.setback / worst.excess
-        kind, share = max(by_kind.items(), key=lambda entry: entry[1])
-        if share > 0.2 and kind:
-            text += (
-                f"On balance {_percent(min(share, 1.0))} of their excess comes from steps that end"
-                f" on {kind}. "
-            )
-    top = max(worst.blame, key=lambda row: row.setback)
-    return (
-        text
-        + f"What hurts most: at {name_in_words(top.state)}, {name_in_words(top.action)} ends in"
-        f" {name_in_words(top.next_state)} ({_percent(top.setback / setbacks)} of all setbacks)."
-    )
-
-
-def _ground(ssp: SSP, average: Case, best: Case) -> str:
-    """How many steps each policy spends on each kind of cell."""
-    assert ssp.geometry is not None
-    kinds = sorted({kind for kind in ssp.geometry.kind if kind and kind != "goal"})
-    of = np.array(ssp.geometry.kind, dtype=object)
-    steps = [
-        {kind: float(case.of.visits[of == kind].sum()) for kind in kinds}
-        for case in (average, best)
-    ]
-    parts = [
-        f"{_number(steps[0][kind])} and {_number(steps[1][kind])} on {kind}"
-        for kind in kinds
-        if max(steps[0][kind], steps[1][kind]) >= 0.005
-    ]
-    return (
-        "Steps on average, of the average-best and of the optimal policy: " + "; ".join(parts) + "."
-    )
 
 
 def _other(
@@ -247,29 +169,18 @@ def _other(
     """A policy that somebody asked for: what its planner predicts, if it does, what it delivers,
     and how far that is from the optimum.
     """
-    missed = case.of.costs.unreached
-    if missed > 0:
+    costs = case.of.costs
+    if costs.unreached > 0:
         return (
-            f"The policy {name} misses the goal with probability {_number(missed)}, so its mean"
-            " and its CVaR are infinite."
+            f"The policy {name} misses the goal with probability {_number(costs.unreached)}, so its"
+            " mean and its CVaR are infinite."
         )
-    delivered = case.of.costs.cvar(alpha)
-    over = above(delivered, best.of.costs.cvar(alpha))
-    prediction = (
-        ""
-        if predicted is None
-        else f" predicts {_amount(predicted, unit)} in the worst {_percent(alpha)} and"
-    )
+    delivered, worst = _amount(costs.cvar(alpha), unit), _percent(alpha)
     text = (
-        f"The policy {name}{prediction} costs {_amount(delivered, unit)} there"
-        if prediction
-        else (
-            f"The policy {name} costs {_amount(case.of.costs.mean, unit)} on average, and"
-            f" {_amount(delivered, unit)} in its worst {_percent(alpha)}"
-        )
+        f"costs {_amount(costs.mean, unit)} on average, and {delivered} in its worst {worst}"
+        if predicted is None
+        else f"predicts {_amount(predicted, unit)} in the worst {worst} and costs {delivered} there"
     )
-    return text + (
-        ", no more than the optimal policy."
-        if not over
-        else f": {_amount(over, unit, 3)} above the optimum."
-    )
+    over = above(costs.cvar(alpha), best.of.costs.cvar(alpha))
+    how = f": {_amount(over, unit, 3)} above" if over else ", no more than"
+    return f"The policy {name} {text}{how} the {'optimum' if over else 'optimal policy'}."
