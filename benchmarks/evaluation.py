@@ -10,7 +10,7 @@ import time
 import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
 from tailpath.evaluation.engine import Request
-from tailpath.evaluation.lattice import LatticeSearch, chain_lattice
+from tailpath.evaluation.lattice import LatticeEngine, chain_space
 
 
 def run(small: bool = False) -> None:
@@ -57,13 +57,10 @@ def run(small: bool = False) -> None:
 
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
-    lattice = chain_lattice(chain, heuristic)
-    assert lattice is not None
-    engine = LatticeSearch(
-        lattice, Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)
+    request = Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)
+    return (
+        LatticeEngine(request, chain, chain_space(chain, heuristic), chain.start).search(0).expanded
     )
-    engine.run()
-    return int(engine.state["expanded"])
 
 
 def fresh(ssp: tp.SSP, policy: tp.Policy, what: str) -> float:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.dp import ring
+from tailpath.dp import forward
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import evaluate_request
@@ -341,7 +341,7 @@ def test_where_long_jumps_wait_changes_nothing(
     ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ring and the lists are two places for the same entries, and epochs may share a list."""
-    monkeypatch.setattr(ring, "MAX_LISTS", lists)
+    monkeypatch.setattr(forward, "MAX_LISTS", lists)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")

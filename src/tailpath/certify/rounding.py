@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.graph import FloatArray, Transitions
+from tailpath.graph import FloatArray, IntArray, Transitions
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 ROUNDOFF = 2.0**-53
@@ -40,6 +40,27 @@ def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArra
     """The same along each edge: (A,), with additions by edge or for all."""
     errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
     return errors
+
+
+def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArray:
+    """How far the rows of nodes on free cycles, by component (-1: on none), may be off once these
+    are solved beforehand (`policies/chain.py`): (n,).
+
+    Where a node stays by itself, the sum of its other edges is divided by. In a component of m
+    every entry is off by what its rows are, 2 m + 2 times at most, and by the elimination, in which
+    nothing is subtracted: in the step of node k at most 2 (k + 1) (k + 5) roundings meet, and 2
+    more on the way back.
+    """
+    size, longest = np.zeros(rows.n), np.diff(rows.row_start).astype(np.float64)
+    on_cycle = component >= 0
+    size[on_cycle] = np.bincount(component[on_cycle])[component[on_cycle]]
+    most = np.zeros(component.max(initial=-1) + 1)
+    np.maximum.at(most, component[on_cycle], longest[on_cycle])
+    longest[on_cycle] = most[component[on_cycle]]
+    of_row = ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF
+    eliminated = (2 * size**3 / 3 + 6 * size**2 + 8 * size) * ROUNDOFF
+    joint = (2 * size + 2) * (of_row + error) + eliminated
+    return np.where(size > 1, joint, np.where(size == 1, of_row, 0.0))
 
 
 def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:

@@ -8,11 +8,13 @@ bucket finishes it, and what reaches the goal in bucket f costs f.
 
     node 0 .. n - 1   can be left; the *goal* is node n, and node n + 1 all dead ends
     row               the transitions of a node or, where nodes choose by budget, of a choice
-    ring              the next buckets (`ring.py`)
+    ring              the buckets f .. f + 2^shift - 1, with a cell for every node
     overflow          what jumps over the ring waits in lists, one for each 2^shift buckets (epoch)
 
-A budget w makes nodes choose: at level g (h is 0 then) w - g is left. That only falls, so that a
-pointer into the steps of each node moves down as levels rise.
+A budget w makes nodes choose: at level g (h is 0 then) w - g is left, which decides the row.
+
+Indices of the inner loops are unsigned: the compiler asks of others whether they count from the
+end.
 """
 
 from __future__ import annotations
@@ -21,66 +23,207 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, RingRows, U
-from tailpath.kernels.jit import Array, kernel
+from tailpath.graph import Transitions
+from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.steps import NO_STEPS, Steps, step_choice
 
-
-class RowSteps(NamedTuple):
-    """Which row a node takes: `row[k]` from the budget `from_budget[k]` on; k moves down.
-
-    `at_step` is the last step of every node at first, and the first one holds for every budget.
-    `taken` becomes its row. Without steps all are empty, and node x takes row x.
-    """
-
-    at_step: Array  # int64 (n,) or (0,)
-    from_budget: Array  # int64 (K,), rising within a node
-    row: Array  # int64 (K,), -1 where there is no action
-    taken: Array  # int64 (n,) or (0,)
-
-
-class Limits(NamedTuple):
-    """The search ends in bucket `until` or later, once P(Z > f) <= `alpha`, which any f does for an
-    alpha above 1; or with more than `expanded` pairs; or, to be looked at, after `pause` of them.
-    Nodes that choose had the `budget` at first.
-    """
-
-    alpha: float
-    until: int
-    budget: int
-    expanded: int
-    pause: int
-
-
-#: What survives between two calls of the search: the next bucket; how many costs were found since
-#: somebody took them, and the last of them, or -1; pairs expanded; entries of the overflow, and the
-#: first unused one; blocks in use; a node without action, or -1; a sum of all that had not arrived,
-#: and what arrived since; what is in dead ends; and what was dropped.
+#: log2 of the cells that share a mark of being in use.
+BLOCK = 6
+U = np.uint64
+BITS, ONE = U(BLOCK), U(1)
+#: Lists of the overflow at most; epochs that are as far apart share one.
+MAX_LISTS = 1 << 14
+#: A smaller mass is dropped: products with it would lose digits, and slow every operation down.
+LEAST_MASS = 1e-300
+#: What a node does that never arrives: nothing once its budget is spent, or nothing at all.
+ONCE_SPENT, ALWAYS = 1, 2
+#: Why the search returned.
+FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
+#: What survives between two calls of the search. Its limits: it ends in bucket `until` or later,
+#: once P(Z > f) <= `alpha`, which any f does for an alpha above 1; or with more than `limit` pairs
+#: expanded; or, to be looked at, after `pause` of them. Then the next bucket; how many costs were
+#: found, and the last of them, or -1; pairs expanded; entries of the overflow, and the first unused
+#: one; blocks in use; a node without action, and one where the goal was out of reach, or -1; a sum
+#: of all that had not arrived, and what arrived since; what never arrives, and what was dropped.
 STATE = np.dtype(
     (
         np.record,
-        [(name, np.int64) for name in ("bucket", "n_found", "last", "expanded", "n_overflow")]
-        + [(name, np.int64) for name in ("unused", "n_in_use", "no_action")]
-        + [(name, np.float64) for name in ("open_mass", "arrived", "dead_end_mass", "dropped")],
+        [(name, np.int64) for name in ("until", "limit", "pause", "bucket", "n_found", "last")]
+        + [(name, np.int64) for name in ("expanded", "n_overflow", "unused", "n_in_use")]
+        + [(name, np.int64) for name in ("no_action", "trapped")]
+        + [(name, np.float64) for name in ("alpha", "open_mass", "arrived", "dead_mass")]
+        + [("dropped", np.float64)],
     )
 )
-#: A smaller mass is dropped: products with it would lose digits, and slow every operation down.
-LEAST_MASS = 1e-300
 
 
-#: Why the search returned.
-FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
+class Space(NamedTuple):
+    """What is searched: some `row`s of transitions, in the order of their nodes.
+
+    `node[x]` is the caller's number of node x, and `position` the other way round, -1 at dead ends;
+    `heuristic` is by the caller's number, or empty. With `steps` nodes choose their row by budget,
+    and `trapped` says which of them never arrive.
+    """
+
+    rows: Transitions
+    row: Array  # int64 (R,)
+    node: Array  # int64 (n + 1,)
+    position: Array  # int64
+    heuristic: Array = np.empty(0)
+    steps: Steps = NO_STEPS
+    trapped: Array = np.empty(0, np.uint8)  # (n,)
+
+
+class Ring(NamedTuple):
+    """Rows, and probabilities by bucket and node.
+
+    `cell` is jump * stride + target: how far the cell that is entered lies behind the first cell of
+    the bucket that is left; `n_far` of them jump over the ring. `in_use` marks the blocks of
+    2^BLOCK cells that hold any mass. Other blocks hold what they held last, or anything: they are
+    cleared when they are next used.
+    """
+
+    n: int
+    shift: int
+    stride: int
+    n_far: int
+    node: Array  # int64 (n + 1,)
+    row_start: Array  # int64 (R + 1,)
+    cell: Array  # uint64 (T,)
+    probability: Array  # float64 (T,)
+    trapped: Array  # uint8 (n,) or (0,)
+    mass: Array  # float64 (stride << shift,)
+    in_use: Array  # uint8 (stride << shift >> BLOCK,)
+
+
+class Overflow(NamedTuple):
+    """Entries beyond the ring: `first[epoch % E]` is an entry or -1, `after` the next in its list.
+    Unused entries have mass 0 and form a list of their own.
+    """
+
+    first: Array  # int64 (E,)
+    after: Array  # int64 (W,)
+    bucket: Array  # int64 (W,)
+    node: Array  # int32 (W,)
+    mass: Array  # float64 (W,)
+
+
+def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, Any]:
+    """A search from a node of the space, with a ring of about so many cells at most, an empty
+    overflow, and a record of `STATE` without limits.
+    """
+    rows, n = space.rows, len(space.node) - 1
+    stride = ((n + 1 >> BLOCK) + 1) << BLOCK
+    row_start = np.zeros(len(space.row) + 1, dtype=np.int64)
+    cell, probability = np.empty(len(rows.target), dtype=U), np.empty(len(rows.target))
+    columns = frozen(rows.row_start, rows.target, rows.level, rows.probability)
+    numbers = frozen(space.row, space.position, space.heuristic)
+    longest = _fill_cells(*columns, *numbers, n, stride, row_start, cell, probability)
+    cell, probability = cell[: row_start[-1]], probability[: row_start[-1]]
+    shift = _ring_shift(cell, stride, longest + 1, most_cells)
+    cells = stride << shift
+    n_far = 0 if longest < 1 << shift else int(np.count_nonzero(cell >= U(cells)))
+    masses = np.empty(cells), np.zeros(cells >> BLOCK, np.uint8)
+    columns = row_start, cell, probability, space.trapped
+    ring = Ring(n, shift, stride, n_far, *frozen(space.node, *columns), *masses)
+    first = np.full(min((longest >> shift) + 3, MAX_LISTS), -1)
+    state: Any = np.zeros(1, STATE)[0]
+    state["unused"] = state["no_action"] = state["trapped"] = state["last"] = -1
+    state["open_mass"] = state["n_in_use"] = 1
+    if space.heuristic.size:
+        state["bucket"] = int(space.heuristic[space.node[start]])
+    begin = (int(state["bucket"]) & ((1 << shift) - 1)) * stride + start
+    use_block(ring.mass, ring.in_use, U(begin >> BLOCK))
+    ring.mass[begin] = 1.0
+    return ring, enlarged(Overflow(first, *_entries(0)), n_far, state), state
+
+
+def enlarged(overflow: Overflow, least: int, state: Any) -> Overflow:
+    """The overflow with as many unused entries more as there are, and so many at least."""
+    first, *present = overflow
+    old = len(present[0])
+    entries = _entries(old + max(old, least))
+    for new, some in zip(entries, present, strict=True):
+        new[:old] = some
+    if len(entries[0]) > old:
+        entries[0][old:] = np.append(np.arange(old + 1, len(entries[0])), state["unused"])
+        state["unused"] = old
+    return Overflow(first, *entries)
+
+
+def _entries(size: int) -> tuple[Array, Array, Array, Array]:
+    integers = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    return *integers, np.empty(size, dtype=np.int32), np.zeros(size)
+
+
+@kernel
+def _fill_cells(
+    row_start: Array,
+    target: Array,
+    level: Array,
+    probability: Array,
+    row: Array,
+    position: Array,
+    heuristic: Array,
+    n: int,
+    cells: int,
+    out_start: Array,
+    out_cell: Array,
+    out_probability: Array,
+) -> int:
+    """The longest jump. Filled are where rows start, the cells that their edges enter, and their
+    probabilities.
+    """
+    stride, dead_end = U(cells), U(n + 1)
+    size = U(0)
+    has_heuristic, here = len(heuristic) > 0, 0
+    longest = 0
+    for i in range(U(len(row))):
+        r = U(row[i])
+        here = int(heuristic[r]) if has_heuristic else 0
+        for edge in range(U(row_start[r]), U(row_start[r + ONE])):
+            jump, to_node = level[edge], dead_end
+            to = U(target[edge])
+            if position[to] < 0:
+                jump = 0
+            else:
+                to_node = U(position[to])
+                if has_heuristic:
+                    jump += int(heuristic[to]) - here
+            longest = max(longest, jump)
+            out_cell[size] = U(jump) * stride + to_node
+            out_probability[size] = probability[edge]
+            size += ONE
+        out_start[i + ONE] = size
+    return int(longest)
+
+
+def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
+    """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
+    many, for nineteen in twenty.
+    """
+    least, enough = 1, (rows_needed - 1).bit_length()
+    while stride << least < 1 << 13:
+        least += 1
+
+    def holds(share: float, shift: int) -> bool:
+        near = len(cell) if shift >= enough else np.count_nonzero(cell < stride << shift)
+        return bool(near >= share * len(cell))
+
+    largest = least
+    for share, cells in ((0.999, most >> 2), (0.95, most)):
+        largest = max(least, (cells // stride).bit_length() - 1)
+        shift = min(max(enough, least), largest)
+        if holds(share, shift):
+            while shift > least and holds(share, shift - 1):
+                shift -= 1
+            return shift
+    return largest
 
 
 @kernel
 def search(
-    rows: RingRows,
-    steps: RowSteps,
-    ring: Ring,
-    overflow: Overflow,
-    limits: Limits,
-    state: Any,
-    out_level: Array,
-    out_mass: Array,
+    ring: Ring, steps: Steps, overflow: Overflow, state: Any, out_level: Array, out_mass: Array
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
 
@@ -89,50 +232,36 @@ def search(
     alpha counts as equal.
     """
     begin, width = state.expanded, 1 << ring.shift
-    stride = U(ring.stride)
-    near = rows.near_start, rows.near_cell, rows.near_probability
-    enough = limits.alpha > 1
+    enough = state.alpha > 1
     while state.n_in_use > 0 or state.n_overflow > 0:
         if state.n_in_use == 0 or state.bucket % width == 0:
             _begin_epoch(ring, overflow, state)
-        if enough and state.bucket >= limits.until:
+        if enough and state.bucket >= state.until:
             return FINISHED
         room = len(overflow.after) - state.n_overflow
-        if state.n_found >= len(out_level) or room < len(rows.far_jump):
+        if state.n_found >= len(out_level) or room < ring.n_far:
             return ARRAYS_FULL
-        if state.expanded > limits.expanded:
+        if state.expanded > state.limit:
             return AT_LIMIT
-        if state.expanded - begin > limits.pause:
+        if state.expanded - begin > state.pause:
             return PAUSED
-        first = U(state.bucket % width) * stride
-        goal = first + U(ring.n)
-        cells = first, goal, first + stride
-        expanded, new_blocks, dropped, state.no_action = _send_on(
-            near, steps, ring.mass, ring.in_use, cells, limits.budget - state.bucket
-        )
-        state.expanded += expanded
-        state.n_in_use += new_blocks
-        state.dropped += dropped
-        # What few nodes need has a loop of its own: the first is an addition and little else.
-        if len(rows.far_jump) > 0:
-            _leave_ring(rows, steps.taken, ring, overflow, first, state)
+        _send_on(ring, steps, overflow, state)
         if state.no_action >= 0:
             return NO_ACTION
-        _close_bucket(ring, first, goal, state, out_level, out_mass)
-        state.bucket += 1
+        _close_bucket(ring, state, out_level, out_mass)
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
-            tail = _open_mass(ring, overflow) + state.dead_end_mass + state.dropped
+            tail = _open_mass(ring, overflow) + state.dead_mass + state.dropped
             state.open_mass, state.arrived = tail, 0.0
-        enough = limits.alpha > 1 or (tail <= limits.alpha * (1 + 5e-13) and state.last >= 0)
+        enough = state.alpha > 1 or (tail <= state.alpha * (1 + 5e-13) and state.last >= 0)
     return FINISHED
 
 
 @kernel(inline=True)
-def _close_bucket(
-    ring: Ring, first: int, goal: int, state: Any, out_level: Array, out_mass: Array
-) -> None:
-    """Put down what has arrived in a bucket that was sent on, and clear it."""
+def _close_bucket(ring: Ring, state: Any, out_level: Array, out_mass: Array) -> None:
+    """Put down what has arrived in a bucket that was sent on, clear it, and go on to the next."""
+    first = U(state.bucket % (1 << ring.shift)) * U(ring.stride)
+    goal = first + U(ring.n)
     arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
     if arrived > 0.0:
         out_level[state.n_found], out_mass[state.n_found] = state.bucket, arrived
@@ -140,10 +269,11 @@ def _close_bucket(
         state.last = state.bucket
         state.arrived += arrived
     if ring.in_use[(goal + ONE) >> BITS]:
-        state.dead_end_mass += ring.mass[goal + ONE]
+        state.dead_mass += ring.mass[goal + ONE]
     for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
         state.n_in_use -= ring.in_use[block]
         ring.in_use[block] = 0
+    state.bucket += 1
 
 
 @kernel
@@ -189,31 +319,21 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
 
 
 @kernel
-def _send_on(
-    rows: tuple[Array, Array, Array],
-    steps: RowSteps,
-    cell_mass: Array,
-    in_use: Array,
-    bucket: tuple[int, int, int],
-    remaining: int,
-) -> tuple[int, int, float, int]:
-    """Send on, within the ring, what the nodes of a bucket hold; it stays there, too.
-
-    Returns how many were expanded, the blocks that came into use, the mass that was dropped, and a
-    node without action, or -1.
-    """
-    row_start, row_cell, probability = rows
-    first, goal, end = bucket
-    taken, chooses = steps.taken, len(steps.taken) > 0
-    n_cells, n_rows = U(len(cell_mass)), U(len(row_start) - 1)
+def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
+    """Send on what the nodes of a bucket hold; it stays there, too."""
+    row_start, row_cell, probability = ring.row_start, ring.cell, ring.probability
+    cell_mass, in_use = ring.mass, ring.in_use
+    stride, n_cells = U(ring.stride), U(len(cell_mass))
+    first = U(state.bucket % (1 << ring.shift)) * stride
+    goal, end = first + U(ring.n), first + stride
+    chooses, remaining = steps.budget >= 0, max(steps.budget - state.bucket, 0)
+    trap = ALWAYS if remaining > 0 else ONCE_SPENT
     expanded, new_blocks = 0, 0
-    dropped, no_action = 0.0, -1
+    dropped = 0.0
     for block in range(first >> BITS, end >> BITS):
-        if in_use[block] == 0 or no_action >= 0:
+        if in_use[block] == 0:
             continue
         last: Any = min((block + ONE) << BITS, goal)
-        if chooses:
-            _choose_rows(steps, (block << BITS) - first, last - first, remaining)
         for here in range(block << BITS, last):
             mass = cell_mass[here]
             row: Any = here - first
@@ -222,64 +342,43 @@ def _send_on(
                 continue
             expanded += 1
             if chooses:
-                row = U(taken[row])
-                if row >= n_rows:
-                    no_action = int(here - first)
-                    break
+                if ring.trapped[row] >= trap:
+                    state.dead_mass += mass
+                    state.trapped = row
+                    continue
+                chosen = step_choice(steps, ring.node[row], remaining)
+                if chosen < 0:
+                    state.no_action = row
+                    return
+                row = U(chosen)
             for t in range(U(row_start[row]), U(row_start[row + ONE])):
-                cell = first + row_cell[t]
+                cell = row_cell[t]
+                if cell >= n_cells:
+                    _leave_ring(ring, overflow, state, cell, mass * probability[t])
+                    continue
+                cell += first
                 if cell >= n_cells:
                     cell -= n_cells
                 if in_use[cell >> BITS] == 0:
                     use_block(cell_mass, in_use, cell >> BITS)
                     new_blocks += 1
                 cell_mass[cell] += mass * probability[t]
-    return expanded, new_blocks, dropped, no_action
+    state.expanded += expanded
+    state.n_in_use += new_blocks
+    state.dropped += dropped
 
 
 @kernel
-def _choose_rows(steps: RowSteps, first: int, last: int, remaining: int) -> None:
-    """The rows that some nodes take with so much of the budget left."""
-    for node in range(first, last):
-        step = steps.at_step[node]
-        while steps.from_budget[step] > remaining:
-            step -= 1
-        steps.at_step[node], steps.taken[node] = step, steps.row[step]
-
-
-@kernel
-def _leave_ring(
-    rows: RingRows, taken: Array, ring: Ring, overflow: Overflow, first: int, state: Any
-) -> None:
-    """Send on what jumps over the ring from the nodes of a bucket."""
-    bucket, chooses = state.bucket, len(taken) > 0
-    for here in range(first, first + U(ring.n)):
-        mass = ring.mass[here]
-        row: Any = here - first
-        if ring.in_use[here >> BITS] == 0 or mass < LEAST_MASS:
-            continue
-        row = U(taken[row]) if chooses else row
-        for t in range(U(rows.far_start[row]), U(rows.far_start[row + ONE])):
-            there, target = bucket + rows.far_jump[t], rows.far_target[t]
-            recent = U(rows.far_recent[t] + (there & ((1 << RECENT) - 1)))
-            entry = U(overflow.recent[recent])
-            if (
-                overflow.bucket[entry] == there
-                and overflow.node[entry] == target
-                and overflow.mass[entry] > 0.0
-            ):
-                overflow.mass[entry] += mass * rows.far_probability[t]
-                continue
-            entry = U(state.unused)
-            slot = U((there >> ring.shift) % len(overflow.first))
-            state.unused = overflow.after[entry]
-            overflow.recent[recent] = entry
-            overflow.bucket[entry] = there
-            overflow.node[entry] = target
-            overflow.mass[entry] = mass * rows.far_probability[t]
-            overflow.after[entry] = overflow.first[slot]
-            overflow.first[slot] = entry
-            state.n_overflow += 1
+def _leave_ring(ring: Ring, overflow: Overflow, state: Any, cell: int, mass: float) -> None:
+    """Send on what jumps over the ring."""
+    bucket = state.bucket + np.int64(cell // U(ring.stride))
+    entry, slot = state.unused, (bucket >> ring.shift) % len(overflow.first)
+    state.unused = overflow.after[entry]
+    overflow.bucket[entry], overflow.node[entry] = bucket, cell % U(ring.stride)
+    overflow.mass[entry] = mass
+    overflow.after[entry] = overflow.first[slot]
+    overflow.first[slot] = entry
+    state.n_overflow += 1
 
 
 @kernel
@@ -298,3 +397,21 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
             part += overflow.mass[entry]
         total += part
     return total
+
+
+def open_pairs(
+    ring: Ring, overflow: Overflow, bucket: int, heuristic: Array
+) -> tuple[Array, Array, Array]:
+    """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
+    levels, and masses.
+    """
+    cell = np.flatnonzero(np.repeat(ring.in_use, 1 << BLOCK))
+    cell = cell[ring.mass[cell] > 0]
+    entry = np.flatnonzero(overflow.mass > 0)
+    row, x = np.divmod(cell, ring.stride)
+    ahead = (row - bucket) & ((1 << ring.shift) - 1)
+    node = ring.node[np.append(x, overflow.node[entry])]
+    level = np.append(bucket + ahead, overflow.bucket[entry])
+    if heuristic.size:
+        level -= heuristic[node].astype(np.int64)
+    return node, level, np.append(ring.mass[cell], overflow.mass[entry])

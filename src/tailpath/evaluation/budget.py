@@ -13,32 +13,23 @@ Otherwise the policy is unrolled like any other.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import until_goals
+from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import variances
-from tailpath.dp.forward import RowSteps
+from tailpath.dp.forward import ALWAYS, ONCE_SPENT, Space
 from tailpath.errors import PolicyError
-from tailpath.evaluation.engine import Request, Search, expected_cost, unreached
-from tailpath.evaluation.lattice import Lattice, LatticeEngine
-from tailpath.graph import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Transitions,
-    members_of,
-    offsets_from_lengths,
-)
+from tailpath.evaluation.engine import Request, Search, one_side
+from tailpath.evaluation.lattice import LatticeEngine
+from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.chain import CostChain
 from tailpath.policies.unrolling import chain_of_choices
-
-#: Below every budget, and above.
-ALWAYS, NEVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
@@ -64,48 +55,55 @@ def budget_engine(request: Request, policy: BudgetPolicy) -> BudgetEngine | str:
         risk_neutral = chain_of_choices(ssp, np.where(states, policy.risk_neutral, -1))
     except PolicyError:
         return "a state has no action for a budget that is spent"
-    cannot_arrive = np.zeros(ssp.n_states, dtype=np.bool_)
+    trapped = np.zeros(ssp.n_states, dtype=np.uint8)
     if not risk_neutral.all_arrive:
+        trapped[risk_neutral.state[~risk_neutral.arrives]] = ONCE_SPENT
         # Mass where nothing leads to a goal that the policy may ever do would go round until the
         # budget is spent, however large it is.
-        cannot_arrive = until_goals(ssp).only(taken).steps() < 0
-    inner = states & ~ssp.is_goal
-    lattice = _lay_out(ssp, policy, (inner, choices, cannot_arrive), rank, risk_neutral)
-    return BudgetEngine(request, risk_neutral, lattice)
+        trapped[until_goals(ssp).only(taken).steps() < 0] = ALWAYS
+    # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
+    order = np.argsort(-rank, kind="stable")
+    order = order[(states & ~ssp.is_goal)[order]]
+    position = np.full(ssp.n_states, len(order))  # goals, and what is never reached
+    position[order] = np.arange(len(order))
+    space = Space(
+        ssp.transitions.replaced(level=ssp.outcome_level),
+        np.arange(ssp.n_choices),
+        np.append(order, ssp.n_states),
+        position,
+        steps=policy.steps(),
+        trapped=trapped[order],
+    )
+    return BudgetEngine(request, risk_neutral, space, ssp.start_index)
 
 
 class BudgetEngine(LatticeEngine):
     """Evaluates a policy by the chain of its risk-neutral part."""
 
-    lattice: Lattice
-    proved_mean = False
+    sums = True
 
-    def __init__(self, request: Request, chain: CostChain, lattice: Lattice) -> None:
-        error = np.full(lattice.rows.n, request.ssp.probability_error)
-        super().__init__(request, chain, lattice, error)
+    def row_error(self, rows: Transitions) -> Any:
+        return self.request.ssp.probability_error
 
     def _spent(self, found: Search) -> bool:
-        return bool(found.until >= self.lattice.budget)
+        return bool(found.until >= self.space.steps.budget)
 
-    def _by_state(self, values: FloatArray) -> FloatArray:
+    def _by_state(self, bounds: Bounds, side: int) -> FloatArray:
         """Values of the risk-neutral chain by state, and 0 at the goal."""
         by_state = np.append(np.where(self.request.ssp.is_goal, 0.0, np.inf), 0.0)
-        by_state[self.chain.state] = values[: self.chain.n]
+        by_state[self.chain.state] = one_side(bounds, side)[:-1]
         return by_state
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """With budget left nobody knows what is still to pay."""
         if side != 0 and not self._spent(found):
             return np.full(len(found.node), 0.0 if side < 0 else np.inf)
-        return self._by_state(expected_cost(self.chain, side))[found.node]
+        return self._by_state(self.chain.expected_cost, side)[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
         """What was not followed pays until the budget is spent, and then as much as anywhere."""
-        most = self.lattice.budget + int(np.max(self.request.ssp.outcome_level))
+        most = self.space.steps.budget + int(np.max(self.request.ssp.outcome_level))
         return super().dearest(found, side) + float(most * (self.request.ssp.cost_unit or 1))
-
-    def mean(self, found: Search, side: int) -> float | None:
-        return None
 
     def missed(self, found: Search, side: int) -> float:
         """With budget left nobody knows whether what is open arrives."""
@@ -113,7 +111,7 @@ class BudgetEngine(LatticeEngine):
             return found.dead_mass + (float(np.sum(found.mass)) if side > 0 else 0.0)
         if self.chain.all_arrive:
             return found.dead_mass
-        missed = self._by_state(unreached(self.chain, side))[found.node]
+        missed = self._by_state(self.chain.unreached, side)[found.node]
         total = found.dead_mass + float(np.sum(found.mass * missed))
         if side >= 0 and total == 0 and missed.any():
             return math.nextafter(0.0, 1.0)
@@ -122,7 +120,8 @@ class BudgetEngine(LatticeEngine):
     def deviation(self, found: Search, mean: float) -> float | None:
         if not self.request.deviation:
             return None
-        variance = self._by_state(variances(self.chain, self.chain.expected_cost))[found.node]
+        value = variances(self.chain, self.chain.expected_cost)
+        variance = self._by_state(Bounds(value, value, value), 0)[found.node]
         total = found.last + found.overshoot + self.cost_to_go(found, 0)
         of_head = np.sum(found.masses * (found.costs - mean) ** 2)
         return float(np.sqrt(of_head + np.sum(found.mass * ((total - mean) ** 2 + variance))))
@@ -131,15 +130,13 @@ class BudgetEngine(LatticeEngine):
         """A state where the goal is out of reach once the budget is spent: one that was entered, or
         ahead of those open.
         """
-        ssp, chain = self.request.ssp, self.chain
-        dead = self.lattice.node[found.dead_ends]
-        if dead.size == 0:
-            missed = self._by_state(unreached(chain, 0))[found.node]
-            may_miss = found.node[missed > 0]
-            reached = chain.reachable(int(np.flatnonzero(chain.state == may_miss[0])[0]))
-            dead = np.flatnonzero(reached & ~chain.arrives)
-            return f"state {ssp.states[int(chain.state[dead[0]])]!r} with memory 0"
-        return f"state {ssp.states[int(dead[0])]!r} with memory 0"
+        chain, states = self.chain, self.request.ssp.states
+        if found.trapped >= 0:
+            return f"state {states[int(self.space.node[found.trapped])]!r} with memory 0"
+        may_miss = found.node[self._by_state(chain.unreached, 0)[found.node] > 0]
+        reached = chain.reachable(int(np.flatnonzero(chain.state == may_miss[0])[0]))
+        dead = np.flatnonzero(reached & ~chain.arrives)
+        return f"state {states[int(chain.state[dead[0]])]!r} with memory 0"
 
 
 def zero_cost_order(ssp: SSP, level: IntArray, taken: BoolArray) -> NDArray[np.int32] | None:
@@ -161,62 +158,3 @@ def _reachable(ssp: SSP, policy: BudgetPolicy) -> tuple[BoolArray, BoolArray]:
     taken = taken[:-1]  # -1 is no choice
     states = ssp.by_state.only(taken[ssp.outcome_choice]).reachable(ssp.start_index)
     return states, taken & states[ssp.choice_state]
-
-
-def _lay_out(
-    ssp: SSP,
-    policy: BudgetPolicy,
-    used: tuple[BoolArray, BoolArray, BoolArray],
-    rank: NDArray[np.int32],
-    risk_neutral: CostChain,
-) -> Lattice:
-    """Every state inside is a node, and a row is a choice."""
-    inner, choices, cannot_arrive = used
-    # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
-    order = np.argsort(-rank, kind="stable") if rank.any() else np.arange(ssp.n_states)
-    order = order[inner[order]]
-    n = len(order)
-    position = np.full(ssp.n_states, n, dtype=np.int64)
-    position[order] = np.arange(n)
-    dead_end = np.zeros(ssp.n_states, dtype=np.bool_)
-    dead_end[risk_neutral.state[~risk_neutral.arrives]] = True
-    choice = np.flatnonzero(choices)
-    outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability
-    return Lattice(
-        Transitions(*outcomes, ssp.outcome_cost, ssp.outcome_level),
-        choice,
-        np.append(order, ssp.n_states),
-        position,
-        int(position[ssp.start_index]),
-        steps=_steps(policy, choice, order, dead_end[order], cannot_arrive[order]),
-        budget=policy.budget,
-        dead_end_row=not risk_neutral.all_arrive,
-    )
-
-
-def _steps(
-    policy: BudgetPolicy,
-    choice: IntArray,
-    order: IntArray,
-    dead_end: BoolArray,
-    cannot_arrive: BoolArray,
-) -> RowSteps:
-    """The steps of these states as rows of these choices: first the risk-neutral one.
-
-    In a dead end the row after the last, which leads nowhere, comes before it, for a budget that is
-    spent; where no choice leads to a goal any more, for every budget.
-    """
-    row = np.full(policy.ssp.n_choices + 1, -1, dtype=np.int64)  # -1 is no choice
-    row[choice] = np.arange(len(choice))
-    member, first = members_of(policy.first, order)
-    start = offsets_from_lengths(np.diff(first) + 1 + dead_end)
-    from_budget, rows = np.full(start[-1], ALWAYS), np.full(start[-1], len(choice))
-    risk_neutral = start[:-1] + dead_end
-    from_budget[risk_neutral[dead_end]] = 1
-    rows[risk_neutral] = row[policy.risk_neutral[order]]
-    own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
-    from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
-    later = np.repeat(cannot_arrive, np.diff(start))
-    later[start[:-1]] = False
-    from_budget[later] = NEVER
-    return RowSteps(start[1:] - 1, from_budget, rows, np.empty_like(first[1:]))

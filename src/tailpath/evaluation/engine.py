@@ -1,5 +1,5 @@
-"""What an evaluation is asked for, what its search finds, and what becomes of that: a
-CostDistribution or, if the search stopped too early, an error with bounds.
+"""Requests, search results, and `Engine`, which turns them into a CostDistribution or, if a search
+stopped too early, into an error with bounds.
 
 An `Engine` searches, and says what the open nodes have still to pay. It does so on the numbers of
 the model (`side` 0) and, when somebody asks for bounds, on probabilities and expected costs that
@@ -14,22 +14,23 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.certify.rounding import compounded, share_of
+from tailpath.certify.rounding import compounded, exit_error, share_of
 from tailpath.certify.totals import VANISHED, Bracket, Enclosure, outwards
+from tailpath.dp.bounds import Bounds
+from tailpath.dp.expected import variances
 from tailpath.dp.totals import Totals
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.graph import Array, FloatArray
-from tailpath.model.potential import shifted_bounds
+from tailpath.graph import Array, FloatArray, Transitions
+from tailpath.model.border import Border
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.chain import CostChain
+from tailpath.policies.chain import CostChain, zero_cost_cycles
 from tailpath.policies.policy import Policy
 
 #: The name of a built-in heuristic, or one value per state.
@@ -82,17 +83,17 @@ class SearchMonitor:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One evaluation: of a policy on a model, by an engine, down to a tail mass.
+    """One evaluation: of a policy on a model as given, by an engine, down to a tail mass.
 
     `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
-    `reason` why nothing faster is done, and `shift` what every cost is more than in the model.
+    and `reason` why nothing faster is done.
 
     The rest decides time and memory, and never a number: a policy with more than `pairs` pairs of
     state and memory is followed lazily; a search looks at the user every `pause` expansions, by
     default as its engine likes; the ring of the lattice has at most so many cells.
     """
 
-    ssp: SSP
+    given: SSP
     policy: Policy
     engine: str
     alpha: float
@@ -103,15 +104,28 @@ class Request:
     max_bytes: int = MAX_BYTES
     deviation: bool = False
     reason: str = ""
-    shift: Fraction = Fraction(0)
     pairs: int = 200_000
     pause: int = 0
     ring_cells: int = 1 << 22
 
     @cached_property
+    def border(self) -> Border:
+        """The way to the model that is searched, and back."""
+        return Border(self.given)
+
+    @property
+    def ssp(self) -> SSP:
+        """The model that is searched, whose costs are 0 or more."""
+        return self.border.model
+
+    @cached_property
     def again(self) -> Request:
         """The same search up to where this one got, with nobody looking on."""
         return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
+
+    def because(self, why: str) -> Request:
+        """The same with a reason more."""
+        return replace(self, reason=f"{self.reason}; {why}" if self.reason else why)
 
     @property
     def out_of_memory(self) -> str:
@@ -122,43 +136,35 @@ class Request:
         return f"limit of {self.limit} nodes"
 
 
+_NONE = np.empty(0)
+
+
 class Search(NamedTuple):
-    """A search that stopped: the head, and what is open, by node, with what was paid beyond its
+    """A search that ended: the head, and what is open, by node, with what was paid beyond its
     `last` cost (negative before it) and masses.
 
     All that is open is certain to cost as much as `last`, which is beyond the head where the search
     was `stopped` before its end, by what it says; it got to where `until` stands. `dead_mass` never
     arrives, and `dropped` was too small to be followed. Costs are off by so many `roundings`, and
-    no run took more than `steps` steps. With a discount what is open has a `stage`; no more than so
-    many `ways` met in a pair. A policy that spent its budget was seen in some `dead_ends`.
+    no run took more than `steps` steps. With a discount what is open has a `stage`. A policy that
+    spent its budget was `trapped` in a node, or -1.
     """
 
-    costs: FloatArray
-    masses: FloatArray
-    last: float
-    node: Array
-    overshoot: FloatArray
-    mass: FloatArray
-    dead_mass: float
-    dropped: float
-    expanded: int
-    roundings: int
-    steps: int
-    until: Any
+    costs: FloatArray = _NONE
+    masses: FloatArray = _NONE
+    last: float = 0.0
+    node: Array = np.empty(0, np.int64)
+    overshoot: FloatArray = _NONE
+    mass: FloatArray = _NONE
+    dead_mass: float = 1.0
+    dropped: float = 0.0
+    expanded: int = 0
+    roundings: int = 0
+    steps: int = 0
+    until: Any = None
     stopped: str = ""
     stage: Array = np.empty(0, np.int64)
-    ways: int = 0
-    dead_ends: Array = np.empty(0, np.int64)
-
-    @property
-    def farthest(self) -> float:
-        """The most that was paid beyond the head."""
-        return float(np.max(self.overshoot, initial=0.0))
-
-    @property
-    def paid(self) -> float:
-        """What was paid before or beyond the end of the head by what is open, in the mean."""
-        return float(np.sum(self.mass * np.abs(self.overshoot)))
+    trapped: int = -1
 
     def times(self, factor: float) -> Search:
         """The same with other masses."""
@@ -169,10 +175,7 @@ class Search(NamedTuple):
 
 
 #: Of a search that begins where the goal is out of reach.
-_NONE = np.empty(0)
-NOTHING_FOUND = Search(
-    _NONE, _NONE, 0.0, np.empty(0, np.int64), _NONE, _NONE, 1.0, 0.0, 0, 0, 0, None
-)
+NOTHING_FOUND = Search()
 
 
 class Engine(ABC):
@@ -180,40 +183,49 @@ class Engine(ABC):
 
     request: Request
     chain: CostChain
-    #: Whether the mean is that of the chain, or a sum over what the search found.
-    proved_mean = True
+    #: Whether mean and probability of never arriving are sums over what the search found.
+    sums = False
 
     @abstractmethod
-    def search(self, side: int, until: Any = None, known: FloatArray = _NONE) -> Search:
-        """Search to the end or, if it is given, up to where another search got, whose costs are
-        known.
-        """
+    def search(self, side: int, until: Any = None) -> Search:
+        """Search to the end or, if it is given, up to where another search got."""
 
     @property
     @abstractmethod
     def step_error(self) -> float:
         """What one step of the search may round, relatively."""
 
+    def row_error(self, rows: Transitions) -> Any:
+        """How far the probabilities of each edge may be off beside rounding."""
+        error: Any = self.request.ssp.probability_error
+        if rows is not self.chain:  # free cycles were solved beforehand
+            _, component = zero_cost_cycles(self.chain)
+            error = error + exit_error(self.chain, component, error)[rows.source]
+        return error
+
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """What each of the open nodes has still to pay in the mean."""
-        return expected_cost(self.chain, side)[found.node]
+        return one_side(self.chain.expected_cost, side)[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
         """The most that anything has still to pay, in the mean."""
-        to_go = expected_cost(self.chain, side)[:-1][self.chain.proper]
+        to_go = one_side(self.chain.expected_cost, side)[:-1][self.chain.proper]
         return float(np.max(to_go, initial=0.0))
 
-    def mean(self, found: Search, side: int) -> float | None:
-        """The expected cost; None where it is a sum over what was found."""
-        return float(expected_cost(self.chain, side)[self.chain.start])
+    def mean(self, side: int) -> float:
+        """The expected cost, where it is no sum over what was found."""
+        return float(one_side(self.chain.expected_cost, side)[self.chain.start])
 
     def missed(self, found: Search, side: int) -> float:
         """The probability of never arriving."""
-        return float(unreached(self.chain, side)[self.chain.start])
+        return float(one_side(self.chain.unreached, side)[self.chain.start])
 
     def deviation(self, found: Search, mean: float) -> float | None:
         """The standard deviation, if it is asked for."""
-        raise NotImplementedError
+        if not self.request.deviation:
+            return None
+        variance = np.append(variances(self.chain, self.chain.expected_cost), 0.0)
+        return float(np.sqrt(variance[self.chain.start]))
 
     def stuck(self, found: Search) -> str:
         """A state from which the goal is out of reach."""
@@ -228,11 +240,10 @@ class Engine(ABC):
                 beyond = np.maximum(found.overshoot + self.cost_to_go(found, side), 0.0)
             excess = float(np.sum(found.mass * beyond))
         rest = float(np.sum(found.mass)), found.dead_mass, excess
-        totals = Totals(found.costs, found.masses, found.last, *rest, 0.0, missed)
+        totals = Totals(found.costs, found.masses, found.last, *rest, math.inf, missed)
         if missed > 0:
-            return replace(totals, mean=math.inf)
-        mean = self.mean(found, side)
-        return replace(totals, mean=totals.sum_of_means if mean is None else mean)
+            return totals
+        return replace(totals, mean=totals.sum_of_means if self.sums else self.mean(side))
 
     def evaluated(self) -> CostDistribution:
         """The distribution of the total cost."""
@@ -240,33 +251,26 @@ class Engine(ABC):
         if found.stopped or request.monitor.stop:
             raise self._stopped_early(found)
         totals = self.totals(found, 0)
-        again = partial(self.enclosure, found.costs, found.last, found.until)
         missed = totals.missed > 0
-        return CostDistribution(
-            costs=totals.costs,
-            probabilities=totals.masses,
-            tail_mass=totals.tail_mass,
-            open_mass=totals.open_mass,
-            tail_excess=totals.excess,
+        return CostDistribution.from_totals(
+            totals,
+            request.border,
             alpha=request.alpha,
-            mean=totals.mean,
             deviation=math.inf if missed else self.deviation(found, totals.mean),
-            unreached=totals.missed,
             expanded=found.expanded,
             engine=request.engine,
             reason=request.reason,
             stuck=self.stuck(found) if missed else "",
             gamma=request.gamma,
-            ssp=request.ssp,
             policy=request.policy,
-            proof=again,
+            proof=partial(self.enclosure, found.costs, found.last, found.until),
         )
 
     def enclosure(self, costs: FloatArray, last: float, until: Any) -> Enclosure:
         """Bounds on all that was found up to there: the same search on either side of it."""
 
         def again(side: int) -> Search:
-            found = self.search(side, until, costs)
+            found = self.search(side, until)
             if found.stopped:
                 raise KeyboardInterrupt
             return found
@@ -283,23 +287,21 @@ class Engine(ABC):
             if side > 0:
                 of_costs, stray = share_of(found.roundings), VANISHED + found.dropped
             beyond = 2 * last * float(np.sum(found.mass)) if self.request.gamma < 1 else 0.0
+            farthest = float(np.max(found.overshoot, initial=0.0))
             certain = outwards(
                 self.totals(found, side),
                 side,
                 dropped=found.dropped,
-                dearest=found.farthest + self.dearest(found, side),
-                paid=found.paid + beyond,
+                dearest=farthest + self.dearest(found, side),
+                paid=float(np.sum(found.mass * np.abs(found.overshoot))) + beyond,
                 of_costs=of_costs,
-                proved=self.proved_mean,
+                proved=not self.sums,
             )
             sides.append(certain.onto(costs, last, side))
         high, low = sides
         return Enclosure(low, high, of_costs, stray)
 
     def _stopped_early(self, found: Search) -> EvaluationInterrupted | LimitExceededError:
-        """To search again would take as long once more: what all steps together may have rounded is
-        charged at once.
-        """
         request = self.request
         low, high = self.early_bounds(found)
         known = (
@@ -311,22 +313,14 @@ class Engine(ABC):
         return LimitExceededError(f"the {found.stopped} is reached {known}", (low, high))
 
     def early_bounds(self, found: Search) -> Bracket:
-        """Bounds on the CVaR from a search that stopped early."""
+        """Bounds on the CVaR from a search that stopped early. To search again would take as long
+        once more: what all steps together may have rounded is charged at once.
+        """
         sides = (found.times(compounded(self.step_error, found.steps, side)) for side in (1, -1))
-        known = self._between(found.costs, found.last, sides).cvar(self.request.alpha)
-        return shifted_bounds(known, self.request.shift)
+        known = self._between(found.costs, found.last, sides)
+        return self.request.border.bounds(known.cvar(self.request.alpha))
 
 
-# ---------------------------------------------------------------------- V_mean, and its two bounds
-
-
-def expected_cost(chain: CostChain, side: int) -> FloatArray:
-    """The expected cost to go of every node and of the goal, or a bound on it: (n + 1,)."""
-    found = chain.expected_cost
-    return np.append((found.value, found.upper, found.lower)[side], 0.0)
-
-
-def unreached(chain: CostChain, side: int) -> FloatArray:
-    """The probability of never arriving from every node, or a bound on it, and 0 at the goal."""
-    found = chain.unreached
-    return np.append((found.value, found.upper, found.lower)[side], 0.0)
+def one_side(bounds: Bounds, side: int) -> FloatArray:
+    """The value of every node, or a bound on it, and 0 at the goal: (n + 1,)."""
+    return np.append((bounds.value, bounds.upper, bounds.lower)[side], 0.0)

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, overload
 
-import numpy as np
-
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import budget_engine, without_spare_budget
@@ -25,7 +23,7 @@ from tailpath.evaluation.engine import (
     Request,
     SearchMonitor,
 )
-from tailpath.evaluation.lattice import LatticeEngine, chain_lattice
+from tailpath.evaluation.lattice import LatticeEngine, chain_space
 from tailpath.evaluation.mixtures import LEAST_TAIL, finer_tail, mixed_distribution
 from tailpath.evaluation.queue import DiscountEngine, LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
@@ -185,14 +183,11 @@ def evaluate(
         what = "a discount" if gamma < 1 else "a heuristic of your own"
         negative = "needs costs of 0 or more, and some are negative"
         raise OptionError(f"{what} {negative}; within(ssp, n, gamma=gamma) takes both")
-    model = border.model
-    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(model, heuristic)
-    chosen, reason = _engine(model, policy, engine, heuristic, gamma)
+    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
+    chosen, reason = _engine(border.model, policy, engine, heuristic, gamma)
     limit = MAX_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
-    request = Request(model, policy, chosen, *asked, reason=reason, shift=border.shift)
-    found: CostDistribution = border.restore(evaluate_request(request))
-    return found
+    return evaluate_request(Request(ssp, policy, chosen, *asked, reason=reason))
 
 
 def evaluate_for(
@@ -235,54 +230,38 @@ def engine_for(request: Request) -> Engine:
     ssp, policy = request.ssp, request.policy
     if isinstance(policy, HistoryPolicy):
         return LazyEngine(request)
-    many_levels = None  # a policy with more levels of budget than are followed without need
+    by_budget = None
     if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
-        by_budget = without_spare_budget(policy)
-        if by_budget.budget == 0:
-            policy = by_budget  # no decision depends on the budget: a Markov policy
-        elif by_budget.budget > MAX_LEVELS:
-            many_levels = by_budget
-            why = f"unrolled: the budget has more than {MAX_LEVELS} units"
-            request = replace(request, reason=why)
-        else:
-            found = budget_engine(request, by_budget)
-            if isinstance(found, Engine):
-                return found
-            request = replace(request, reason=f"unrolled: {found}")
+        policy = without_spare_budget(policy)
+        if policy.budget > 0:  # else no decision depends on it
+            by_budget = budget_engine(request, policy)
+            if isinstance(by_budget, Engine) and policy.budget <= MAX_LEVELS:
+                return by_budget
+            many = f"the budget has more than {MAX_LEVELS} units"
+            why = by_budget if isinstance(by_budget, str) else many
+            request = replace(request, reason=f"unrolled: {why}")
     try:
         chain = unroll(ssp, policy, max_nodes=request.pairs)
     except LimitExceededError:
-        if many_levels is not None:
-            found = budget_engine(replace(request, reason=""), many_levels)
-            if isinstance(found, Engine):
-                return found
+        if isinstance(by_budget, Engine):
+            return by_budget
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
+        limit = min(request.limit, MAX_NODES["queue"])
         why = f"followed lazily: more than {request.pairs} pairs of state and memory"
-        return LazyEngine(
-            replace(
-                request,
-                limit=min(request.limit, MAX_NODES["queue"]),
-                engine="queue",
-                reason=f"{request.reason}; {why}" if request.reason else why,
-            )
-        )
+        return LazyEngine(replace(request, limit=limit, engine="queue").because(why))
     chain.refuse_zero_cost_traps()
     if request.gamma < 1:
         return DiscountEngine(request, chain)
-    searched, error = chain, np.zeros(chain.n)
-    if chain.has_zero_cost_edges:
-        searched, error = without_zero_cost_cycles(chain)
-    error = error + ssp.probability_error
+    searched = without_zero_cost_cycles(chain) if chain.has_zero_cost_edges else chain
     if request.engine == "queue":
-        return QueueEngine(request, chain, searched, error)
-    return LatticeEngine(request, chain, chain_lattice(searched, request.heuristic), error)
+        return QueueEngine(request, chain, searched)
+    return LatticeEngine(request, chain, chain_space(searched, request.heuristic), chain.start)
 
 
 def deviation_of(found: CostDistribution) -> float:
     """The standard deviation of a cost that was evaluated without it."""
     assert found.ssp is not None, "what is pickled has its deviation or its policy"
-    model = Border(found.ssp).model
-    again = Request(model, found.policy, found.engine, alpha=1.0, deviation=True)
+    again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
     deviation = evaluate_request(again).deviation
     assert deviation is not None
     return deviation

@@ -30,13 +30,13 @@ def mixed_distribution(
     """The distribution of a mixture; `evaluate(i, alpha)` gives that of member i."""
     alpha = request.alpha
     members = [evaluate(i, alpha) for i in range(len(weights))]
-    last = max((float(costs.costs[-1]) for costs in members if costs.costs.size), default=0.0)
+    last = max((costs.totals.last for costs in members if costs.costs.size), default=0.0)
     for i, costs in enumerate(members):
         finer = alpha
         while (
             costs.open_mass > 0
             and finer > LEAST_TAIL
-            and (not costs.costs.size or costs.costs[-1] < last)
+            and (not costs.costs.size or costs.totals.last < last)
         ):
             finer = finer_tail(finer)
             costs = evaluate(i, finer)
@@ -45,26 +45,22 @@ def mixed_distribution(
     variance = np.dot(
         weights,
         [
-            costs.std**2 + (costs.mean - found.mean) ** 2 if np.isfinite(costs.mean) else np.inf
+            costs.std**2 + (costs.totals.mean - found.mean) ** 2
+            if np.isfinite(costs.mean)
+            else np.inf
             for costs in members
         ],
     )
-    return CostDistribution(
-        costs=found.costs,
-        probabilities=found.masses,
-        tail_mass=found.tail_mass,
-        open_mass=found.open_mass,
-        tail_excess=found.excess,
+    return CostDistribution.from_totals(
+        found,
+        request.border,
         alpha=alpha,
-        mean=found.mean,
         deviation=float(np.sqrt(variance)),
-        unreached=found.missed,
         expanded=sum(costs.expanded for costs in members),
         engine=members[0].engine,
         reason="; ".join(sorted({costs.reason for costs in members if costs.reason})),
         stuck=next((costs.stuck for costs in members if costs.stuck), ""),
         gamma=request.gamma,
-        ssp=request.ssp,
         policy=request.policy,
         proof=lambda: mixed_enclosure(
             weights, [costs.enclosure for costs in members], found.costs, last

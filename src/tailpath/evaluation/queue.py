@@ -21,8 +21,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -33,8 +32,7 @@ from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.errors import PolicyError
-from tailpath.evaluation.engine import Engine, Request, Search, unreached
-from tailpath.evaluation.lattice import chain_deviation
+from tailpath.evaluation.engine import Engine, Request, Search, one_side
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import ROUNDING_NOISE, SAME_MASS
@@ -50,17 +48,20 @@ LEAST_PUT_OFF = 2.0**-30
 PAUSE = 20_000
 
 
-@dataclass
+@dataclass(slots=True)
 class Entry:
-    """A node, what was paid on the way to it, and with which probability; how many ways led there,
-    and the most steps of one.
+    """A node, what was paid on the way to it, the most steps of such a way, and the probabilities
+    of all of them.
     """
 
     node: Any
     cost: Any
     stage: int
-    probability: float
-    ways: int = 1
+    masses: list[float] = field(default_factory=list)
+
+    @property
+    def mass(self) -> float:
+        return self.masses[0] if len(self.masses) == 1 else math.fsum(self.masses)
 
 
 class QueueSearch:
@@ -72,39 +73,36 @@ class QueueSearch:
         self.graph, self.request = graph, request
         self.least, self.until = least, until
         self.gamma = request.gamma
-        self.head: dict[tuple[Any, int], float] = {}
-        self.dead_mass = 0.0
-        self.expanded = self.most_ways = self.longest = 0
-        self._open: dict[tuple[Hashable, Any, int], Entry] = {}
+        self.head: dict[Any, list[float]] = {}
+        self._dead: list[float] = []
+        self.expanded = self.longest = 0
+        self._open: dict[Any, Entry] = {}
         self._left: list[Entry] = []
-        self._heap: list[tuple[Any, Any, int, tuple[Hashable, Any, int]]] = []
+        self._heap: list[tuple[Any, Any, int, Any]] = []
         self._tick = itertools.count()
         self._insert_and_group(graph.start, 0, 0, 1.0)
 
-    def _insert_and_group(self, node: Any, cost: Any, stage: int, probability: float) -> None:
+    def _insert_and_group(self, node: Any, cost: Any, stage: int, mass: float) -> None:
         key = (node, cost, stage if self.gamma < 1 else 0)
         self.longest = max(self.longest, stage)
-        if key in self._open:
-            entry = self._open[key]
-            entry.probability += probability
-            entry.stage = max(entry.stage, stage)
-            entry.ways += 1
-            self.most_ways = max(self.most_ways, entry.ways)
-            return
-        least = self.graph.heuristic(node)
-        if math.isinf(least):
-            self.dead_mass += probability
-            return
-        self._open[key] = Entry(node, cost, stage, probability)
-        order = (
-            (cost + least, cost)
-            if self.gamma == 1
-            else (_quantised(cost + self.gamma**stage * least), stage)
-        )
-        heapq.heappush(self._heap, (*order, next(self._tick), key))
+        entry = self._open.get(key)
+        if entry is None:
+            least = self.graph.heuristic(node)
+            if math.isinf(least):
+                self._dead.append(mass)
+                return
+            entry = self._open[key] = Entry(node, cost, stage)
+            order = (
+                (cost + least, cost)
+                if self.gamma == 1
+                else (_quantised(cost + self.gamma**stage * least), stage)
+            )
+            heapq.heappush(self._heap, (*order, next(self._tick), key))
+        entry.stage = max(entry.stage, stage)
+        entry.masses.append(mass)
 
     def open_mass(self) -> float:
-        return math.fsum(entry.probability for entry in self.remaining()) + self.dead_mass
+        return math.fsum(entry.mass for entry in self.remaining()) + math.fsum(self._dead)
 
     def run(self, target: float) -> str:
         """Expand until P(Z > X) <= `target`; or until a limit or the user stops it: which."""
@@ -133,13 +131,13 @@ class QueueSearch:
             priority, _, _, key = heapq.heappop(self._heap)
             highest = max(highest, priority)
             entry = self._open.pop(key)
+            mass = entry.mass
             if entry.node == self.graph.goal:
-                at = entry.cost, entry.stage if self.gamma < 1 else 0
-                self.head[at] = self.head.get(at, 0.0) + entry.probability
-                arrived_since += entry.probability
+                self.head.setdefault(entry.cost, []).append(mass)
+                arrived_since += mass
                 continue
-            if entry.probability >= self.least:
-                self._expand(entry)
+            if mass >= self.least:
+                self._expand(entry, mass)
             else:
                 self._left.append(entry)
             if self.expanded > 2 * limit + 1000:
@@ -147,16 +145,14 @@ class QueueSearch:
             if self.expanded % pause == 0:
                 if self._bytes(entry.stage) > self.request.max_bytes:
                     return self.request.out_of_memory
-                monitor.report(self.expanded, math.fsum(self.head.values()))
+                monitor.report(self.expanded, math.fsum(map(math.fsum, self.head.values())))
         return ""
 
-    def _expand(self, entry: Entry) -> None:
+    def _expand(self, entry: Entry, mass: float) -> None:
         self.expanded += 1
         factor = self.gamma**entry.stage if self.gamma < 1 else 1
         for node, cost, p in self.graph.successors(entry.node):
-            self._insert_and_group(
-                node, entry.cost + factor * cost, entry.stage + 1, entry.probability * p
-            )
+            self._insert_and_group(node, entry.cost + factor * cost, entry.stage + 1, mass * p)
 
     def _bytes(self, stage: int) -> int:
         """About the memory in use: 600 bytes for an entry, and a history as much as it is long."""
@@ -185,6 +181,9 @@ class QueueSearch:
         if side > 0:
             alone = overshoot[len(self._open) :]
             np.maximum(alone, 0.0, out=alone)
+        end = float(last if unit is None else last * unit)
+        if costs.size and not stopped:
+            end = float(costs[-1])  # the cost as its decimal is printed, perhaps a last bit more
         whole = unit is not None and unit.denominator == 1 and last * unit.numerator <= 2**53
         # Each step rounds, and the powers of the discount are off by as many roundings. Several
         # exact costs may be one float.
@@ -192,24 +191,22 @@ class QueueSearch:
         return Search(
             costs=costs,
             masses=masses,
-            last=float(last if unit is None else last * unit),
+            last=end,
             node=np.array([self.graph.number(entry.node) for entry in entries], dtype=np.int64),
             overshoot=overshoot,
-            mass=np.array([entry.probability for entry in entries], dtype=np.float64),
-            dead_mass=self.dead_mass,
-            dropped=0.0,
+            mass=np.array([entry.mass for entry in entries], dtype=np.float64),
+            dead_mass=math.fsum(self._dead),
             expanded=self.expanded,
             roundings=roundings,
             steps=self.longest + 1,
             until=until,
             stopped=stopped,
             stage=np.array([entry.stage for entry in entries], dtype=np.int64),
-            ways=self.most_ways,
         )
 
     def _head(self) -> tuple[FloatArray, FloatArray, Any]:
         """Costs as floats, their probabilities, and the last of the exact costs."""
-        unit, exact = self.graph.unit, sorted({cost for cost, _ in self.head})
+        unit, exact = self.graph.unit, sorted(self.head)
         own: Any = exact
         if unit is not None:
             own = (
@@ -217,12 +214,11 @@ class QueueSearch:
                 if unit == self.request.ssp.cost_unit
                 else [decimal_above(cost * unit) for cost in exact]
             )
-        as_float, by_cost = dict(zip(exact, own)), dict[float, list[float]]()
-        for (cost, _), mass in self.head.items():
-            by_cost.setdefault(as_float[cost], []).append(mass)
-        costs = np.array(sorted(by_cost), dtype=np.float64)
-        masses = np.array([math.fsum(by_cost[cost]) for cost in costs.tolist()])
-        return costs, masses.astype(np.float64), exact[-1] if exact else 0
+        by_cost: dict[float, list[float]] = {}
+        for cost, as_float in zip(exact, own):
+            by_cost.setdefault(as_float, []).extend(self.head[cost])
+        masses = np.array([math.fsum(each) for each in by_cost.values()])
+        return np.array([*by_cost], dtype=np.float64), masses, exact[-1] if exact else 0
 
 
 def _quantised(priority: float) -> float:
@@ -238,25 +234,22 @@ def _quantised(priority: float) -> float:
 
 
 class QueueEngine(Engine):
-    """Evaluates a chain, whose rows may be off by an error of their own."""
+    """Evaluates a chain on rows of the same nodes."""
 
     least = LEAST_MASS
 
-    def __init__(
-        self, request: Request, chain: CostChain, searched: CostChain, row_error: FloatArray
-    ) -> None:
-        self.request, self.chain = request, chain
-        self.searched, self.row_error = searched, row_error
+    def __init__(self, request: Request, chain: CostChain, searched: CostChain) -> None:
+        self.request, self.chain, self.searched = request, chain, searched
 
     def _step_errors(self) -> FloatArray:
-        into = np.bincount(self.searched.target)[self.searched.target]
-        return step_error(self.searched, into, self.row_error[self.searched.source])
+        """What a step along each edge may round; masses are added up with one rounding."""
+        return step_error(self.searched, 1, self.row_error(self.searched))
 
     @property
     def step_error(self) -> float:
         return float(self._step_errors().max(initial=0.0))
 
-    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
+    def search(self, side: int, until: Any = None) -> Search:
         chain, request = self.searched, self.request
         probability = scaled(chain, self._step_errors(), side).probability
         graph = ChainGraph(chain, request.heuristic, request.gamma, probability)
@@ -267,9 +260,6 @@ class QueueEngine(Engine):
         search = QueueSearch(graph, request, self.least, until)
         return search.found(search.run(target), side)
 
-    def deviation(self, found: Search, mean: float) -> float | None:
-        return chain_deviation(self.chain) if self.request.deviation else None
-
 
 class DiscountEngine(QueueEngine):
     """Evaluates a chain with a discount. Refused where a mass above alpha never arrives, since its
@@ -277,7 +267,7 @@ class DiscountEngine(QueueEngine):
     """
 
     def __init__(self, request: Request, chain: CostChain) -> None:
-        missed = float(unreached(chain, 0)[chain.start])
+        missed = float(one_side(chain.unreached, 0)[chain.start])
         if missed > request.alpha:
             raise PolicyError(
                 f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
@@ -286,27 +276,21 @@ class DiscountEngine(QueueEngine):
         free = chain.only((chain.cost == 0) & (chain.target < chain.n))
         if chain.has_zero_cost_edges and free.cycles()[1].any():
             self.least = request.alpha * LEAST_PUT_OFF
-        error = np.full(chain.n, request.ssp.probability_error)
-        super().__init__(request, chain, chain, error)
+        super().__init__(request, chain, chain)
 
     @cached_property
     def _total(self) -> Bounds:
-        """The expected discounted cost to go, and 0 at the goal."""
-        total = _discounted_total(self.chain, self.chain.cost, self.request.gamma)
-        return total.each(lambda v: np.append(v, 0.0))
-
-    def _cost_to_go(self, side: int) -> FloatArray:
-        total: FloatArray = (self._total.value, self._total.upper, self._total.lower)[side]
-        return total
+        """The expected discounted cost to go."""
+        return _discounted_total(self.chain, self.chain.cost, self.request.gamma)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
-        return self.request.gamma**found.stage * self._cost_to_go(side)[found.node]
+        return self.request.gamma**found.stage * one_side(self._total, side)[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
-        return float(np.max(self._cost_to_go(side)))
+        return float(np.max(one_side(self._total, side)))
 
-    def mean(self, found: Search, side: int) -> float | None:
-        return float(self._cost_to_go(side)[self.chain.start])
+    def mean(self, side: int) -> float:
+        return float(one_side(self._total, side)[self.chain.start])
 
     def missed(self, found: Search, side: int) -> float:
         return 0.0
@@ -316,10 +300,10 @@ class DiscountEngine(QueueEngine):
         twice.
         """
         chain, gamma = self.chain, self.request.gamma
-        value = self._total.value
+        value = one_side(self._total, 0)
         squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
-        found_ = _discounted_total(chain, squared, gamma**2).value
-        return float(np.sqrt(np.append(found_, 0.0)[chain.start]))
+        variance = _discounted_total(chain, squared, gamma**2)
+        return float(np.sqrt(one_side(variance, 0)[chain.start]))
 
 
 def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
@@ -338,53 +322,36 @@ def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> 
 class LazyEngine(QueueEngine):
     """Follows a policy step by step, as far as its probability matters."""
 
-    proved_mean = False
+    sums = True
 
     def __init__(self, request: Request) -> None:
         self.request, self.least = request, request.alpha * LEAST_SHARE
-        self._ways = 0
 
     @property
     def step_error(self) -> float:
         most = int(np.diff(self.request.ssp.state_choices).max(initial=1))
         most *= int(np.diff(self.request.ssp.choice_outcomes).max(initial=1))
-        return float(row_error(most, self._ways, self.request.ssp.probability_error))
+        return float(row_error(most, 1, self.request.ssp.probability_error))
 
-    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
-        """A search on either side may meet in more ways than the first, whose masses it follows and
-        a few more: they are counted again then.
-        """
+    def _graph(self, side: int) -> LazyGraph:
         request = self.request
-        while True:
-            graph = LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma)
-            graph.side, graph.ways = side, self._ways
-            found = self._searched(graph, side, until, request.alpha * OPEN_SHARE)
-            if found.ways <= self._ways:
-                return found
-            self._ways = found.ways
-            if side == 0:
-                return found
+        return LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma, side)
+
+    def search(self, side: int, until: Any = None) -> Search:
+        return self._searched(self._graph(side), side, until, self.request.alpha * OPEN_SHARE)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """The least cost, since nobody knows more."""
-        request = self.request
-        graph = LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma)
-        least = graph.least_cost[found.node]
         if side > 0:
-            return np.full_like(least, np.inf)
-        return request.gamma**found.stage * least if request.gamma < 1 else least
+            return np.full(len(found.node), np.inf)
+        return self.request.gamma**found.stage * self._graph(0).least_cost[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
         return math.inf if side > 0 and len(found.mass) else 0.0
 
-    def mean(self, found: Search, side: int) -> float | None:
-        return None
-
     def missed(self, found: Search, side: int) -> float:
         """Nobody knows whether what is open arrives, however small it is."""
-        if side <= 0 or not len(found.mass):
-            return found.dead_mass
-        return found.dead_mass + max(float(np.sum(found.mass)), math.nextafter(0.0, 1.0))
+        return found.dead_mass + (float(np.sum(found.mass)) if side > 0 else 0.0)
 
     def deviation(self, found: Search, mean: float) -> float | None:
         return float(np.sqrt(np.sum(found.masses * (found.costs - mean) ** 2)))

@@ -104,19 +104,18 @@ class ChainGraph(SearchGraph):
 
 class LazyGraph(SearchGraph):
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
-    policies.
+    policies. Probabilities are too small (`side` -1) or too large (+1) by what a step may round.
     """
 
     remembers_all = True
-    #: Probabilities are too small (-1) or too large (+1) by what a step may round in which so many
-    #: ways meet.
-    side = ways = 0
 
-    def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
+    def __init__(
+        self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float, side: int
+    ) -> None:
         unit = ssp.cost_unit
         edges = until_goals(ssp)
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
-        self.ssp, self.policy = ssp, policy
+        self.ssp, self.policy, self.side = ssp, policy, side
         self._steps = itertools.count()
         self.goal = GOAL
         self.start = (
@@ -127,7 +126,7 @@ class LazyGraph(SearchGraph):
         if next(self._steps) == MANY_PAIRS:
             warn_of_growth()
         steps = list(successors(self.ssp, self.policy, *node))
-        error = row_error(len(steps), self.ways, self.ssp.probability_error)
+        error = row_error(len(steps), 1, self.ssp.probability_error)
         factor = 1 + self.side * error
         for state, memory, outcome, p in steps:
             to = GOAL if self.ssp.is_goal[state] else (state, memory)

@@ -24,7 +24,6 @@ from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.elimination import eliminate_dense
 from tailpath.dp.expected import expected_total
-from tailpath.dp.rational import eliminated_exits
 from tailpath.errors import ModelError, PolicyError
 from tailpath.graph import (
     Array,
@@ -36,7 +35,6 @@ from tailpath.graph import (
     offsets_of,
     positions,
 )
-from tailpath.kernels.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.border import prepare
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.records import Record
@@ -154,13 +152,11 @@ class CostChain(Record, Transitions):
 
     @property
     def reduced(self) -> CostChain:
-        """The chain with costs of 0 or more, for searches; itself where none is negative."""
-        return self._on_reduced if prepare(self.ssp).moves else self
-
-    @cached_property
-    def _on_reduced(self) -> CostChain:
-        """The same steps at the costs of the model's `reduced` one."""
-        model, outcome = prepare(self.ssp).model, self.outcome
+        """The same steps at costs of 0 or more, for searches; itself where none is negative."""
+        border = prepare(self.ssp)
+        if not border.moves:
+            return self
+        model, outcome = border.model, self.outcome
         assert outcome is not None
         unit = model.cost_unit
         level = None if unit is None else model.outcome_level[outcome]
@@ -290,100 +286,87 @@ class CostChain(Record, Transitions):
             )
 
 
-def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, FloatArray]:
-    """An equivalent chain whose zero-cost edges have no cycle, and what that may have added to the
-    relative error of the probabilities of each row.
+def zero_cost_cycles(chain: CostChain) -> tuple[BoolArray, IntArray]:
+    """The zero-cost edges on cycles that can be left for the goal, (m,), and the component of each
+    node among these edges, -1 for one that is on no such cycle: (n,).
     """
-    zero_cost = (
+    free = (
         (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     )
-    component, cyclic = chain.only(zero_cost).cycles()
-    error = np.zeros(chain.n)
-    if not cyclic.any():
-        return chain, error
+    component, cyclic = chain.only(free).cycles()
+    return free & chain.within(component), np.where(cyclic[component], component, -1)
 
-    inside = zero_cost & chain.within(component)
+
+def without_zero_cost_cycles(chain: CostChain) -> CostChain:
+    """An equivalent chain whose zero-cost edges have no cycle; itself if they have none."""
+    inside, component = zero_cost_cycles(chain)
+    if not inside.any():
+        return chain
     # A state that may stay at no cost is common, and needs no linear system: its other edges share
     # all of the probability.
-    loop = cyclic & (np.bincount(component, minlength=len(cyclic)) == 1)
-    stays = inside & loop[component[chain.source]]
-    others = chain.without_self_loops(stays)
-    edge = np.flatnonzero(~stays)
-    edges_left = np.diff(others.row_start)
-    error[loop[component]] = ((PER_EDGE + 1) * edges_left + PER_ROW + 2)[loop[component]] * ROUNDOFF
-    mask = ~(cyclic & ~loop)[component[others.source]]
-    pieces = [(others.source[mask], edge[mask], others.probability[mask])]
-    edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
-    label = component[chain.source[edges]]
-    edges = edges[np.argsort(label, kind="stable")]
-    ends = np.cumsum(np.bincount(label, minlength=len(cyclic))[cyclic & ~loop])
-    position = np.full(chain.n, -1)
+    on_cycle = component >= 0
+    alone = on_cycle & (np.bincount(component[on_cycle])[component] == 1)
+    stays = inside & alone[chain.source]
+    others, edge = chain.without_self_loops(stays), np.flatnonzero(~stays)
+    outside = (alone | ~on_cycle)[others.source]
+    pieces = [(others.source[outside], edge[outside], others.probability[outside])]
     entered = np.zeros(chain.n + 1, dtype=np.bool_)
     entered[chain.start] = True
     entered[chain.target[~inside]] = True
-    for of_members in np.split(edges, ends[:-1]) if edges.size else ():
-        rows, leaving, probability, part_error = _exit_rows(
-            chain, of_members, inside, entered, position
-        )
-        pieces.append((rows, leaving, probability))
-        error[rows] = part_error
+    edges = np.flatnonzero((on_cycle & ~alone)[chain.source])
+    label = component[chain.source[edges]]
+    edges = edges[np.argsort(label, kind="stable")]
+    for of_members in np.split(edges, np.flatnonzero(np.diff(np.sort(label))) + 1):
+        if of_members.size:
+            pieces.append(_exit_rows(chain, of_members, inside, entered))
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
     paid: Array = chain.cost if chain.level is None else chain.level
     source, target, probability, paid = merge_equal_outcomes(
         source, chain.target[edge], probability, paid[edge]
     )
     cost, level = (paid, None) if chain.level is None else (paid * float(chain.unit or 1), paid)
-    row_start = offsets_of(source, chain.n)
-    return (
-        replace(
-            chain,
-            row_start=row_start,
-            target=target,
-            probability=probability,
-            cost=cost,
-            level=level,
-            outcome=None,
-        ),
-        error,
+    return replace(
+        chain,
+        row_start=offsets_of(source, chain.n),
+        target=target,
+        probability=probability,
+        cost=cost,
+        level=level,
+        outcome=None,
     )
 
 
 def _exit_rows(
-    chain: CostChain,
-    of_members: Array,
-    inside: BoolArray,
-    entered: BoolArray,
-    position: Array,
-) -> tuple[Array, Array, FloatArray, float]:
-    """New rows for the nodes of one component: (node, an old edge of the same target and cost,
-    probability) triples, and their relative error. `position` is a scratch array over all nodes.
+    chain: CostChain, of_members: Array, inside: BoolArray, entered: BoolArray
+) -> tuple[Array, Array, FloatArray]:
+    """New rows for the nodes of one component, given its edges: (node, an old edge of the same
+    target and cost, probability) triples.
     """
     inner, outer = of_members[inside[of_members]], of_members[~inside[of_members]]
     # The last goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
     members, degree = np.unique(
         np.concatenate((chain.source[inner], chain.target[inner])), return_counts=True
     )
-    members = members[np.argsort(-degree, kind="stable")]
-    m = len(members)
-    position[members] = np.arange(m)
+    order = np.argsort(-degree, kind="stable")
+    position = np.argsort(order)
+
+    def number(nodes: Array) -> Array:
+        return position[np.searchsorted(members, nodes)]
+
     exits = np.stack((chain.target[outer].astype(np.float64), chain.cost[outer]))
     _, edge, column = np.unique(exits, axis=1, return_index=True, return_inverse=True)
+    m = len(members)
     q, r = np.zeros((m, m)), np.zeros((m, len(edge)))
-    steps = position[chain.source[inner]], position[chain.target[inner]], chain.probability[inner]
-    exit_ = position[chain.source[outer]], column.ravel(), chain.probability[outer]
-    np.add.at(q, steps[:2], steps[2])
-    np.add.at(r, exit_[:2], exit_[2])
-    longest = int(np.bincount(position[chain.source[of_members]]).max())
-    error = (2 * m + 2) * (
-        ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF + chain.ssp.probability_error
+    np.add.at(
+        q, (number(chain.source[inner]), number(chain.target[inner])), chain.probability[inner]
     )
+    np.add.at(r, (number(chain.source[outer]), column.ravel()), chain.probability[outer])
     solved, underflowed = eliminate_dense(q, r.sum(axis=1), r)
-    if not underflowed and np.isfinite(solved):
-        error += solved
-    elif not eliminated_exits(steps, exit_, r):
+    if underflowed or not np.isfinite(solved):
         raise ModelError(
             f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
             " compute with"
         )
+    members = members[order]
     rows, columns = np.nonzero(r * entered[members, None])
-    return members[rows], outer[edge[columns]], r[rows, columns], error
+    return members[rows], outer[edge[columns]], r[rows, columns]
