@@ -17,38 +17,6 @@ from tailpath.kernels.hash_set import enlarge, insert
 from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
-#: Up to this many borders it is faster to look at all than to search.
-FEW = 64
-
-
-class Outcomes(NamedTuple):
-    """Choice -> outcomes of a model, and which states are goals. A model without a cost unit has no
-    levels.
-    """
-
-    choice_outcomes: Array
-    target: Array
-    probability: Array
-    cost: Array
-    level: Array
-    is_goal: Array
-
-
-class ChainRows(NamedTuple):
-    """The chain: state and memory of every node, and the edges by rows. The target of an edge to a
-    goal is the number after the last node.
-    """
-
-    state: Array
-    memory: Array
-    row_start: Array
-    target: Array
-    outcome: Array
-    probability: Array
-    cost: Array
-    level: Array
-
-
 _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 
 
@@ -72,9 +40,16 @@ class Memories(NamedTuple):
 
 @kernel
 def follow(
-    model: Outcomes, memories: Memories, choice: Array, first: Array
+    row_start: Array,
+    target: Array,
+    is_goal: Array,
+    memories: Memories,
+    choice: Array,
+    first: Array,
 ) -> tuple[int, tuple[Array, ...]]:
-    """The `ChainRows` of all pairs that can be reached from the first ones, which come first.
+    """All pairs that can be reached from the first ones, which come first, along the rows of their
+    choices: the state and memory of each, where its edges begin, their targets, and the edge of
+    the model behind each. The target of an edge to a goal is the number after the last pair.
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1. Unsigned
     indices are quicker, and so are arrays that are taken out of their groups before the loops.
@@ -83,7 +58,6 @@ def follow(
     size: Any = np.uint64(0)
     edge: Any = np.uint64(0)
     done = np.uint64(0)
-    choice_outcomes, target, probability, cost, level, is_goal = model
     _, atoms, borders, xi_offset, xi, grid, own_borders, own_atoms = memories
     pairs, most = len(choice), 0
     number = np.empty(pairs, dtype=np.int32)
@@ -91,16 +65,13 @@ def follow(
         number[i] = -1
         if choice[i] >= 0:
             row = np.uint64(choice[i])
-            most += choice_outcomes[row + one] - choice_outcomes[row]
+            most += row_start[row + one] - row_start[row]
     out_state, out_memory = np.empty(pairs, dtype=np.int32), np.empty(pairs, dtype=np.int64)
-    row_start = np.empty(pairs + 1, dtype=np.int64)
+    out_start = np.empty(pairs + 1, dtype=np.int64)
     out_target, out_outcome = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64)
-    out_probability, out_cost = np.empty(most), np.empty(most)
-    out_level = np.empty(most if len(level) > 0 else 0, dtype=np.int64)
     unknown = -1
-    by_level, by_atom = len(level) > 0, len(atoms) > 0
-    by_grid = len(grid) > 0
-    row_start[0] = 0
+    by_atom, by_grid = len(atoms) > 0, len(grid) > 0
+    out_start[0] = 0
     for pair in first:
         number[np.uint64(pair)] = size
         out_state[size], out_memory[size] = np.uint64(pair) // n, np.uint64(pair) % n
@@ -112,8 +83,8 @@ def follow(
             unknown = out_state[done]
             break
         row = np.uint64(choice[pair])
-        begin = np.uint64(choice_outcomes[row])
-        for outcome in range(begin, np.uint64(choice_outcomes[row + one])):
+        begin = np.uint64(row_start[row])
+        for outcome in range(begin, np.uint64(row_start[row + one])):
             state, to = np.uint64(target[outcome]), np.int32(-1)
             if not is_goal[state]:
                 after = np.uint64(0)
@@ -121,10 +92,10 @@ def follow(
                     y = atoms[memory] * xi[np.uint64(xi_offset[pair]) + outcome - begin]
                     if by_grid:
                         own = np.uint64(grid[state])
-                        nearest = np.uint64(_nearest(own_borders[own], y))
+                        nearest = np.uint64(first_at_least(own_borders[own], y))
                         after = np.uint64(own_atoms[own, nearest])
                     else:
-                        after = np.uint64(_nearest(borders, y))
+                        after = np.uint64(first_at_least(borders, y))
                 there = state * n + after
                 to = number[there]
                 if to < 0:
@@ -134,37 +105,37 @@ def follow(
                     out_memory[size] = after
                     size += one
             out_target[edge], out_outcome[edge] = to, outcome
-            out_probability[edge], out_cost[edge] = probability[outcome], cost[outcome]
-            if by_level:
-                out_level[edge] = level[outcome]
             edge += one
         done += one
-        row_start[done] = edge
+        out_start[done] = edge
     for i in range(edge):
         if out_target[i] < 0:
             out_target[i] = size
     return unknown, (
         out_state[:size],
         out_memory[:size],
-        row_start[: size + one],
+        out_start[: size + one],
         out_target[:edge],
         out_outcome[:edge],
-        out_probability[:edge],
-        out_cost[:edge],
-        out_level[:edge],
     )
 
 
 @kernel
 def follow_budget(
-    model: Outcomes, steps: Steps, level: Array, start: int, most: int
+    row_start: Array,
+    target: Array,
+    is_goal: Array,
+    steps: Steps,
+    level: Array,
+    start: int,
+    most: int,
 ) -> tuple[int, Array]:
     """The pairs of state and remaining budget that a policy reaches from a state, as
     budget * states + state; it ends beyond `most`.
 
     A pair without a choice ends it, too: returned first is its state, otherwise -1.
     """
-    n, count = len(model.is_goal), np.int64(0)
+    n, count = len(is_goal), np.int64(0)
     done = 0
     table, key = enlarge(np.empty(0, dtype=np.int64), count, count)
     count = insert(table, key, count, steps.budget * n + start)
@@ -174,12 +145,12 @@ def follow_budget(
         chosen = step_choice(steps, state, remaining)
         if chosen < 0:
             return state, key[:count]
-        first_outcome, last = model.choice_outcomes[chosen], model.choice_outcomes[chosen + 1]
+        first_outcome, last = row_start[chosen], row_start[chosen + 1]
         if count + last - first_outcome > len(key):
             table, key = enlarge(key, count, 2 * (last - first_outcome) + count)
         for outcome in range(first_outcome, last):
-            to = model.target[outcome]
-            if not model.is_goal[to]:
+            to = target[outcome]
+            if not is_goal[to]:
                 count = insert(table, key, count, max(remaining - level[outcome], 0) * n + to)
     return -1, key[:count]
 
@@ -196,17 +167,3 @@ def first_at_least(rising: Array, y: float) -> int:
         else:
             high = middle
     return int(low)
-
-
-@kernel
-def _nearest(borders: Array, y: float) -> int:
-    """The atom on whose side of all borders y lies. Few borders are counted, several at once and
-    without a branch to guess.
-    """
-    if len(borders) > FEW:
-        found: int = first_at_least(borders, y)
-        return found
-    below = 0
-    for i in range(np.uint64(len(borders))):
-        below += 1 if y > borders[i] else 0
-    return below

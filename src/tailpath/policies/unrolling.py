@@ -15,15 +15,15 @@ import numpy as np
 from tailpath.errors import LimitExceededError, PolicyError
 from tailpath.graph import (
     Array,
+    FloatArray,
     IntArray,
-    Transitions,
     first_of,
     members,
     offsets_of,
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import ChainRows, Memories, Outcomes, follow, follow_budget
+from tailpath.kernels.unrolling import Memories, follow, follow_budget
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_model, warn_caller
@@ -36,7 +36,6 @@ from tailpath.policies.kinds import MarkovPolicy, named_choices
 from tailpath.policies.policy import Policy
 
 NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
-NO_LEVELS = next(frozen(np.empty(0, dtype=np.int64)))
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MAX_PAIRS = 5_000_000
 #: Pairs that are met one by one before somebody who waits is told why.
@@ -114,30 +113,32 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     reached = rows.reachable(start)
     for node in first_of(reached & (np.diff(rows.row_start) == 0)):
         raise no_action(ssp, node)
-    part, number = rows.restrict(reached), positions(reached)
-    return _chain(
-        ssp,
-        part.renumber(number),
-        ssp.transitions.edges(choice)[rows.edges(reached)],
-        np.flatnonzero(reached),
-        None,
-        int(number[start]),
-    )
+    part, number = rows.restrict(reached).renumber(positions(reached)), positions(reached)
+    outcome = ssp.transitions.edges(choice)[rows.edges(reached)]
+    columns = part.row_start, part.target, part.probability, outcome
+    return _chain(ssp, *columns, np.flatnonzero(reached), None, int(number[start]))
 
 
 def _chain(
-    ssp: SSP, rows: Transitions, outcome: Array, state: Array, memory: Any, start: int = 0
+    ssp: SSP,
+    row_start: Array,
+    target: Array,
+    probability: FloatArray,
+    outcome: Array,
+    state: Array,
+    memory: Any,
+    start: int = 0,
 ) -> CostChain:
     """The chain of rows whose edges are outcomes and whose nodes a state with a memory."""
-    return CostChain(
-        row_start=rows.row_start,
-        target=rows.target,
-        probability=rows.probability,
+    return CostChain.trusted(
+        row_start=row_start,
+        target=target.astype(np.int32, copy=False),
+        probability=probability,
         cost=ssp.outcome_cost[outcome],
         level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
         unit=ssp.cost_unit,
         start=start,
-        state=state.astype(np.int32),
+        state=state.astype(np.int32, copy=False),
         memory=memory,
         ssp=ssp,
         outcome=outcome,
@@ -169,9 +170,8 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     n = ssp.n_states
     if policy.budget == 0 or ssp.is_goal[ssp.start_index]:
         return _unroll_pairs(ssp, policy.risk_neutral, 0, NO_MEMORIES)
-    unknown, pairs = follow_budget(
-        _outcomes(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes
-    )
+    found = follow_budget(*_rows(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes)
+    unknown, pairs = found
     if unknown >= 0:
         raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
@@ -182,8 +182,8 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     next_pair = np.maximum(remaining[rows.source] - policy.level[outcome], 0) * n + rows.target
     order = np.argsort(pairs)
     number = order[np.minimum(np.searchsorted(pairs, next_pair, sorter=order), len(pairs) - 1)]
-    rows = rows.replaced(target=np.where(ssp.is_goal[rows.target], len(pairs), number))
-    return _chain(ssp, rows, outcome, state, remaining)
+    target = np.where(ssp.is_goal[rows.target], len(pairs), number)
+    return _chain(ssp, rows.row_start, target, rows.probability, outcome, state, remaining)
 
 
 def _unroll_pairs(
@@ -206,22 +206,20 @@ def _follow(
     """The chain from these pairs on; without a start it begins at the goal."""
     n, *moves = NO_MEMORIES if memories is None else memories
     choices = choice.reshape(-1).astype(np.int32, copy=False)
-    unknown, columns = follow(_outcomes(ssp), Memories(n, *frozen(*moves)), *frozen(choices, first))
+    moving = Memories(n, *frozen(*moves))
+    unknown, columns = follow(*_rows(ssp), moving, *frozen(choices, first))
     if unknown >= 0:
         raise no_action(ssp, unknown)
-    columns = ChainRows(*columns)._asdict()
-    if ssp.cost_unit is None:
-        columns["level"] = None
-    if memories is None:
-        columns["memory"] = None
-    start = len(columns["state"]) if start is None else start
-    return CostChain.trusted(unit=ssp.cost_unit, start=start, ssp=ssp, **columns)
+    state, memory, row_start, target, outcome = columns
+    probability = ssp.outcome_probability[outcome]
+    start = len(state) if start is None else start
+    memory = None if memories is None else memory
+    return _chain(ssp, row_start, target, probability, outcome, state, memory, start)
 
 
-def _outcomes(ssp: SSP) -> Outcomes:
-    level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
-    rows = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability
-    return Outcomes(*frozen(*rows, ssp.outcome_cost, level, ssp.is_goal))
+def _rows(ssp: SSP) -> Iterator[Array]:
+    """Where the outcomes of a choice begin, where each leads, and which states are goals."""
+    return frozen(ssp.choice_outcomes, ssp.outcome_target, ssp.is_goal)
 
 
 def _too_many(most: int, question: str = "") -> LimitExceededError:
@@ -286,6 +284,6 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
     target = np.array([len(pairs) if to < 0 else to for to, _, _ in edges], dtype=np.int32)
     probability = np.array([p for _, p, _ in edges], dtype=np.float64)
     outcomes = np.array([outcome for _, _, outcome in edges], dtype=np.int64)
-    rows = Transitions(np.array(row_start), target, probability, ssp.outcome_cost[outcomes], None)
     states = np.array([state for state, _ in queue], dtype=np.int32)
-    return _chain(ssp, rows, outcomes, states, tuple(memory for _, memory in queue))
+    memories = tuple(memory for _, memory in queue)
+    return _chain(ssp, np.array(row_start), target, probability, outcomes, states, memories)
