@@ -23,17 +23,13 @@ from tailpath.errors import ModelError
 from tailpath.kernels import graph
 from tailpath.kernels.jit import Array as Array
 from tailpath.kernels.jit import Kernel, frozen
-from tailpath.kernels.shortest_paths import dial, dijkstra
+from tailpath.kernels.shortest_paths import dijkstra
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: Up to this many members are sorted by numpy.
 SMALL = 20_000
-#: Sweeps through all nodes before a search gives up on them.
-SWEEPS = 8
-#: Costs in units up to which the cheapest way is found by lists, one for each cost.
-LONGEST = 1 << 16
 COLUMNS = {"row_start": "i8", "target": "i4", "probability": "f8", "cost": "f8", "level": "i8"}
 
 
@@ -268,15 +264,10 @@ class Transitions:
 
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
-        longest = np.inf if self.level is None else self.level.max(initial=0)
-        least, order = np.full(self.n + 1, np.inf), np.full(self.n + 1, -1, dtype=np.int32)
-        if longest < LONGEST:
-            rows = self.row_start, self.target, self.level
-            settled = dial(*rows, int(longest), least, order)
-        else:
-            into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-            order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
-            settled = np.count_nonzero(order >= 0)
+        least = np.full(self.n + 1, np.inf)
+        into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
+        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
+        settled = np.count_nonzero(order >= 0)
         falling = order[:settled][::-1].astype(np.int64)
         position = np.full(self.n + 1, -1, dtype=np.int64)
         position[falling] = np.arange(len(falling))

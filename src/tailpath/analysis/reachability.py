@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
-from tailpath.graph import SWEEPS, Array, BoolArray, Transitions
+from tailpath.graph import Array, BoolArray, Transitions
 from tailpath.kernels import graph
 from tailpath.model.checks import describe_choice
 from tailpath.model.cost_units import as_fraction
@@ -64,9 +64,7 @@ def reachable_states(ssp: SSP) -> BoolArray:
 
 
 class _Backward:
-    """Searches against the edges; what leads into each state is sorted once, where sweeps do not
-    do.
-    """
+    """Searches against the edges; what leads into each state is sorted once."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
@@ -77,9 +75,6 @@ class _Backward:
         return into.row_start, into.target, self.ssp.choice_state
 
     def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
-        by_state = self.ssp.by_state
-        if allowed.all() and graph.sweep_back(by_state.row_start, by_state.target, SWEEPS, reached):
-            return
         graph.backward_reach(*self.into, allowed, reached)
 
     def close(self, inside: BoolArray, allowed: BoolArray) -> None:

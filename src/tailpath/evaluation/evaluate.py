@@ -31,11 +31,9 @@ from tailpath.model.border import Border
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
-from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import without_zero_cost_cycles
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
-from tailpath.policies.policy import Policy
+from tailpath.policies.policy import Policy, known
 from tailpath.policies.unrolling import unroll
 
 #: Masses are followed down to a little less.
@@ -212,14 +210,13 @@ def evaluate_for(
 
 def evaluate_request(request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
-    policy = request.policy
-    if isinstance(policy, MixedPolicy):
-        members = policy.members
+    drawn = known(request.policy).drawn
+    if drawn:
         return mixed_distribution(
             request,
-            policy.weights,
+            [weight for weight, _ in drawn],
             lambda i, alpha: evaluate_request(
-                replace(request, policy=members[i], alpha=alpha, deviation=True)
+                replace(request, policy=drawn[i][1], alpha=alpha, deviation=True)
             ),
         )
     return engine_for(request).evaluated()
@@ -228,11 +225,11 @@ def evaluate_request(request: Request) -> CostDistribution:
 def engine_for(request: Request) -> Engine:
     """What evaluates the policy of a request."""
     ssp, policy = request.ssp, request.policy
-    if isinstance(policy, HistoryPolicy):
+    if known(policy).endless:
         return LazyEngine(request)
     by_budget = None
-    if isinstance(policy, BudgetPolicy) and request.engine == "lattice":
-        policy = without_spare_budget(policy)
+    if known(policy).by_budget and request.engine == "lattice":
+        policy = without_spare_budget(known(policy).by_budget)
         if policy.budget > 0:  # else no decision depends on it
             by_budget = budget_engine(request, policy)
             if isinstance(by_budget, Engine) and policy.budget <= MAX_LEVELS:
@@ -273,7 +270,7 @@ def _engine(
     """The engine to take and, where it is not the fastest, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
-    own, endless = not isinstance(heuristic, str), isinstance(policy, HistoryPolicy)
+    own, endless = not isinstance(heuristic, str), known(policy).endless
     if not own and heuristic not in ("min", "zero"):
         raise OptionError(
             f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state"

@@ -35,8 +35,7 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import decide, no_action
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
-from tailpath.policies.policy import Policy
+from tailpath.policies.policy import Policy, known
 from tailpath.policies.unrolling import chain_of_choices, unroll
 
 
@@ -111,16 +110,17 @@ def simulate_request(
     ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: RunTuning
 ) -> FloatArray:
     """`simulate` with everything decided."""
-    if isinstance(policy, MixedPolicy):
+    kind = known(policy)
+    if kind.drawn:
         return _simulate_mixture(
-            policy,
+            kind.drawn,
             n,
             seed,
             lambda member, own: simulate_request(ssp, member, n, own, threads, tuning),
         )
-    if isinstance(policy, HistoryPolicy):
+    if kind.endless:
         return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
-    task = _budget_task(ssp, policy) if isinstance(policy, BudgetPolicy) else None
+    task = _budget_task(ssp, kind.by_budget) if kind.by_budget else None
     if task is None:
         try:
             task = _chain_task(unroll(ssp, policy, max_nodes=tuning.pairs))
@@ -137,19 +137,21 @@ def simulate_request(
 
 
 def _simulate_mixture(
-    policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]
+    drawn: tuple[tuple[float, Policy], ...],
+    n: int,
+    seed: int,
+    runs: Callable[[Policy, int], FloatArray],
 ) -> FloatArray:
     """One coin per run. Every member makes all runs: a run depends on its number and the seed
     alone.
     """
-    coin = np.random.default_rng([seed, len(policy.members)]).random(n)
-    drawn = np.minimum(
-        np.searchsorted(np.cumsum(policy.weights), coin, side="right"), len(policy.members) - 1
-    )
+    coin = np.random.default_rng([seed, len(drawn)]).random(n)
+    shares = np.cumsum([weight for weight, _ in drawn])
+    side = np.minimum(np.searchsorted(shares, coin, side="right"), len(drawn) - 1)
     costs = np.empty(n)
-    for i, member in enumerate(policy.members):
+    for i, (_, member) in enumerate(drawn):
         own = int(np.random.SeedSequence([seed, i]).generate_state(1, np.uint64)[0])
-        costs[drawn == i] = runs(member, own)[drawn == i]
+        costs[side == i] = runs(member, own)[side == i]
     return costs
 
 

@@ -32,31 +32,6 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
 
 
 @kernel
-def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -> bool:
-    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers,
-    which need no list of the edges that lead in.
-
-    Returns whether that is all of them: it took at most `most` sweeps.
-    """
-    n = len(row_start) - 1
-    for sweep in range(most):
-        marked, missing = 0, 0
-        for position in range(n):
-            node = position if sweep % 2 else n - 1 - position
-            if out_reached[node]:
-                continue
-            missing += 1
-            for edge in range(row_start[node], row_start[node + 1]):
-                if target[edge] < len(out_reached) and out_reached[target[edge]]:
-                    out_reached[node] = True
-                    marked += 1
-                    break
-        if marked == 0 or marked == missing:
-            return True
-    return False
-
-
-@kernel
 def backward_reach(
     into_start: Array,
     into_choice: Array,

@@ -1,15 +1,10 @@
-"""Shortest paths through a graph: by a heap (Dijkstra), and by buckets of integer costs (Dial)."""
+"""Shortest paths through a graph, by a heap (Dijkstra)."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from tailpath.kernels.jit import Array, frozen, kernel
-
-#: The largest integer.
-LARGEST = np.iinfo(np.int64).max
 
 
 def dijkstra(
@@ -114,70 +109,3 @@ def _sift_down(key: Array, item: Array, size: int, moved_key: float, moved_item:
         key[hole], item[hole] = key[child], item[child]
         hole = child
     key[hole], item[hole] = moved_key, moved_item
-
-
-@kernel
-def dial(
-    row_start: Array,
-    target: Array,
-    level: Array,
-    longest: int,
-    out_distance: Array,
-    out_order: Array,
-) -> int:
-    """As `dijkstra` to the last node, for integer costs up to `longest`: edges wait in buckets by
-    the cost of the path they begin. Returns how many nodes were settled.
-
-    `out_distance` comes in infinite, `out_order` with -1. Targets beyond the last node are taken
-    for it. A node is left once, so an edge waits once at most.
-    """
-    goal, one = np.uint64(len(out_distance) - 1), np.uint64(1)  # unsigned indices are quicker
-    into_end = np.zeros(len(out_distance) + 1, dtype=np.uint64)
-    reached = np.empty(len(out_distance), dtype=np.int64)
-    for node in range(goal + one):
-        reached[node] = LARGEST
-    for edge in range(np.uint64(len(target))):
-        into_end[min(np.uint64(target[edge]), goal) + one] += one
-    for node in range(goal + one):
-        into_end[node + one] += into_end[node]
-    into, price = np.empty(len(target), dtype=np.uint32), np.empty(len(target), dtype=np.int64)
-    for node in range(goal):
-        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
-            to = min(np.uint64(target[edge]), goal)
-            into[into_end[to]], price[into_end[to]] = node, level[edge]
-            into_end[to] += one
-
-    after, first = np.empty(len(target), dtype=np.int32), np.empty(longest + 1, dtype=np.int32)
-    for slot in range(longest + 1):
-        first[slot] = -1
-    reached[goal] = 0
-    here, cost = goal, 0
-    turn, waiting = 0, 0
-    settled = np.uint64(0)
-    while True:
-        # A node that edges leave now cannot be reached for less than its way costs now.
-        out_distance[here], out_order[settled] = cost, here
-        settled += one
-        for edge in range(into_end[here - one] if here > 0 else np.uint64(0), into_end[here]):
-            source = np.uint64(into[edge])
-            if cost + price[edge] < reached[source]:
-                reached[source] = cost + price[edge]
-                slot = turn + price[edge]
-                slot -= longest + 1 if slot > longest else 0
-                after[edge] = first[np.uint64(slot)]
-                first[np.uint64(slot)] = edge
-                waiting += 1
-        found: Any = -1
-        while waiting > 0 and found < 0:
-            found = first[np.uint64(turn)]
-            if found < 0:
-                cost += 1
-                turn = turn + 1 if turn < longest else 0
-                continue
-            first[np.uint64(turn)] = after[np.uint64(found)]
-            waiting -= 1
-            here = np.uint64(into[np.uint64(found)])
-            if out_distance[here] <= cost:  # it was left before
-                found = -1
-        if found < 0:
-            return int(settled)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.kernels.hash_set import enlarge, insert
-from tailpath.kernels.jit import Array, kernel
+from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
 _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
@@ -36,6 +36,10 @@ class Memories(NamedTuple):
     grid: Array = np.empty(0, dtype=np.int32)
     own_borders: Array = np.empty((0, 0))
     own_atoms: Array = np.empty((0, 0), dtype=np.int64)
+
+
+#: Nothing is remembered; to the compiler it looks like the atoms of a policy.
+NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
 
 
 @kernel

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError, PolicyError, kind_of
-from tailpath.graph import BoolArray, FloatArray, IntArray, first_of
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of
+from tailpath.kernels.unrolling import Memories
+from tailpath.model.checks import same_numbering
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_integer, check_invertible_alpha
@@ -244,6 +246,17 @@ class AtomPolicy(Kind):
     def borders(self) -> FloatArray:
         """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
         return atom_borders(self.atoms)
+
+    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+        if not same_numbering(self.ssp, ssp):
+            return None
+        moves = Memories(
+            len(self.atoms), self.atoms, self.borders, self.xi_offset.reshape(-1), self.xi
+        )
+        if self.grids is not None:
+            border, atom = borders_of(self.atoms, self.grids.own)
+            moves = moves._replace(grid=self.grids.of_state, own_borders=border, own_atoms=atom)
+        return self.choice, self.start(ssp.start), moves
 
     def start(self, state: Name) -> int:
         return self._nearest(state, self.start_atom)

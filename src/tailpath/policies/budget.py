@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import IntArray, offsets_of
+from tailpath.graph import Array, IntArray, offsets_of
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.steps import Steps, sort_steps
+from tailpath.kernels.unrolling import NO_MEMORIES, Memories
+from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MAX_LEVELS, budget_steps, integer
@@ -281,6 +283,17 @@ class BudgetPolicy(Kind):
             f"<BudgetPolicy budget of {count(self.budget, 'unit')} of {self.unit}, {steps} in"
             f" {self.ssp.n_states} states>"
         )
+
+    @property
+    def by_budget(self) -> BudgetPolicy:
+        """The policy itself."""
+        return self
+
+    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+        """Of a policy without any budget."""
+        if self.budget > 0 or not same_numbering(self.ssp, ssp):
+            return None
+        return self.risk_neutral, 0, NO_MEMORIES
 
     def start(self, state: Name) -> int:
         return self.budget

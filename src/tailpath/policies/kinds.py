@@ -15,8 +15,9 @@ import numpy as np
 
 from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array
+from tailpath.kernels.unrolling import Memories
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.checks import checked_choices
+from tailpath.policies.checks import checked_choices, checked_decision
 from tailpath.policies.policy import Decision, Kind, Policy
 from tailpath.policies.running import beyond_the_model, nearest_cost
 from tailpath.texts import count
@@ -87,6 +88,22 @@ class MarkovPolicy(Kind):
         # The reduced model of one with negative costs has the same choices.
         reduction = None if made is None else vars(made).get("reduction")
         return choices if ssp is made or (reduction and reduction.ssp is ssp) else None
+
+    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+        choices = self.choices_for(ssp)
+        if choices is None:
+            choices = named_choices(ssp, self.decisions)
+        return None if choices is None else (choices, 0, None)
+
+    def shares_on(self, ssp: SSP) -> tuple[Array, Array, Array]:
+        shares: list[tuple[int, int, float]] = []
+        for name, decision in self.decisions.items():
+            index = ssp.state_index(name)
+            if not ssp.is_goal[index]:
+                shares += ((index, *pair) for pair in checked_decision(ssp, index, decision))
+        shares.sort(key=lambda row: row[0])
+        state, choice = (np.array([row[i] for row in shares], dtype=np.int64) for i in (0, 1))
+        return state, choice, np.array([weight for _, _, weight in shares])
 
     def start(self, state: Name) -> None:
         return None
@@ -255,6 +272,7 @@ class HistoryPolicy(Kind):
     """
 
     function: Callable[[tuple[Any, ...]], Decision]
+    endless = True
 
     def __repr__(self) -> str:
         return f"<HistoryPolicy of {_function(self.function)}>"
@@ -334,6 +352,11 @@ class MixedPolicy(Kind):
                 "the weights of a mixture are positive and sum to 1; these are"
                 f" {', '.join(f'{w:g}' for w in self.weights)}"
             )
+
+    @property
+    def drawn(self) -> tuple[tuple[float, Policy], ...]:  # type: ignore[override]
+        """Pairs (probability, policy) that a coin at the start draws from."""
+        return tuple(zip(self.weights, self.members))
 
     def start(self, state: Name) -> Memory:
         return tuple(

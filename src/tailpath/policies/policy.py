@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
+from tailpath.kernels.jit import Array
+from tailpath.kernels.unrolling import Memories
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, takes_alpha
@@ -136,6 +138,43 @@ def _display() -> Any:
 class Kind(Record, Runs, Policy):
     """What the package's own kinds have besides the three functions."""
 
+    #: Whether the memory grows with every step, so that no chain has all of it.
+    endless = False
+    #: Pairs (probability, policy) that a coin at the start draws from.
+    drawn: tuple[tuple[float, Policy], ...] = ()
+    #: The policy itself, if it decides by the budget that is left.
+    by_budget: Any = None
+
+    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+        """One choice per state and memory, as kernels follow them, if the policy has that.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+
+        Returns
+        -------
+        tuple (choices, first memory, Memories), or None
+            `choices` is an array of int, shape (n_states, n_memories); -1 where there is none.
+        """
+        return None
+
+    def shares_on(self, ssp: SSP) -> tuple[Array, Array, Array] | None:
+        """The probability of every choice, if the policy remembers nothing.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+
+        Returns
+        -------
+        tuple of arrays (state, choice, probability), each of shape (n,), or None
+            States rise.
+        """
+        return None
+
     def action(self, state: Name, memory: Any = AT_START) -> Any:
         return self._decision(state, self.start(state) if memory is AT_START else memory)
 
@@ -228,3 +267,11 @@ class Kind(Record, Runs, Policy):
     def _repr_html_(self) -> str:
         card: str = _display().policy_card(self)
         return card
+
+
+_UNKNOWN = Kind()
+
+
+def known(policy: Any) -> Kind:
+    """What a policy says of itself beside its three functions: nothing, unless it is of a kind."""
+    return policy if isinstance(policy, Kind) else _UNKNOWN

@@ -23,19 +23,16 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import Memories, follow, follow_budget
+from tailpath.kernels.unrolling import NO_MEMORIES, Memories, follow, follow_budget
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_model, warn_caller
-from tailpath.policies.atoms import AtomPolicy, borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.checks import checked_decision, decide, no_action
+from tailpath.policies.checks import decide, no_action
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import MarkovPolicy, named_choices
-from tailpath.policies.policy import Policy
+from tailpath.policies.policy import Policy, known
 
-NO_MEMORIES = Memories(1, *frozen(*Memories(1)[1:]))
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MAX_PAIRS = 5_000_000
 #: Pairs that are met one by one before somebody who waits is told why.
@@ -76,36 +73,29 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     ("state 'home'", array([24.]))
     """
     policy = as_policy(ssp, policy)
-    if isinstance(policy, MarkovPolicy):
-        return _unroll_markov(ssp, policy)
-    if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
-        return _unroll_atoms(ssp, policy)
-    if (
-        isinstance(policy, BudgetPolicy)
-        and same_numbering(policy.ssp, ssp)
-        and (policy.budget + 1) * ssp.n_states < 2**62
-    ):
-        return _unroll_budget(ssp, policy, max_nodes)
-    return _unroll_any(ssp, policy, max_nodes)
+    kind = known(policy)
+    by_budget: BudgetPolicy | None = kind.by_budget
+    if by_budget is not None and not _counts(by_budget, ssp):
+        return _unroll_any(ssp, policy, max_nodes)
+    table = kind.choices_on(ssp)
+    if table is not None:
+        return _unroll_table(ssp, *table)
+    if by_budget is not None:
+        return _unroll_budget(ssp, by_budget, max_nodes)
+    shares = kind.shares_on(ssp)
+    return _unroll_any(ssp, policy, max_nodes) if shares is None else _unroll_shares(ssp, *shares)
 
 
-def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
-    choices = policy.choices_for(ssp)
-    if choices is None:
-        choices = named_choices(ssp, policy.decisions)
-    if choices is not None:
-        return _unroll_pairs(ssp, choices, 0)
-    taken: list[tuple[int, int, float]] = []
-    for name, decision in policy.decisions.items():
-        index = ssp.state_index(name)
-        if not ssp.is_goal[index]:
-            taken += ((index, *pair) for pair in checked_decision(ssp, index, decision))
-    taken.sort(key=lambda row: row[0])
-    state, choice = (np.array([row[column] for row in taken], dtype=np.int64) for column in (0, 1))
-    weight = np.array([row[2] for row in taken])
+def _counts(policy: BudgetPolicy, ssp: SSP) -> bool:
+    """Whether pairs of state and budget can be numbered."""
+    return same_numbering(policy.ssp, ssp) and (policy.budget + 1) * ssp.n_states < 2**62
+
+
+def _unroll_shares(ssp: SSP, state: Array, choice: Array, share: FloatArray) -> CostChain:
+    """A policy that draws its choice in every state, and remembers nothing."""
     # Every state is a node, whether it is reached or not, and goals are outside.
     rows = ssp.transitions.restrict(choice)
-    rows = rows.replaced(probability=rows.probability * weight[rows.source]).renumber(
+    rows = rows.replaced(probability=rows.probability * share[rows.source]).renumber(
         np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
     )
     rows = rows.joined(offsets_of(state, ssp.n_states))
@@ -113,7 +103,8 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     reached = rows.reachable(start)
     for node in first_of(reached & (np.diff(rows.row_start) == 0)):
         raise no_action(ssp, node)
-    part, number = rows.restrict(reached).renumber(positions(reached)), positions(reached)
+    number = positions(reached)
+    part = rows.restrict(reached).renumber(number)
     outcome = ssp.transitions.edges(choice)[rows.edges(reached)]
     columns = part.row_start, part.target, part.probability, outcome
     return _chain(ssp, *columns, np.flatnonzero(reached), None, int(number[start]))
@@ -152,24 +143,11 @@ def chain_of_choices(ssp: SSP, choices: Array) -> CostChain:
     return _follow(ssp, choices, np.flatnonzero(choices >= 0))
 
 
-def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
-    """CreateExtendedMDP: the memory is the number of an atom."""
-    moves = Memories(
-        len(policy.atoms), policy.atoms, policy.borders, policy.xi_offset.reshape(-1), policy.xi
-    )
-    if policy.grids is not None:
-        border, atom = borders_of(policy.atoms, policy.grids.own)
-        moves = moves._replace(grid=policy.grids.of_state, own_borders=border, own_atoms=atom)
-    return _unroll_pairs(ssp, policy.choice, policy.start(ssp.start), moves)
-
-
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
-    """Only the pairs that are reached are looked at. With no budget there is one for each state,
-    and no limit.
-    """
+    """Only the pairs that are reached are looked at."""
     n = ssp.n_states
-    if policy.budget == 0 or ssp.is_goal[ssp.start_index]:
-        return _unroll_pairs(ssp, policy.risk_neutral, 0, NO_MEMORIES)
+    if ssp.is_goal[ssp.start_index]:
+        return _unroll_table(ssp, policy.risk_neutral, 0, NO_MEMORIES)
     found = follow_budget(*_rows(ssp), policy.steps(), policy.level, ssp.start_index, max_nodes)
     unknown, pairs = found
     if unknown >= 0:
@@ -186,8 +164,8 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     return _chain(ssp, rows.row_start, target, rows.probability, outcome, state, remaining)
 
 
-def _unroll_pairs(
-    ssp: SSP, choice: Array, first_memory: int, memories: Memories | None = None
+def _unroll_table(
+    ssp: SSP, choice: Array, first_memory: int, memories: Memories | None
 ) -> CostChain:
     """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
     n = 1 if memories is None else memories.n
@@ -204,7 +182,7 @@ def _follow(
     start: int | None = None,
 ) -> CostChain:
     """The chain from these pairs on; without a start it begins at the goal."""
-    n, *moves = NO_MEMORIES if memories is None else memories
+    n, *moves = memories or NO_MEMORIES
     choices = choice.reshape(-1).astype(np.int32, copy=False)
     moving = Memories(n, *frozen(*moves))
     unknown, columns = follow(*_rows(ssp), moving, *frozen(choices, first))
