@@ -20,7 +20,6 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
-from tailpath.policies.visits import equations
 
 #: Tables of lateness have so many levels at first, and at most.
 SHORT, LONGEST = 64, 10**7
@@ -138,6 +137,8 @@ def uncertain_outcomes(
     """By falling harm, from the product with a policy, the outcome of the model behind each of its
     own (-1: none), and nature's probabilities there.
     """
+    import scipy.sparse.linalg
+
     inside, p = product.inside, worst
     value = problem.optimum.bounds.value
     game, n = problem.game, len(value)
@@ -148,7 +149,8 @@ def uncertain_outcomes(
     stays = target < n
     begin = np.zeros(n)
     begin[inside.start_index] = 1.0
-    visits = equations(source[stays], target[stays], p[stays], n).solve(begin, trans="T")
+    into = scipy.sparse.csc_array((p[stays], (target[stays], source[stays])), shape=(n, n))
+    visits = scipy.sparse.linalg.spsolve(scipy.sparse.eye_array(n, format="csc") - into, begin)
     harm = visits[source] * (p - inside.outcome_probability) * game.worth(value)
     ssp = model.inside
     total, weight, mass = (np.zeros(model.n_outcomes) for _ in range(3))

@@ -38,8 +38,8 @@ from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
-from tailpath.policies.visits import equations, zero_cost_walks
 from tailpath.show.sampled import Walks
+from tailpath.show.visits import equations, zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.

@@ -30,9 +30,9 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.checks import decide
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.show.followed import Followed
 from tailpath.show.sampled import tail_mean
+from tailpath.show.visits import Visits, cvar_to_go
 from tailpath.texts import name as name_in_words
 from tailpath.texts import number as number_in_words
 

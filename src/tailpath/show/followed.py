@@ -21,8 +21,8 @@ from tailpath.policies.chain import CostChain
 from tailpath.policies.checks import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits
 from tailpath.show.sampled import Walks, walks
+from tailpath.show.visits import Visits
 
 #: Pairs of state and memory beyond which a policy is not followed through all of them.
 MAX_TABLE_PAIRS = 200_000

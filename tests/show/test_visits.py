@@ -7,7 +7,7 @@ from scipy.sparse.linalg import spsolve
 
 import tailpath as tp
 from tailpath.policies.unrolling import unroll
-from tailpath.policies.visits import Visits, diagonal_factors, equations, own_visits
+from tailpath.show.visits import Visits, diagonal_factors, equations, own_visits
 
 
 def random_chain(n, seed):
