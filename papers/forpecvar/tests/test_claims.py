@@ -336,11 +336,6 @@ def test_gaps_are_percentages_of_the_right_value(whole):
     row = tables.gaps(whole).rows[0]
     assert row[:4] == ["gridworld", 7, 1e-3, 21]
     assert row[4:] == pytest.approx([100 * (1 - 0.9 / 1.1)] * 2 + [10.0] * 2 + [10.0] * 2)
-    target = tables.below_target(whole).rows
-    assert len(target) == 12
-    assert target[0][:3] == ["Gridworld 5×5", 1e-2, pytest.approx(1000.0)]
-    assert target[0][3:5] == pytest.approx([10.0, 10.0])
-    assert target[0][5] is None
 
 
 def test_alpha0_at_a_tenth_of_the_target_is_set_against_the_target():

@@ -14,7 +14,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 from forpecvar.atoms import TARGET
 from forpecvar.canvas import (
@@ -56,30 +56,25 @@ def draw_all(
     asked = [
         (variant, name)
         for variant in dict.fromkeys([results.variant, *results.judged])
-        for name in FIGURES
-        if variant == results.variant or name in OF_VARIANTS
+        for name, figure in FIGURES.items()
+        if variant == results.variant or figure.of_variants
     ]
     drawn = {}
     for k, (variant, name) in enumerate(asked):
-        first, (draw, caption) = variant == results.variant, FIGURES[name]
-        label = numbered(name) if first else f"{numbered(name)}_{variant}"
+        first, (draw, caption, _) = variant == results.variant, FIGURES[name]
+        label = name if first else f"{name}_{variant}"
         update(f"{k} of {len(asked)} figures, now: {label}")
-        figure = draw(results if first else results.of_variant(variant))
-        if figure is not None:
-            if name in IN_PAPER:
-                caption += f" As the paper's Figure {IN_PAPER.index(name) + 1}."
-            save(figure, folder / label)
-            many = len(results.variants) > 1 and name not in ACROSS
+        made = draw(results if first else results.of_variant(variant))
+        if made is not None:
+            if name.startswith("figure"):
+                caption += f" As the paper's Figure {name[6]}."
+            save(made, folder / label)
+            many = len(results.variants) > 1 and draw is not draw_variants
             drawn[label] = f"{caption} Variant: {variant}." if many else caption
     return drawn
 
 
 # ---------------------------------------------------------------------- values against alpha
-
-
-def numbered(name: str) -> str:
-    """The name of a figure's files, with its number in the paper."""
-    return f"figure{IN_PAPER.index(name) + 1}_{name}" if name in IN_PAPER else name
 
 
 HOLLOW = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none"}
@@ -302,90 +297,67 @@ def draw_methods(results: Results) -> Any:
     return against_alpha(results, results.shown, draw, label="CVaR, deployed")
 
 
-#: Every figure by the name of its files, with its caption.
-FIGURES: dict[str, tuple[Drawing, str]] = {
-    "values": (
+class Figure(NamedTuple):
+    """Who draws it, its caption, and whether each variant that claims are about has one."""
+
+    draw: Drawing
+    caption: str
+    of_variants: bool = False
+
+
+#: Every figure by the name of its files; those of the paper have its number.
+FIGURES = {
+    "figure1_values": Figure(
         values,
-        (
-            "Predicted and deployed values of both planners, and the optimum, on the largest"
-            " problem of each domain."
-        ),
+        "Predicted and deployed values of both planners, and the optimum, on the largest problem of"
+        " each domain.",
+        True,
     ),
-    "values_all": (values_all, "The same for all problems."),
-    "variants": (
+    "values_all": Figure(values_all, "The same for all problems."),
+    "variants": Figure(
         draw_variants,
-        (
-            "CVaRVIQ in its variants: deployed values beside the optimum, and by how much they"
-            " exceed it."
-        ),
+        "CVaRVIQ in its variants: deployed values beside the optimum, and by how much they exceed"
+        " it.",
     ),
-    "methods": (draw_methods, "Deployed values of all methods, and the optimum."),
-    "planning_time": (
-        planning_time,
-        ("Planning time: medians, with bars from the least to the largest."),
+    "methods": Figure(draw_methods, "Deployed values of all methods, and the optimum."),
+    "figure2_planning_time": Figure(
+        planning_time, "Planning time: medians, with bars from the least to the largest.", True
     ),
-    "varying_atoms": (
+    "figure3_varying_atoms": Figure(
         partial(varying, by_atoms),
         "Predicted and deployed values of CVaRVIQ with a fixed alpha0 and more atoms.",
+        True,
     ),
-    "box_atoms": (
+    "figure4_box_atoms": Figure(
         box_atoms,
-        (
-            "Values of CVaRVIQ with the smallest alpha0: predicted by deployed, and deployed by the"
-            " optimum, all problems of a domain."
-        ),
+        "Values of CVaRVIQ with the smallest alpha0: predicted by deployed, and deployed by the"
+        " optimum, all problems of a domain.",
+        True,
     ),
-    "varying_alpha0": (
+    "figure5_varying_alpha0": Figure(
         partial(varying, by_alpha0),
-        (
-            "Predicted and deployed values of CVaRVIQ with a fixed number of atoms and different"
-            " alpha0."
-        ),
+        "Predicted and deployed values of CVaRVIQ with a fixed number of atoms and different"
+        " alpha0.",
+        True,
     ),
-    "box_alpha0": (
+    "figure6_box_alpha0": Figure(
         box_alpha0,
-        (
-            "Values of CVaRVIQ at the atoms from alpha_target = 0.1 up: predicted by deployed, and"
-            " deployed by the optimum."
-        ),
+        "Values of CVaRVIQ at the atoms from alpha_target = 0.1 up: predicted by deployed, and"
+        " deployed by the optimum.",
     ),
-    "beyond_optimum": (
+    "beyond_optimum": Figure(
         beyond_optimum,
         "By how much the deployed value of CVaRVIQ's policy exceeds the optimum.",
+        True,
     ),
-    "evaluation_time": (
+    "figure7_evaluation_time": Figure(
         draw_evaluation_time,
-        (
-            "Time of ForPECVaR (the queue engine, which is Algorithm 1) at alpha_target = alpha0,"
-            " medians with their spread, and the nodes it expands."
-        ),
+        "Time of ForPECVaR (the queue engine, which is Algorithm 1) at alpha_target = alpha0,"
+        " medians with their spread, and the nodes it expands.",
     ),
-    "monte_carlo": (
+    "monte_carlo": Figure(
         draw_monte_carlo,
-        (
-            "Error of Monte Carlo in the time that ForPECVaR takes by the queue engine, at"
-            " alpha_target = alpha0; five runs each."
-        ),
+        "Error of Monte Carlo in the time that ForPECVaR takes by the queue engine, at alpha_target"
+        " = alpha0; five runs each.",
     ),
 }
-#: The paper's, in its order.
-IN_PAPER = (
-    "values",
-    "planning_time",
-    "varying_atoms",
-    "box_atoms",
-    "varying_alpha0",
-    "box_alpha0",
-    "evaluation_time",
-)
-#: Those that are drawn for every variant but those for contrast, and those that show all variants
-#: at once.
-OF_VARIANTS = (
-    "values",
-    "varying_atoms",
-    "box_atoms",
-    "varying_alpha0",
-    "beyond_optimum",
-    "planning_time",
-)
-ACROSS = ("variants",)

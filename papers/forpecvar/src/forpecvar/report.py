@@ -220,7 +220,7 @@ CLAIMS = """\
 Every claim of section 5 that the stored runs can judge. *holds*: as the paper says, in all
 cases; *mostly*: in nine of ten; *in part*: in a third of them; *differs*: in fewer. These
 limits are ours, and the same for all claims: "in all experiments" means all. What a case is
-stands beside each claim. Times are judged by the least of several calls, and those within 10 %
+stands beside each claim. Times are judged by the least of several calls, and those within 25 %
 of each other are taken for the same: a series rises if it does at every step beyond that. The
 obstacles of the paper's Gridworld are not published, so the maps are this project's own; the
 machine and the programming language are others. Numbers of Gridworld and all times can

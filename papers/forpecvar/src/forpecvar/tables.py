@@ -161,7 +161,6 @@ def all_tables(results: Results) -> list[CaptionedTable]:
         methods,
         gaps,
         alpha0_choice,
-        below_target,
         planning_times,
         evaluation_times,
         planner_differences,
@@ -307,25 +306,6 @@ def alpha0_choice(results: Results) -> CaptionedTable:
             records.append(record)
     caption = "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it."
     return CaptionedTable("alpha0_choice", caption, records)
-
-
-def below_target(results: Results) -> CaptionedTable:
-    records: Records = []
-    atoms = max(results.atoms, default=0)
-    for problem, target in product(results.problems, (1e-2, 1e-1)):
-        cells: dict[str, float | None] = {}
-        optimum = None
-        for low in results.alpha0:
-            runs = [results.get(of, problem, atoms, low) for of in ("quantile", "optimum")]
-            point, best = (at(run, target) if run and low <= target else None for run in runs)
-            optimum = best.deployed if best else optimum
-            excess = 100 * (point.deployed / best.deployed - 1) if point and best else None
-            cells[f"above optimum with alpha0 = {low:g}, %"] = excess
-        if optimum is not None:
-            asked = {"problem": title(problem), "alpha target": target}
-            records.append({**asked, "optimum": optimum, **cells})
-    caption = f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0."
-    return CaptionedTable("below_target", caption, records)
 
 
 def planner_differences(results: Results) -> CaptionedTable:
