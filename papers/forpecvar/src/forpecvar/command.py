@@ -91,12 +91,6 @@ def several(flag: str, name: str, help: str, **settings: Any) -> Callable[..., A
     help="List the runs, and with --out which of them are stored; compute nothing.",
 )
 @click.option(
-    "--figures",
-    "only_report",
-    is_flag=True,
-    help="Compute nothing; rebuild figures, tables and study.md from the stored runs.",
-)
-@click.option(
     "--export",
     type=click.Choice(["csv", "parquet"]),
     help="Write the stored rows as files, too.",
@@ -125,9 +119,6 @@ def study(**given: Any) -> int:
         raise OptionError(NEEDS_PYARROW)  # before hours of work, not after
     if asked.folder is None and not asked.only_list:
         raise click.UsageError("Missing option '--out'")
-    if asked.only_report:
-        _finish(asked, None, {})
-        return 0
     design = paper() if asked.design is None else read_design(asked.design)
     chosen = restricted(design, **{name: given[name] for name in LIMITS})
     ready = prepare(chosen, tasks(chosen, lp=asked.lp, simulation=not asked.no_simulation))
