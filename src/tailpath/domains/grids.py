@@ -9,7 +9,6 @@ theirs, rounded once.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,11 +16,6 @@ from itertools import chain, product, repeat
 from typing import Any
 
 import numpy as np
-
-try:
-    import resource
-except ImportError:  # not on every system
-    resource = None  # type: ignore[assignment]
 
 from tailpath.errors import OptionError
 from tailpath.graph import Array, FloatArray, offsets_from_lengths
@@ -84,23 +78,20 @@ def refuse_huge(rows: int, columns: int) -> None:
 
 def available_bytes() -> int | None:
     """The memory that may still be taken, by the machine and by the limit of this process, or
-    `None` where the system does not tell.
+    `None` where the system does not say.
     """
     try:
+        import resource
+
         with open("/proc/meminfo", encoding="ascii") as stream:
-            there = next(
-                int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:")
-            )
+            free = next(line.split()[1] for line in stream if line.startswith("MemAvailable:"))
         with open("/proc/self/statm", encoding="ascii") as stream:
             taken = int(stream.read().split()[0]) * resource.getpagesize()
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
-        return there if limit == resource.RLIM_INFINITY else max(min(there, limit - taken), 0)
-    except (AttributeError, OSError, ValueError, StopIteration):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
+    except (ImportError, OSError, StopIteration):
         return None
+    there = int(free) * 1024
+    return there if limit == resource.RLIM_INFINITY else max(min(there, limit - taken), 0)
 
 
 def grid_model(
@@ -190,17 +181,11 @@ def _merged_probability(target: Array, slot_probability: Sequence[Fraction]) -> 
     """
     # One table entry per set of slots: the sum is exact, so that 0.64 + 0.04 is the float nearest
     # to 0.68.
-    of_set = np.array(
-        [
-            float(
-                sum(
-                    (p for slot, p in enumerate(slot_probability) if chosen >> slot & 1),
-                    Fraction(0),
-                )
-            )
-            for chosen in range(1 << SLOTS)
-        ]
-    )
+    sums = [
+        sum(p for slot, p in enumerate(slot_probability) if chosen >> slot & 1)
+        for chosen in range(1 << SLOTS)
+    ]
+    of_set = np.array(sums, dtype=np.float64)
     merged = np.zeros(target.shape, dtype=np.int64)
     taken = np.zeros(target.shape, dtype=np.bool_)
     for slot in range(SLOTS):

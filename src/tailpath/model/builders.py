@@ -83,9 +83,10 @@ class Numbering:
         is_goal[[states[goal] for goal in self.goals]] = True
         shape = {PROBABILITY: (-1,), INTERVAL: (-1, 2), COUNT: (-1, 1)}[self.kind]
         finite = self.costs and all(np.isfinite(value) for value in self.costs.values())
+        source, action, target = np.array(self.rows, np.int64).reshape(-1, 3).T
         return {
             **arrays_from_rows(
-                *np.array(self.rows, np.int64).reshape(-1, 3).T,
+                *(source, action, target),
                 np.array(self.probability, np.float64).reshape(shape),
                 np.array(self.cost, np.float64),
                 len(states),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -130,8 +131,12 @@ class IntervalSSP(IntervalBuilder):
     start = _of_inside("start", "The name of the state where runs begin.")
     goals = _of_inside("goals", "The names of the goals, in index order.")
     states = _of_inside("states", "The names of the states, in index order.")
-    cost_unit = _of_inside("cost_unit", "The largest Fraction of which every cost is a multiple.")
     notes = _of_inside("notes", "What was assumed or changed, and what was never seen or tried.")
+
+    @property
+    def cost_unit(self) -> Fraction | None:
+        """The largest Fraction of which every cost is a multiple; None where it is too fine."""
+        return self.inside.cost_unit
 
     # ------------------------------------------------------------------ what is open
 

@@ -28,9 +28,9 @@ class OutcomeColumns(NamedTuple):
     probabilities: tuple[Array, ...]
 
     def only(self, mask: BoolArray) -> OutcomeColumns:
-        *columns, probabilities = self
-        shares = tuple(column[mask] for column in probabilities)
-        return OutcomeColumns(*(column[mask] for column in columns), shares)
+        state, action, target, cost = (column[mask] for column in self[:4])
+        shares = tuple(column[mask] for column in self.probabilities)
+        return OutcomeColumns(state, action, target, cost, shares)
 
     def numbered(self, number: Array) -> OutcomeColumns:
         return self._replace(state=number[self.state], target=number[self.target])
@@ -43,9 +43,10 @@ class OutcomeColumns(NamedTuple):
         def longer(column: Array, more: Any) -> Array:
             return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
 
-        *columns, probabilities = self
-        shares = tuple(longer(column, probability) for column in probabilities)
-        return OutcomeColumns(*map(longer, columns, (state, action, target, cost)), shares)
+        shares = tuple(longer(column, probability) for column in self.probabilities)
+        added = (state, action, target, cost)
+        source, chosen, ends, costs = map(longer, self[:4], added)
+        return OutcomeColumns(source, chosen, ends, costs, shares)
 
     def fields(self, fields: dict[str, Any], *, plain: bool) -> dict[str, Any]:
         """The arrays beside the other fields of an `SSP`. If they are `plain`, probabilities are

@@ -14,6 +14,7 @@ import numpy as np
 
 from tailpath.graph import BoolArray, FloatArray
 from tailpath.kernels.segments import merge_node, new_scratch
+from tailpath.model.border import Border
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import Settings, augment
 
@@ -40,7 +41,7 @@ def refined(
     core, model = fine.core, fine.model
     atoms, n = model.atoms, fine.n
     member = core.to_nodes(np.arange(ssp.n_states))
-    value = (solution.value - _shift(solution))[member]
+    value = (solution.value - Border(ssp).potential[:, None])[member]
     known = np.append(0.0, solution.atoms)
     line = np.array([np.interp(atoms, known, np.append(0.0, known[1:] * row)) for row in value])
     fine.work.slope[:n] = np.diff(line.reshape(n, -1), prepend=0.0, axis=1) / model.width
@@ -68,12 +69,6 @@ def _rows(solution: AtomSolution) -> BoolArray:
     rows = solution.grids.rows().copy()
     rows[:, -1] = True
     return rows
-
-
-def _shift(solution: AtomSolution) -> FloatArray | float:
-    """What values of the model as given have on top of those of the reduced one."""
-    ssp = solution.ssp
-    return ssp.reduction.values[:, None] if ssp.signed else 0.0
 
 
 def _with_candidates(own: FloatArray) -> FloatArray:
