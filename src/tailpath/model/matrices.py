@@ -4,7 +4,7 @@ knows the SSP; it checks the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from operator import index
 from typing import Any
 
@@ -47,12 +47,17 @@ def fields_of_matrices(
         raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
     amounts, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
     if s_indices is not None:
-        every = [_from_pairs(P, amounts, s_indices, a_indices) for P in given.values()]
+        matrices = [_csr(P) for P in given.values()]
+        state, action, amounts = _of_pairs(matrices[-1].shape, amounts, s_indices, a_indices)
     else:
-        every = [_from_actions(P, amounts, layout) for P in given.values()]
-    _, state, action, amounts = every[-1]
+        stacks = [_matrices(P, layout) for P in given.values()]
+        matrices = [_stacked(stack) for stack, _ in stacks]
+        n_states, n_actions = matrices[-1].shape[1], len(stacks[-1][0])
+        state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
+        action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
+        amounts = _costs_by_action(amounts, n_actions, n_states, stacks[-1][1])
     order = np.lexsort((action, state))
-    matrices, amounts = [found[0][order] for found in every], amounts[order]
+    matrices, amounts = [matrix[order] for matrix in matrices], amounts[order]
     state, action = state[order], action[order]
     matrix, n_states = matrices[-1], matrices[-1].shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
@@ -165,36 +170,37 @@ def _values_at(wanted: Any, matrix: Any, *names: str) -> FloatArray:
     return found
 
 
-def _from_pairs(
-    P: Any, amounts: Any, s_indices: Any, a_indices: Any
-) -> tuple[Any, Array, Array, Any]:
-    matrix = _csr(P)
+def _stacked(matrices: Sequence[Any]) -> Any:
+    from scipy.sparse import vstack
+
+    return vstack(matrices, format="csr")
+
+
+def _of_pairs(
+    shape: tuple[int, int], amounts: Any, s_indices: Any, a_indices: Any
+) -> tuple[Array, Array, FloatArray]:
+    """The state, the action and the cost of each row of a matrix."""
     state, action = np.asarray(s_indices), np.asarray(a_indices)
-    vector = _floats(amounts, "costs")
-    length = matrix.shape[0]
+    vector, (length, n_states) = _floats(amounts, "costs"), shape
     if state.shape != (length,) or action.shape != (length,) or vector.shape != (length,):
         raise ModelError(
             f"P has {length} rows; s_indices, a_indices and costs must be of that length, not"
             f" {state.shape}, {action.shape}, {vector.shape}"
         )
-    for what, given, end in (
-        ("s_indices", state, matrix.shape[1]),
-        ("a_indices", action, np.iinfo(np.int32).max),
-    ):
+    most = np.iinfo(np.int32).max
+    for what, given, end in (("s_indices", state, n_states), ("a_indices", action, most)):
         if length and not (
             np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end
         ):
             raise ModelError(f"{what} must be whole numbers in 0..{end - 1}")
-    return matrix, state, action, vector
+    return state, action, vector
 
 
-def _from_actions(P: Any, amounts: Any, layout: str) -> tuple[Any, Array, Array, Any]:
-    """One matrix per action, stacked action by action."""
-    from scipy.sparse import issparse, vstack
-
+def _matrices(P: Any, layout: str) -> tuple[list[Any], bool]:
+    """The matrix of every action, and whether `P` had the states first."""
     if layout not in ("auto", "mdptoolbox", "quantecon"):
         raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
-    if issparse(P):
+    if hasattr(P, "tocsr"):
         raise ModelError(
             "a single sparse matrix needs s_indices and a_indices; for several actions give a list"
             " of matrices"
@@ -207,15 +213,7 @@ def _from_actions(P: Any, amounts: Any, layout: str) -> tuple[Any, Array, Array,
         raise ModelError(
             f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}"
         )
-    n_actions, n_states = len(matrices), matrices[0].shape[0]
-    state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
-    action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
-    return (
-        vstack(matrices, format="csr"),
-        state,
-        action,
-        _costs_by_action(amounts, n_actions, n_states, by_state),
-    )
+    return matrices, by_state
 
 
 def _split_dense(P: Array, layout: str) -> tuple[list[Array], bool]:
@@ -242,8 +240,6 @@ def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool
     Of costs per outcome the shape says whether states come first; where there are as many actions
     as states, `by_state` does.
     """
-    from scipy.sparse import vstack
-
     matrices = amounts
     if not _are_sparse(amounts):
         array = _floats(amounts, "costs")
@@ -263,4 +259,4 @@ def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool
     stacked = [_csr(matrix) for matrix in matrices]
     if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
         raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")
-    return vstack(stacked, format="csr")
+    return _stacked(stacked)

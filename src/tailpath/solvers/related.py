@@ -96,14 +96,12 @@ def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float
     arrived, head = 0.0, 0.0
     k = 0
     while True:
-        layer = ring[k % longest].copy()
-        ring[k % longest] = 0.0
-        here = float(layer[chain.n])
+        layer = ring[k % longest]
         mass = layer[chain.source] * chain.probability
-        np.add.at(ring, ((k + step) % longest, chain.target), mass)
+        layer[: chain.n] = 0.0
         # A free step arrives at once, within its layer.
-        here += float(ring[k % longest, chain.n])
-        ring[k % longest] = 0.0
+        np.add.at(ring, ((k + step) % longest, chain.target), mass)
+        here, layer[chain.n] = float(layer[chain.n]), 0.0
         arrived, head = arrived + here, head + k * here
         if arrived > 0 and arrived >= (1 - alpha) * (1 - 1e-15):
             break
@@ -312,9 +310,7 @@ def solve_surrogate(
     unit, expected = unit_of(ssp, "the surrogate"), solve_expected(ssp)
     cap = round(threshold / unit)
     if cap < 1:
-        raise OptionError(
-            f"the threshold must be at least the cost unit, {unit:g}, not {threshold:g}"
-        )
+        raise OptionError(f"the threshold must be at least the cost unit {unit:g}, not {threshold}")
     if ssp.is_goal[ssp.start_index]:
         return 0.0, always_risk_neutral(ssp, expected.choices)
     layout, remaining = layout_of(ssp), np.arange(cap + 1.0)
@@ -361,7 +357,8 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     finite = np.isfinite(values)
     enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)
     within = budget_policy(ssp, layout, changes, budget + 1, solve_expected(ssp).choices)
-    return _Switched(policy, within, enough, budget).as_policy()
+    switched = _Switched(policy, within, enough, budget)
+    return MemoryPolicy(switched.start, switched.action, switched.remember)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,18 +373,12 @@ class _Switched:
     enough: IntArray
     budget: int
 
-    def as_policy(self) -> MemoryPolicy:
-        return MemoryPolicy(self.start, self.action, self.remember)
-
     def _ends_within(self, state: Any, remaining: int) -> bool:
         return bool(remaining >= self.enough[self.within.ssp.state_index(state)])
 
     def start(self, state: Any) -> Any:
-        return (
-            (None, self.budget)
-            if self._ends_within(state, self.budget)
-            else ((self.policy.start(state),), self.budget)
-        )
+        own = None if self._ends_within(state, self.budget) else (self.policy.start(state),)
+        return own, self.budget
 
     def action(self, state: Any, memory: Any) -> Any:
         own, remaining = memory
