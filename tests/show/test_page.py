@@ -302,3 +302,75 @@ def test_refusals():
         tp.page(roads(), alphas=[])
     with pytest.raises(PolicyError, match="'home'"):
         tp.page(roads(), policies={"mine": {"home": "boat"}})
+
+
+# ---------------------------------------------------------------------- where states stand
+
+SHED = [
+    ("home", "motorway", "junction", 0.8, 12),
+    ("home", "motorway", "junction", 0.2, 35),
+    ("home", "B203", "village", 1.0, 20),
+    ("junction", "on", "work", 1.0, 10),
+    ("village", "on", "work", 1.0, 18),
+    ("shed", "path", "home", 1.0, 3),
+]
+
+
+def shed() -> tp.SSP:
+    return tp.SSP.from_outcomes(SHED, "home", ["work"])
+
+
+def test_a_graph_shows_what_runs_come_to_and_lists_the_rest():
+    scene = data_of(tp.page(shed()).html)["scene"]
+    names = [place["name"] for place in scene["places"]]
+    assert sorted(names) == ["home", "junction", "village", "work"]
+    assert scene["others"] == ["shed"]
+
+
+def places(**options) -> dict[str, tuple[float, float]]:
+    scene = data_of(tp.page(shed(), **options).html)["scene"]
+    for place in scene["places"]:
+        assert 0 < place["x"] < scene["width"] and 0 < place["y"] < scene["height"]
+    return {place["name"]: (place["x"], place["y"]) for place in scene["places"]}
+
+
+AT = {"home": (0, 0), "junction": (1, 2), "village": (2, -1), "work": (4, 0)}
+
+
+def test_states_stand_where_they_are_said_to():
+    found = places(positions=AT)
+    origin, scale = found["home"], (found["work"][0] - found["home"][0]) / 4
+    for name, (x, y) in AT.items():
+        assert found[name][0] - origin[0] == pytest.approx(scale * x)
+        assert found[name][1] - origin[1] == pytest.approx(-scale * y), "north is up"
+
+
+@pytest.mark.parametrize("mark", [",", ";"])
+def test_a_table_of_places_is_read(mark, tmp_path):
+    text = "place;x;y\n" + "\n".join(f"{name};{x}.5;{y}" for name, (x, y) in AT.items())
+    text = text.replace(";", ",") if mark == "," else text.replace(".", ",")
+    (tmp_path / "places.csv").write_text(text)
+    found = places(positions=tmp_path / "places.csv")
+    wanted = places(positions=AT)
+    assert all(found[name] == pytest.approx(wanted[name]) for name in wanted)
+    columns = {"name": list(AT), "x": [x for x, _ in AT.values()], "y": [y for _, y in AT.values()]}
+    again = places(positions=columns)
+    assert all(again[name] == pytest.approx(wanted[name]) for name in wanted)
+
+
+def test_degrees_look_as_in_the_middle_of_the_map():
+    rows = {"state": ["home", "work"], "lat": [60, 60.1], "lon": [10, 10.4]}
+    found = places(positions=rows)
+    across, down = (found["work"][k] - found["home"][k] for k in (0, 1))
+    assert across / -down == pytest.approx(0.4 * 0.5 / 0.1, rel=2e-3)
+    middle = [sum(found[name][k] for name in ("home", "work")) / 2 for k in (0, 1)]
+    assert found["village"] == pytest.approx(middle), "between its neighbours"
+
+
+def test_positions_that_help_nobody_are_refused():
+    with pytest.raises(OptionError, match="name no state"):
+        tp.page(shed(), positions={"nowhere": (1, 2)})
+    with pytest.raises(OptionError, match="x and y, or lon and lat; there are place, x"):
+        tp.page(shed(), positions={"place": ["home"], "x": [3]})
+    with pytest.raises(OptionError, match="positions are numbers, not 'far'"):
+        tp.page(shed(), positions={"place": ["home"], "x": ["far"], "y": [3]})

@@ -127,6 +127,14 @@ def test_a_page_says_what_is_estimated(few_pairs):
     assert all(case["runs"][0]["typical"] for case in told["cases"][0])
 
 
+def test_a_page_says_so_where_bad_runs_alone_are_estimated(monkeypatch):
+    ssp, _ = river_policies()
+    monkeypatch.setattr(beyond, "MAX_PAIRS", 1)
+    with pytest.warns(tp.TailpathWarning, match="simulated runs"):
+        told = data_of(tp.page(ssp, alphas=[ALPHA]).html)
+    assert told["simulated"] > 0 and told["cases"][0][0]["runs"][0]["typical"]
+
+
 def test_budgets_are_looked_up_as_the_policy_does():
     ssp, (best, *_) = river_policies()
     follower = Follower(ssp, best)

@@ -271,6 +271,7 @@ def _draw(
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Of costs, e.g. minutes."),
     click.option("--delta", help="Round costs up to multiples of it."),
+    click.option("--positions", help="A table with x and y, or lat and lon, of the states."),
 )
 @reported
 def page_command(

@@ -28,6 +28,8 @@ from tailpath.texts import name as name_in_words
 
 #: Columns of a part of a model; states that are far from each other share one.
 MAX_COLUMNS = 14
+#: Times that the columns of a graph are put in order.
+SWEEPS = 5
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
 KINDS = {
     "river": "#d5e8f5",
@@ -61,30 +63,36 @@ MOST = 9.0
 
 
 def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], float, float]:
-    """`x` and `y` of the states, 0 for others, with the width and the height they take. Each column
-    is ordered by where its states are reached from; goals stand in the last.
+    """`x` and `y` of the states, 0 for others, with the width and the height they take. A state
+    stands in a column near those that it leads to and that lead to it; goals in the last.
     """
     source, target = ssp.choice_state[ssp.outcome_choice], ssp.outcome_target
     shown = np.zeros(ssp.n_states, dtype=np.bool_)
     shown[list(states)] = True
     column = _columns(ssp, shown)
-    from_: dict[int, set[int]] = {}
-    for before, after in zip(source[shown[source]].tolist(), target[shown[source]].tolist()):
-        if column[before] < column[after]:
-            from_.setdefault(after, set()).add(before)
-    x, y = [0.0] * ssp.n_states, [0.0] * ssp.n_states
-    last = max(column[state] for state in states)
-    tallest = int(np.bincount([column[state] for state in states]).max())
-    for position in range(last + 1):
-        members = [state for state in states if column[state] == position]
-        members.sort(
-            key=lambda state: np.mean([y[before] for before in from_.get(state, ())] or [0.0])
-        )
-        for rank, state in enumerate(members):
-            x[state] = 0.9 + 2.2 * position
-            # A little off the line, so that arrows along a row do not cover each other.
-            y[state] = (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (position % 2)
-    return x, y, 1.8 + 2.2 * last, 0.25 + 1.8 * float(tallest)
+    near: dict[int, set[int]] = {state: set() for state in states}
+    for one, other in zip(source[shown[source]].tolist(), target[shown[source]].tolist()):
+        if shown[other] and column[one] != column[other]:
+            near[one].add(other)
+            near[other].add(one)
+    by_column = [
+        [s for s in states if column[s] == k]
+        for k in range(max(map(column.__getitem__, states)) + 1)
+    ]
+    x, y, tallest = [0.0] * ssp.n_states, [0.0] * ssp.n_states, max(map(len, by_column))
+    for sweep in range(SWEEPS):
+        ahead = sweep % 2  # by those before, then by those behind, time and again
+        for position in reversed(range(len(by_column))) if ahead else range(len(by_column)):
+            own = by_column[position]
+            sides = {
+                s: [y[t] for t in near[s] if (column[t] > position) == bool(ahead)] for s in own
+            }
+            own.sort(key=lambda s: float(np.mean(sides[s])) if sides[s] else y[s])
+            for rank, state in enumerate(own):
+                x[state] = 0.9 + 2.2 * position
+                # A little off the line, so that arrows along a row do not cover each other.
+                y[state] = (rank + 0.5) * 1.8 * tallest / len(own) + 0.25 * (position % 2)
+    return x, y, 2.2 * len(by_column) - 0.4, 0.25 + 1.8 * float(tallest)
 
 
 def _columns(ssp: Any, shown: NDArray[np.bool_]) -> list[int]:

@@ -29,6 +29,7 @@ from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 from tailpath.show.display import met_most
 from tailpath.show.followed import Followed
+from tailpath.show.page.places import places_of
 from tailpath.show.page.sentences import above, headline, sentences
 from tailpath.show.runs import bad_runs
 from tailpath.show.traces import Trace, WorstRuns
@@ -68,6 +69,7 @@ class Asked(NamedTuple):
     methods: Sequence[str]
     unit: str
     delta: Any = None
+    positions: Any = None
 
 
 def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> dict[str, Any]:
@@ -85,7 +87,8 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
         cases.append([found.find(plan.policy(alpha), alpha) for plan in plans])
-    scene = scene_of(ssp, np.sum([_weight(ssp, case) for row in cases for case in row], axis=0))
+    weight = np.sum([_weight(ssp, case) for row in cases for case in row], axis=0)
+    scene = scene_of(ssp, weight, asked.positions)
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
     predictions = [[plan.predict(alpha) for plan in plans] for alpha in alphas]
@@ -104,7 +107,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
         "ahead": ssp.reduction.values.tolist() if ssp.signed else None,
         "alphas": alphas,
         "simulated": max(
-            max(case.of.simulated, case.worst.simulated if case.worst else 0)
+            max(case.of.simulated, 0 if case.worst is None else case.worst.simulated)
             for row in cases
             for case in row
         ),
@@ -370,26 +373,36 @@ MAX_MET = 30
 # ---------------------------------------------------------------------- where states are drawn
 
 
-def scene_of(ssp: SSP, weight: FloatArray) -> dict[str, Any]:
-    """Where states are drawn, and their choices: on the model's own map, as a graph in layers, or,
-    where there are too many, those with the most `weight`.
+def scene_of(ssp: SSP, weight: FloatArray, positions: Any = None) -> dict[str, Any]:
+    """Where states are drawn, and their choices: on the model's own map, or as a graph of those
+    that some run comes to; where these are too many, of those with the most `weight`. `others`
+    are the names of those that none comes to.
     """
     geometry = ssp.geometry
-    kind, states = "graph", list(range(ssp.n_states))
-    if geometry is None or ssp.n_states > MAX_CELLS:
-        if ssp.n_states > MAX_NODES:
-            kind, states = "part", met_most(ssp, weight, MAX_MET)
-        x, y, width, height = layers(ssp, states)
-    else:
-        kind, states = "map", [s for s in states if geometry.row[s] >= 0]
+    if geometry is not None and ssp.n_states <= MAX_CELLS and positions is None:
+        kind, states = "map", [s for s in range(ssp.n_states) if geometry.row[s] >= 0]
         x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
-        width, height = geometry.columns, geometry.rows
+        width, height = float(geometry.columns), float(geometry.rows)
+        others: list[int] = []
+    else:
+        kind, states = "graph", met_most(ssp, weight, ssp.n_states + 2)
+        others = sorted({*range(ssp.n_states)} - {*states})
+        if len(states) > MAX_NODES:
+            kind, states = "part", met_most(ssp, weight, MAX_MET)
+        if positions is None:
+            x, y, width, height = layers(ssp, states)
+        else:
+            across, down = places_of(positions, ssp)
+            states = [s for s in states if not np.isnan(across[s])]
+            x, y = across.tolist(), down.tolist()
+            width, height = (float(axis[states].max()) + 0.9 for axis in (across, down))
     return {
         "kind": kind,
         "width": width,
         "height": height,
         "places": [_place(ssp, state, x[state], y[state]) for state in states],
         "choices": _choices(ssp, states),
+        "others": [name_in_words(ssp.states[state]) for state in others[:MAX_NODES]],
     }
 
 

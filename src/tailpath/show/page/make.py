@@ -76,6 +76,7 @@ def page(
     title: str = "",
     unit: str = "",
     delta: Any = None,
+    positions: Any = None,
     progress: Update | None = None,
 ) -> Page:
     """Explain a model on one page of HTML: what its policies do for each alpha, and why.
@@ -103,6 +104,10 @@ def page(
     delta : number, optional
         Costs are rounded up to its multiples, so that no number of the page is too small; for
         costs without a common unit.
+    positions : mapping, table or path, optional
+        Where the states of a graph stand: `{state: (x, y)}` with y up, or a table with a column of
+        states and columns x and y, or lat and lon. By default they stand in columns, by their
+        steps from the start.
     progress : callable, optional
         `progress(text)` is called with what is going on.
 
@@ -137,9 +142,9 @@ def page(
         ssp = ssp.inside
     title = title or _title(ssp)
     if isinstance(ssp, SSP):
-        asked = Asked(title, levels, policies, methods, unit, delta)
+        asked = Asked(title, levels, policies, methods, unit, delta, positions)
         document = _document(title, "policies", page_data(ssp, asked, progress))
-    elif policies or methods or unit or delta is not None:
+    elif policies or methods or unit or delta is not None or positions is not None:
         raise OptionError(
             "the page of a model with intervals shows its robust plans alone; evaluate(model,"
             " policy, alpha) gives the band of a policy"

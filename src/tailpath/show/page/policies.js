@@ -51,7 +51,14 @@ function drawScene() {
     for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
     [width, height] = [1.25 * height + 0.4, width + 0.6];
   }
-  const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
+  let left = -0.1, right = width + 0.1;
+  if (kind !== "map") places.forEach((place, k) => {  // names are inside, too: no letter is wider than 0.18
+    const half = 0.09 * Math.max(...[place, ...D.scene.choices[k]].map(each => short(each.name).length));
+    left = Math.min(left, place.x - half);
+    right = Math.max(right, place.x + half);
+  });
+  width = right - left;
+  const picture = svg("svg", { viewBox: `${left} -0.1 ${width} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
   if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
   else { picture.style.maxWidth = `${Math.max(360, width * 64)}px`; picture.style.maxHeight = height > 1.5 * width ? "none" : ""; }
   picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "var(--ink)" }))));
@@ -82,6 +89,10 @@ function drawScene() {
   scene.dwell = svg("g", { fill: colour });
   scene.token = svg("circle", { r: 0.24, fill: colour, stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
   picture.append(edges, cells, arrows, scene.path, scene.dwell, scene.token);
+  const others = D.scene.others;
+  $("others-card").hidden = !others.length;
+  $("others-card").firstChild.textContent = `${D.states - places.length} states that no run of these policies comes to`;
+  $("others").textContent = others.join(", ") + (others.length < D.states - places.length ? ", …" : "");
   if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y - 0.26, "font-size": 0.24, "text-anchor": "middle" }, "start")); }
   fill($("scene"), picture);
 }
@@ -147,9 +158,11 @@ function drawEdges(place, k, at) {
       if (!to || to === place) continue;
       const chosen = which === at;
       if (!chosen && D.scene.places.length > 60) continue;
-      const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy), bend = 0.16 + 0.08 * which;
+      const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy);
+      const bend = (Math.abs(dx) < 0.5 ? 0.55 : 0.16) + 0.08 * which;  // within a column beside the names, not through them
       const middle = [(place.x + to.x) / 2 - bend * dy / far * 2, (place.y + to.y) / 2 + bend * dx / far * 2];
-      const from = [place.x + 0.3 * dx / far, place.y + 0.3 * dy / far], end = [to.x - 0.36 * dx / far, to.y - 0.36 * dy / far];
+      const towards = (at, by) => { const [x, y] = [middle[0] - at.x, middle[1] - at.y], length = Math.hypot(x, y); return [at.x + by * x / length, at.y + by * y / length]; };
+      const from = towards(place, 0.3), end = towards(to, 0.36);
       scene.edges.append(svg("path", { d: `M${from} Q${middle} ${end}`, fill: "none", stroke: chosen ? "var(--ink)" : "var(--line)", "stroke-width": chosen ? 0.03 + 0.07 * chance : 0.025, opacity: chosen ? likely(k) : 1, ...(chosen ? { "marker-end": "url(#tip)" } : {}) },
         svg("title", {}, `${choice.name}: ${number(chance, 3)}`)));
     }
@@ -283,7 +296,7 @@ $("frontier-legend").textContent = `grey: what ${D.weights + 2} weighted sums of
 $("alpha").max = D.alphas.length - 1;
 fill($("alpha-stops"), ...D.alphas.map((alpha, k) => node("option", { value: k, label: percent(alpha) })));
 fill($("stops"), ...D.alphas.map((alpha, k) => { const stop = node("span", {}, percent(alpha)); stop.style.left = `${100 * k / Math.max(1, D.alphas.length - 1)}%`; return stop; }));
-if (window.innerWidth < 620) for (const fold of document.querySelectorAll("main > details")) fold.open = false;
+if (window.innerWidth < 620) for (const fold of document.querySelectorAll(".cards > details")) fold.open = false;
 window.addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("details")) fold.open = true; });
 fill($("policies"), ...D.names.map((name, k) => {
   return node("label", {}, node("input", { type: "radio", name: "policy", value: k }), line(k), name);
