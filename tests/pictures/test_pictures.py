@@ -227,3 +227,11 @@ def test_a_histogram_of_a_policy_that_may_not_arrive_shows_what_does():
     assert ax.get_xlim()[1] < 10 < costs.costs[-1]
     beyond = next(t.get_text() for t in ax.get_legend().get_texts() if "beyond" in t.get_text())
     assert beyond == "beyond 5: probability 0.334, never arriving 0.333"
+
+
+def test_a_run_that_dwells_says_how_often():
+    rows = [("a", "go", "a", 0.5, 1), ("a", "go", "b", 0.5, 1), ("b", "on", "c", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["c"])
+    run = next(run for seed in range(99) if len(run := tp.trace(ssp, {"a": "go"}, seed)) > 3)
+    told = [text.get_text() for text in run.plot(ssp).texts]
+    assert f"×{len(run) - 1}" in told and sum(text.startswith("×") for text in told) == 1

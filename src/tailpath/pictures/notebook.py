@@ -33,7 +33,7 @@ def card(title: str, content: Content = (), draw: Callable[[], Any] | None = Non
     axes = draw() if draw is not None and can_draw() else None
     if axes is not None:
         parts.append(
-            "<img alt='' style='max-width:100%'"
+            f"<img alt='Picture of {_text(title)}' style='max-width:100%'"
             f" src='data:image/png;base64,{base64.b64encode(as_png(axes.figure)).decode()}'>"
         )
     return "".join([*parts, "</div>"])

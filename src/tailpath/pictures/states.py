@@ -170,6 +170,12 @@ def plot_run(
         look = {"color": COLOURS[1], "linewidth": 1.2 + min(np.log2(times), 4.0) / 2}
         ends = (x[a], y[a]), (x[b], y[b])
         _arrow(ax, *ends, bend, shrink, zorder=5, mutation_scale=11, **look)
+    for state, times in Counter(visited).items():  # where it dwells: the area is how often
+        if times > 1 and state in drawn:
+            ax.scatter(
+                x[state], y[state], s=30 * min(times, 20), color=COLOURS[1], alpha=0.4, zorder=4
+            )
+            ax.text(x[state] + 0.15, y[state] - 0.15, f"×{times}", fontsize=7, zorder=6)
     for state, mark in ((visited[0], "o"), (visited[-1], "s")):
         if state in drawn:
             edge: dict[str, Any] = {"markersize": 6, "markeredgecolor": "white", "zorder": 6}

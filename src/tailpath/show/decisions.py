@@ -254,7 +254,7 @@ def _rules(table: Decisions, unit: str) -> list[str]:
                 rules[k] = table[k].memory
             continue
         ordered = sorted(rows, key=lambda k: spans[k] or (0.0, 0.0))
-        ends = [f"{(spans[k] or (0.0, 0.0))[1]:g} {unit}".rstrip() for k in ordered]
+        ends = [amount(f"{(spans[k] or (0.0, 0.0))[1]:g}", unit) for k in ordered]
         rules[ordered[0]] = f"{ends[0]} or less left"
         for below, k in zip(ends, ordered[1:]):
             rules[k] = f"more than {below} left"
@@ -431,6 +431,11 @@ def decision_in_words(decision: Any) -> str:
             f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items()
         )
     return name_in_words(decision)
+
+
+def amount(number: str, unit: str) -> str:
+    """`20 minutes`, `1 minute`; without a unit the number alone."""
+    return f"{number} {unit.removesuffix('s') if number == '1' else unit}".rstrip()
 
 
 def memory_in_words(policy: Any, memory: Any, state: int) -> str:

@@ -70,7 +70,8 @@ class Trace(Shown, Series[Step]):
         Returns
         -------
         matplotlib Axes
-            A circle marks the start and a square the end; what is passed often is bold.
+            A circle marks the start and a square the end; what is passed often is bold, and
+            where the run dwells is a disk with how many times.
             `.figure.savefig("run.pdf")` saves it, and a notebook shows it.
 
         Examples

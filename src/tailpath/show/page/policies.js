@@ -16,7 +16,8 @@ const of = new Map(D.scene.places.map((place, k) => [place.state, k]));
 const here = () => D.cases[state.alpha][state.policy];
 const table = () => D.tables[here().table];
 const slides = () => table().remembers === "budget" || table().remembers === "atom";
-const amount = value => number(value) + (D.costs ? " " + D.costs : "");
+const counts = (text, what) => `${text} ${text === "1" ? what.replace(/s$/, "") : what}`.trimEnd();  // 1 step, 2 steps
+const amount = (value, digits) => counts(number(value, digits), D.costs);
 function kindColour(kind) {
   if (KINDS[kind]) return KINDS[kind];
   if (!kind) return "#eef1f6";
@@ -91,7 +92,7 @@ function drawScene() {
   picture.append(edges, cells, arrows, scene.path, scene.dwell, scene.token);
   const others = D.scene.others;
   $("others-card").hidden = !others.length;
-  $("others-card").firstChild.textContent = `${D.states - places.length} states that no run of these policies comes to`;
+  $("others-card").firstChild.textContent = `${counts(String(D.states - places.length), "states")} that no run of these policies comes to`;
   $("others").textContent = others.join(", ") + (others.length < D.states - places.length ? ", …" : "");
   if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y - 0.26, "font-size": 0.24, "text-anchor": "middle" }, "start")); }
   fill($("scene"), picture);
@@ -195,7 +196,7 @@ function drawCharts() {
 // ---------------------------------------------------------------- numbers, words, blame
 function drawNumbers() {
   const alpha = D.alphas[state.alpha];
-  const head = node("tr", {}, ...["policy" + (D.costs ? `, costs in ${D.costs}` : ""), "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
+  const head = node("tr", {}, ...["policy" + (D.costs ? ` (${D.costs})` : ""), "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
   const rows = D.cases[state.alpha].map((each, k) => {
     const entry = node("tr", { "data-policy": k }, node("td", {}, line(k), " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, number(each.above, 3)));
     if (k === state.policy) entry.className = "chosen";
@@ -206,7 +207,7 @@ function drawNumbers() {
   fill($("words"), ...words.slice(0, 5), ...(words.length > 5 ? [node("details", {}, node("summary", {}, "more"), ...words.slice(5))] : []));
   const { sentence, numbers } = D.headlines[state.alpha];
   $("headline").textContent = sentence;
-  fill($("large"), ...numbers.map(([value, text]) => node("div", {}, node("strong", {}, number(value, 4) + (D.costs ? " " + D.costs : "")), node("span", {}, text))));
+  fill($("large"), ...numbers.map(([value, text]) => node("div", {}, node("strong", {}, amount(value, 4)), node("span", {}, text))));
   const blamed = here().blamed;
   $("blame-card").hidden = !blamed.length;
   fill($("blamed"), node("tr", {}, ...["at", "doing", "ends in", "part in it"].map(text => node("th", {}, text))),
@@ -217,9 +218,10 @@ function drawNumbers() {
 function drawRun() {
   const runs = here().runs, run = runs[state.run];
   $("player-card").hidden = false;
-  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "a typical one" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, ${each.actions.length} steps, probability ${number(each.probability, 3)}`)));
+  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "a typical one" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, ${counts(String(each.actions.length), "steps")}, probability ${number(each.probability, 3)}`)));
   for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
   if (!run) {
+    $("run-printed").textContent = "";
     $("step-words").textContent = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
     scene.path.setAttribute("points", ""); scene.dwell.replaceChildren(); scene.token.setAttribute("visibility", "hidden");
     return;
@@ -241,6 +243,9 @@ function drawRun() {
   const before = state.step ? `After ${state.step} of ${run.actions.length} steps, ${amount(paid)} paid` : `Before the first of ${run.actions.length} steps`;
   const next = state.step < run.actions.length ? `: at ${run.names[state.step]}${run.memories[state.step] ? ` (${run.memories[state.step]})` : ""}, it does ${run.actions[state.step]}, which costs ${amount(run.costs[state.step])} and ends in ${run.names[state.step + 1]}.` : `: it ends in ${run.names[state.step]}.`;
   $("step-words").textContent = before + next;
+  const way = [];
+  for (const name of run.names) if (way.length && way.at(-1)[0] === name) way.at(-1)[1]++; else way.push([name, 1]);
+  $("run-printed").textContent = `${run.typical ? "A typical one" : "The most probable"}: ${way.slice(0, 60).map(([name, times]) => name + (times > 1 ? ` ×${times}` : "")).join(" → ")}${way.length > 60 ? " → …" : ""}; ${run.cost === null ? "never arrives" : amount(run.cost)}.`;
 }
 function go(step) {
   const run = here().runs[state.run];

@@ -11,7 +11,7 @@ import numpy as np
 from tailpath.graph import members
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.show.decisions import decision_in_words
+from tailpath.show.decisions import amount, decision_in_words
 from tailpath.show.differences import Parting, parted
 from tailpath.texts import name as name_in_words
 
@@ -111,7 +111,7 @@ def _percent(share: float) -> str:
 
 
 def _amount(cost: float, unit: str, digits: int = 4) -> str:
-    return f"{_number(cost, digits)} {unit}".rstrip()
+    return amount(_number(cost, digits), unit)
 
 
 def above(cost: float, best: float) -> float:
