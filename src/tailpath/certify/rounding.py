@@ -36,10 +36,9 @@ def row_error(size: Any, additions: Any, error: Any = 0.0) -> Any:
     return (PER_EDGE * size + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
 
 
-def step_error(rows: Transitions, additions: Any, error: Any = 0.0) -> FloatArray:
-    """The same along each edge: (A,), with additions by edge or for all."""
-    errors: FloatArray = row_error(np.diff(rows.row_start)[rows.source], additions, error)
-    return errors
+def row_factor(size: int, side: int, off: float) -> float:
+    """By what to scale a row of so many outcomes, where masses are added up with one rounding."""
+    return float(1 + side * row_error(size, 1, off))
 
 
 def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArray:
@@ -63,14 +62,26 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     return np.where(size > 1, joint, np.where(size == 1, of_row, 0.0))
 
 
-def scaled(rows: Transitions, step_error: FloatArray, side: int) -> Transitions:
-    """Rows with probabilities too small (`side` -1) or too large (+1) by the error of a step."""
-    return rows.replaced(probability=rows.probability * (1 + side * step_error))
+def scaled(
+    rows: Transitions,
+    side: int,
+    additions: Any,
+    off: float,
+    cycles: tuple[Transitions, IntArray] | None = None,
+) -> Transitions:
+    """Rows with probabilities too small (`side` -1) or too large (+1) by what a step may round.
 
-
-def share_of(roundings: int) -> float:
-    """What so many roundings, few as they are, may change a number by, relatively."""
-    return roundings * ROUNDOFF
+    `additions` is by edge or for all, and `off` how far probabilities may be off beside rounding.
+    Of rows in which free cycles were solved, `cycles` are those before, and the component of every
+    node (-1: on none).
+    """
+    if side == 0:
+        return rows
+    error: Any = off
+    if cycles is not None:
+        error = off + exit_error(*cycles, off)[rows.source]
+    step = row_error(np.diff(rows.row_start)[rows.source], additions, error)
+    return rows.replaced(probability=rows.probability * (1 + side * step))
 
 
 def compounded(step_error: float, steps: int, side: int) -> float:

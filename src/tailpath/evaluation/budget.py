@@ -13,7 +13,6 @@ Otherwise the policy is unrolled like any other.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +81,8 @@ class BudgetEngine(LatticeEngine):
 
     sums = True
 
-    def row_error(self, rows: Transitions) -> Any:
-        return self.request.ssp.probability_error
+    def cycles(self, rows: Transitions) -> None:
+        return None
 
     def _spent(self, found: Search) -> bool:
         return bool(found.until >= self.space.steps.budget)

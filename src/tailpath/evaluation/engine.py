@@ -3,7 +3,7 @@ stopped too early, into an error with bounds.
 
 An `Engine` searches, and says what the open nodes have still to pay. It does so on the numbers of
 the model (`side` 0) and, when somebody asks for bounds, on probabilities and expected costs that
-are too small (-1) or too large (+1), up to where the first search stopped (`certify/totals.py`).
+are too small (-1) or too large (+1), up to where the first search stopped (`certify/searches.py`).
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ import math
 import signal
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.certify.rounding import compounded, exit_error, share_of
-from tailpath.certify.totals import VANISHED, Bracket, Enclosure, outwards
+from tailpath.certify.searches import early_bounds, enclosure
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.totals import Totals
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.graph import Array, FloatArray, Transitions
+from tailpath.graph import Array, FloatArray, IntArray, Transitions
 from tailpath.model.border import Border
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -190,18 +188,13 @@ class Engine(ABC):
     def search(self, side: int, until: Any = None) -> Search:
         """Search to the end or, if it is given, up to where another search got."""
 
-    @property
-    @abstractmethod
-    def step_error(self) -> float:
-        """What one step of the search may round, relatively."""
+    def cycles(self, rows: Transitions) -> tuple[Transitions, IntArray] | None:
+        """Where free cycles were solved beforehand: the chain, and the component of its nodes."""
+        return None if rows is self.chain else (self.chain, zero_cost_cycles(self.chain)[1])
 
-    def row_error(self, rows: Transitions) -> Any:
-        """How far the probabilities of each edge may be off beside rounding."""
-        error: Any = self.request.ssp.probability_error
-        if rows is not self.chain:  # free cycles were solved beforehand
-            _, component = zero_cost_cycles(self.chain)
-            error = error + exit_error(self.chain, component, error)[rows.source]
-        return error
+    @abstractmethod
+    def rows(self, side: int) -> Transitions:
+        """What is searched, with probabilities too small (-1) or too large (+1)."""
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """What each of the open nodes has still to pay in the mean."""
@@ -263,47 +256,12 @@ class Engine(ABC):
             stuck=self.stuck(found) if missed else "",
             gamma=request.gamma,
             policy=request.policy,
-            proof=partial(self.enclosure, found.costs, found.last, found.until),
+            proof=partial(enclosure, self, found.costs, found.last, found.until),
         )
-
-    def enclosure(self, costs: FloatArray, last: float, until: Any) -> Enclosure:
-        """Bounds on all that was found up to there: the same search on either side of it."""
-
-        def again(side: int) -> Search:
-            found = self.search(side, until)
-            if found.stopped:
-                raise KeyboardInterrupt
-            return found
-
-        return self._between(costs, last, map(again, (1, -1)))
-
-    def _between(self, costs: FloatArray, last: float, searches: Iterable[Search]) -> Enclosure:
-        """From a search with too much probability and one with too little, for a head of these
-        costs up to X; each is let go before the next.
-        """
-        sides: list[Totals] = []
-        of_costs = stray = 0.0
-        for found, side in zip(searches, (1, -1)):
-            if side > 0:
-                of_costs, stray = share_of(found.roundings), VANISHED + found.dropped
-            beyond = 2 * last * float(np.sum(found.mass)) if self.request.gamma < 1 else 0.0
-            farthest = float(np.max(found.overshoot, initial=0.0))
-            certain = outwards(
-                self.totals(found, side),
-                side,
-                dropped=found.dropped,
-                dearest=farthest + self.dearest(found, side),
-                paid=float(np.sum(found.mass * np.abs(found.overshoot))) + beyond,
-                of_costs=of_costs,
-                proved=not self.sums,
-            )
-            sides.append(certain.onto(costs, last, side))
-        high, low = sides
-        return Enclosure(low, high, of_costs, stray)
 
     def _stopped_early(self, found: Search) -> EvaluationInterrupted | LimitExceededError:
         request = self.request
-        low, high = self.early_bounds(found)
+        low, high = request.border.bounds(early_bounds(self, found).cvar(request.alpha))
         known = (
             f"with {float(np.sum(found.masses)):.6g} of the probability arrived; CVaR at alpha"
             f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
@@ -311,14 +269,6 @@ class Engine(ABC):
         if request.monitor.stop:
             return EvaluationInterrupted(f"interrupted {known}", (low, high))
         return LimitExceededError(f"the {found.stopped} is reached {known}", (low, high))
-
-    def early_bounds(self, found: Search) -> Bracket:
-        """Bounds on the CVaR from a search that stopped early. To search again would take as long
-        once more: what all steps together may have rounded is charged at once.
-        """
-        sides = (found.times(compounded(self.step_error, found.steps, side)) for side in (1, -1))
-        known = self._between(found.costs, found.last, sides)
-        return self.request.border.bounds(known.cvar(self.request.alpha))
 
 
 def one_side(bounds: Bounds, side: int) -> FloatArray:

@@ -6,12 +6,11 @@ f > VaR is expanded, and when the search stops at X every open node has Z > X.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tailpath.certify.rounding import scaled, step_error
+from tailpath.certify.rounding import scaled
 from tailpath.dp.forward import (
     ARRAYS_FULL,
     AT_LIMIT,
@@ -25,7 +24,7 @@ from tailpath.dp.forward import (
     search,
 )
 from tailpath.evaluation.engine import NOTHING_FOUND, Engine, Heuristic, Request, Search
-from tailpath.graph import FloatArray, IntArray
+from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.kernels.jit import steps_until_pause
 from tailpath.kernels.steps import Steps
 from tailpath.model.cost_units import in_costs
@@ -112,23 +111,18 @@ class LatticeEngine(Engine):
         self.request, self.chain = request, chain
         self.space, self.start = space, int(space.position[start])
 
-    @property
-    def step_error(self) -> float:
-        return float(self._step_errors.max(initial=0.0))
-
-    @cached_property
-    def _step_errors(self) -> FloatArray:
-        """What a step along each edge may round."""
+    def rows(self, side: int) -> Transitions:
         rows = self.space.rows
-        into = self.space.position[rows.target]  # -1 for dead ends
-        return step_error(rows, np.bincount(into + 1)[into + 1], self.row_error(rows))
+        into = self.space.position[rows.target] + 1  # 0 for dead ends
+        off = self.request.ssp.probability_error
+        return scaled(rows, side, np.bincount(into)[into], off, self.cycles(rows))
 
     def search(self, side: int, until: Any = None) -> Search:
         space, request = self.space, self.request if until is None else self.request.again
         if self.start < 0:
             return NOTHING_FOUND
         if side != 0:
-            space = space._replace(rows=scaled(space.rows, self._step_errors, side))
+            space = space._replace(rows=self.rows(side))
         ring, overflow, state = lay_out(space, self.start, request.ring_cells)
         state["until"] = space.steps.budget if until is None else until
         stopped, levels, masses, overflow = run(request, space.steps, ring, overflow, state)

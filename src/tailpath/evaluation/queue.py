@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.certify.rounding import row_error, scaled, step_error
+from tailpath.certify.rounding import scaled
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.errors import PolicyError
 from tailpath.evaluation.engine import Engine, Request, Search, one_side
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
-from tailpath.graph import FloatArray
+from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.rounding import ROUNDING_NOISE, SAME_MASS
 from tailpath.model.cost_units import decimal_above, in_costs
 from tailpath.policies.chain import CostChain
@@ -241,18 +241,14 @@ class QueueEngine(Engine):
     def __init__(self, request: Request, chain: CostChain, searched: CostChain) -> None:
         self.request, self.chain, self.searched = request, chain, searched
 
-    def _step_errors(self) -> FloatArray:
-        """What a step along each edge may round; masses are added up with one rounding."""
-        return step_error(self.searched, 1, self.row_error(self.searched))
-
-    @property
-    def step_error(self) -> float:
-        return float(self._step_errors().max(initial=0.0))
+    def rows(self, side: int) -> Transitions:
+        """Masses are added up with one rounding."""
+        rows, off = self.searched, self.request.ssp.probability_error
+        return scaled(rows, side, 1, off, self.cycles(rows))
 
     def search(self, side: int, until: Any = None) -> Search:
-        chain, request = self.searched, self.request
-        probability = scaled(chain, self._step_errors(), side).probability
-        graph = ChainGraph(chain, request.heuristic, request.gamma, probability)
+        request, rows = self.request, self.rows(side)
+        graph = ChainGraph(self.searched, request.heuristic, request.gamma, rows.probability)
         return self._searched(graph, side, until, request.alpha)
 
     def _searched(self, graph: SearchGraph, side: int, until: Any, target: float) -> Search:
@@ -327,11 +323,14 @@ class LazyEngine(QueueEngine):
     def __init__(self, request: Request) -> None:
         self.request, self.least = request, request.alpha * LEAST_SHARE
 
-    @property
-    def step_error(self) -> float:
-        most = int(np.diff(self.request.ssp.state_choices).max(initial=1))
-        most *= int(np.diff(self.request.ssp.choice_outcomes).max(initial=1))
-        return float(row_error(most, 1, self.request.ssp.probability_error))
+    def rows(self, side: int) -> Transitions:
+        """One row, as long as any."""
+        ssp = self.request.ssp
+        most = int(np.diff(ssp.state_choices).max(initial=1))
+        most *= int(np.diff(ssp.choice_outcomes).max(initial=1))
+        nothing = np.zeros(most)
+        row = Transitions(np.array([0, most]), nothing, nothing + 1, nothing, None)
+        return scaled(row, side, 1, ssp.probability_error)
 
     def _graph(self, side: int) -> LazyGraph:
         request = self.request

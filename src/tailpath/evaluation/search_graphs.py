@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import until_goals
-from tailpath.certify.rounding import row_error
+from tailpath.certify.rounding import row_factor
 from tailpath.errors import OptionError
 from tailpath.evaluation.engine import Heuristic
 from tailpath.graph import FloatArray, IntArray, Transitions, first_of
@@ -126,8 +126,7 @@ class LazyGraph(SearchGraph):
         if next(self._steps) == MANY_PAIRS:
             warn_of_growth()
         steps = list(successors(self.ssp, self.policy, *node))
-        error = row_error(len(steps), 1, self.ssp.probability_error)
-        factor = 1 + self.side * error
+        factor = row_factor(len(steps), self.side, self.ssp.probability_error)
         for state, memory, outcome, p in steps:
             to = GOAL if self.ssp.is_goal[state] else (state, memory)
             yield to, self._cost[outcome], p * factor

@@ -1,0 +1,66 @@
+"""Bounds on what a forward search found: the same search once more on either side of it.
+
+An engine of `evaluation` has `search(side, until)`, which searches rows scaled to a `side`,
+`rows(side)`, these rows, `totals(found, side)`, which completes what is open by the expected cost
+to go, from below or from above, `dearest(found, side)`, the most that anything has still to pay,
+and `sums`: whether mean and probability of never arriving are sums over what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tailpath.certify.rounding import ROUNDOFF, compounded
+from tailpath.certify.totals import VANISHED, Enclosure, outwards
+from tailpath.dp.totals import Totals
+from tailpath.graph import FloatArray
+
+
+def enclosure(engine: Any, costs: FloatArray, last: float, until: Any) -> Enclosure:
+    """Bounds on all that was found up to there, with a head of these costs up to X."""
+
+    def again(side: int) -> Any:
+        found = engine.search(side, until)
+        if found.stopped:
+            raise KeyboardInterrupt
+        return found
+
+    return _between(engine, costs, last, map(again, (1, -1)))
+
+
+def early_bounds(engine: Any, found: Any) -> Enclosure:
+    """Bounds from a search that stopped early. To search again would take as long once more: what
+    all steps together may have rounded is charged at once.
+    """
+    plain, high = engine.rows(0).probability, engine.rows(1).probability
+    most = float(np.max(high / plain, initial=1.0)) - 1 + 4 * ROUNDOFF
+    sides = (found.times(compounded(most, found.steps, side)) for side in (1, -1))
+    return _between(engine, found.costs, found.last, sides)
+
+
+def _between(engine: Any, costs: FloatArray, last: float, searches: Iterable[Any]) -> Enclosure:
+    """From a search with too much probability and one with too little; each is let go before the
+    next.
+    """
+    sides: list[Totals] = []
+    of_costs = stray = 0.0
+    for found, side in zip(searches, (1, -1)):
+        if side > 0:
+            of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped
+        # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
+        before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0
+        certain = outwards(
+            engine.totals(found, side),
+            side,
+            dropped=found.dropped,
+            dearest=float(np.max(found.overshoot, initial=0.0)) + engine.dearest(found, side),
+            paid=float(np.sum(found.mass * np.abs(found.overshoot))) + before,
+            of_costs=of_costs,
+            proved=not engine.sums,
+        )
+        sides.append(certain.onto(costs, last, side))
+    high, low = sides
+    return Enclosure(low, high, of_costs, stray)
