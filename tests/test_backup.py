@@ -23,7 +23,6 @@ EXCEPTIONS = {
     "dp/entries.py push": "forward: visits go from a node to where it leads",
     "dp/entries.py first_entries": "forward: those of runs that were in a group before",
     "dp/forward.py _send_on": "forward: mass goes from a node to where it leads",
-    "dp/forward.py _leave_ring": "forward: the same for what jumps over the ring",
     "kernels/atom_policy.py factors": "a published planner: masses beside and at a quantile",
 }
 

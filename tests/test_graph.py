@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from tailpath import graph
 from tailpath.errors import ModelError
 from tailpath.graph import (
-    LONGEST,
     Transitions,
     grouped,
     members_of,
@@ -393,9 +392,7 @@ def test_cheapest_ways_by_levels_and_by_costs(draw: random.Random) -> None:
     rows = drawn(draw)
     n = len(rows)
     counted = made(rows)
-    far = {
-        row: [(t, p, c, level * LONGEST) for t, p, c, level in edges] for row, edges in rows.items()
-    }
+    far = {row: [(t, p, c, level << 16) for t, p, c, level in edges] for row, edges in rows.items()}
     for transitions, expected in (
         (counted, cheapest(rows, 3)),
         (counted.replaced(level=None), cheapest(rows, 2)),

@@ -8,7 +8,7 @@ and `sums`: whether mean and probability of never arriving are sums over what wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,12 +23,12 @@ def enclosure(engine: Any, costs: FloatArray, last: float, until: Any) -> Enclos
     """Bounds on all that was found up to there, with a head of these costs up to X."""
 
     def again(side: int) -> Any:
-        found = engine.search(side, until)
+        found = engine.search(side, until, costs)
         if found.stopped:
             raise KeyboardInterrupt
         return found
 
-    return _between(engine, costs, last, map(again, (1, -1)))
+    return _between(engine, costs, last, again)
 
 
 def early_bounds(engine: Any, found: Any) -> Enclosure:
@@ -37,19 +37,21 @@ def early_bounds(engine: Any, found: Any) -> Enclosure:
     """
     plain, high = engine.rows(0).probability, engine.rows(1).probability
     most = float(np.max(high / plain, initial=1.0)) - 1 + 4 * ROUNDOFF
-    sides = (found.times(compounded(most, found.steps, side)) for side in (1, -1))
-    return _between(engine, found.costs, found.last, sides)
+
+    def charged(side: int) -> Any:
+        return found.times(compounded(most, found.steps, side))
+
+    return _between(engine, found.costs, found.last, charged)
 
 
-def _between(engine: Any, costs: FloatArray, last: float, searches: Iterable[Any]) -> Enclosure:
-    """From a search with too much probability and one with too little; each is let go before the
-    next.
-    """
-    sides: list[Totals] = []
-    of_costs = stray = 0.0
-    for found, side in zip(searches, (1, -1)):
-        if side > 0:
-            of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped
+def _between(
+    engine: Any, costs: FloatArray, last: float, searched: Callable[[int], Any]
+) -> Enclosure:
+    """From a search with too much probability and one with too little."""
+
+    def one_side(side: int) -> tuple[Totals, float, float]:
+        found = searched(side)
+        of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped
         # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
         before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0
         certain = outwards(
@@ -61,6 +63,7 @@ def _between(engine: Any, costs: FloatArray, last: float, searches: Iterable[Any
             of_costs=of_costs,
             proved=not engine.sums,
         )
-        sides.append(certain.onto(costs, last, side))
-    high, low = sides
-    return Enclosure(low, high, of_costs, stray)
+        return certain.onto(costs, last, side), of_costs, stray
+
+    high, of_costs, stray = one_side(1)
+    return Enclosure(one_side(-1)[0], high, of_costs, stray)

@@ -41,15 +41,16 @@ ONCE_SPENT, ALWAYS = 1, 2
 FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
 #: What survives between two calls of the search. Its limits: it ends in bucket `until` or later,
 #: once P(Z > f) <= `alpha`, which any f does for an alpha above 1; or with more than `limit` pairs
-#: expanded; or, to be looked at, after `pause` of them. Then the next bucket; how many costs were
-#: found, and the last of them, or -1; pairs expanded; entries of the overflow, and the first unused
-#: one; blocks in use; a node without action, and one where the goal was out of reach, or -1; a sum
-#: of all that had not arrived, and what arrived since; what never arrives, and what was dropped.
+#: expanded; or, to be looked at, after `pause` of them. Then the next bucket; how many levels were
+#: found, in how many runs, and the last of them, or -1; pairs expanded; entries of the overflow,
+#: and the first unused one; blocks in use; a node without action, and one where the goal was out of
+#: reach, or -1; a sum of all that had not arrived, and what arrived since; what never arrives, and
+#: what was dropped.
 STATE = np.dtype(
     (
         np.record,
-        [(name, np.int64) for name in ("until", "limit", "pause", "bucket", "n_found", "last")]
-        + [(name, np.int64) for name in ("expanded", "n_overflow", "unused", "n_in_use")]
+        [(name, np.int64) for name in ("until", "limit", "pause", "bucket", "n_found", "n_runs")]
+        + [(name, np.int64) for name in ("last", "expanded", "n_overflow", "unused", "n_in_use")]
         + [(name, np.int64) for name in ("no_action", "trapped")]
         + [(name, np.float64) for name in ("alpha", "open_mass", "arrived", "dead_mass")]
         + [("dropped", np.float64)],
@@ -223,13 +224,16 @@ def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
 
 @kernel
 def search(
-    ring: Ring, steps: Steps, overflow: Overflow, state: Any, out_level: Array, out_mass: Array
+    ring: Ring, steps: Steps, overflow: Overflow, state: Any, out_runs: Array, out_mass: Array
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
 
     P(Z > f) is what was open less what arrived since, with nearly full relative accuracy while that
     is a fair share; the sum is taken anew when it no longer is. A tail that cannot be told from
     alpha counts as equal.
+
+    Levels that are found stand in runs without a gap, since long heads have every level: a run
+    (i, d) begins with the mass number i, and mass k of it is that of level k + d.
     """
     begin, width = state.expanded, 1 << ring.shift
     enough = state.alpha > 1
@@ -239,7 +243,7 @@ def search(
         if enough and state.bucket >= state.until:
             return FINISHED
         room = len(overflow.after) - state.n_overflow
-        if state.n_found >= len(out_level) or room < ring.n_far:
+        if state.n_found >= len(out_mass) or state.n_runs >= len(out_runs) or room < ring.n_far:
             return ARRAYS_FULL
         if state.expanded > state.limit:
             return AT_LIMIT
@@ -248,7 +252,7 @@ def search(
         _send_on(ring, steps, overflow, state)
         if state.no_action >= 0:
             return NO_ACTION
-        _close_bucket(ring, state, out_level, out_mass)
+        _close_bucket(ring, state, out_runs, out_mass)
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
             tail = _open_mass(ring, overflow) + state.dead_mass + state.dropped
@@ -258,13 +262,17 @@ def search(
 
 
 @kernel(inline=True)
-def _close_bucket(ring: Ring, state: Any, out_level: Array, out_mass: Array) -> None:
+def _close_bucket(ring: Ring, state: Any, out_runs: Array, out_mass: Array) -> None:
     """Put down what has arrived in a bucket that was sent on, clear it, and go on to the next."""
     first = U(state.bucket % (1 << ring.shift)) * U(ring.stride)
     goal = first + U(ring.n)
     arrived = ring.mass[goal] if ring.in_use[goal >> BITS] else 0.0
     if arrived > 0.0:
-        out_level[state.n_found], out_mass[state.n_found] = state.bucket, arrived
+        if state.last < 0 or state.bucket > state.last + 1:
+            out_runs[state.n_runs, 0] = state.n_found
+            out_runs[state.n_runs, 1] = state.bucket - state.n_found
+            state.n_runs += 1
+        out_mass[state.n_found] = arrived
         state.n_found += 1
         state.last = state.bucket
         state.arrived += arrived
@@ -318,7 +326,7 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
     state.bucket = epoch << ring.shift
 
 
-@kernel
+@kernel(inline=True)
 def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
     """Send on what the nodes of a bucket hold; it stays there, too."""
     row_start, row_cell, probability = ring.row_start, ring.cell, ring.probability
@@ -397,6 +405,12 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
             part += overflow.mass[entry]
         total += part
     return total
+
+
+def levels_of(runs: Array, begin: int, end: int) -> Array:
+    """The levels of some masses, by number."""
+    number = np.arange(begin, end)
+    return number + runs[np.searchsorted(runs[:, 0], number, side="right") - 1, 1]
 
 
 def open_pairs(

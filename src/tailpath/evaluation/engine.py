@@ -134,7 +134,7 @@ class Request:
         return f"limit of {self.limit} nodes"
 
 
-_NONE = np.empty(0)
+NO_COSTS = np.empty(0)
 
 
 class Search(NamedTuple):
@@ -148,12 +148,12 @@ class Search(NamedTuple):
     spent its budget was `trapped` in a node, or -1.
     """
 
-    costs: FloatArray = _NONE
-    masses: FloatArray = _NONE
+    costs: FloatArray = NO_COSTS
+    masses: FloatArray = NO_COSTS
     last: float = 0.0
     node: Array = np.empty(0, np.int64)
-    overshoot: FloatArray = _NONE
-    mass: FloatArray = _NONE
+    overshoot: FloatArray = NO_COSTS
+    mass: FloatArray = NO_COSTS
     dead_mass: float = 1.0
     dropped: float = 0.0
     expanded: int = 0
@@ -185,8 +185,10 @@ class Engine(ABC):
     sums = False
 
     @abstractmethod
-    def search(self, side: int, until: Any = None) -> Search:
-        """Search to the end or, if it is given, up to where another search got."""
+    def search(self, side: int, until: Any = None, known: FloatArray = NO_COSTS) -> Search:
+        """Search to the end or, if it is given, up to where another search got, whose costs are
+        known.
+        """
 
     def cycles(self, rows: Transitions) -> tuple[Transitions, IntArray] | None:
         """Where free cycles were solved beforehand: the chain, and the component of its nodes."""

@@ -6,6 +6,8 @@ f > VaR is expanded, and when the search stops at X every open node has Z > X.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,11 @@ from tailpath.dp.forward import (
     Space,
     enlarged,
     lay_out,
+    levels_of,
     open_pairs,
     search,
 )
-from tailpath.evaluation.engine import NOTHING_FOUND, Engine, Heuristic, Request, Search
+from tailpath.evaluation.engine import NO_COSTS, NOTHING_FOUND, Engine, Heuristic, Request, Search
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.kernels.jit import steps_until_pause
 from tailpath.kernels.steps import Steps
@@ -50,7 +53,7 @@ def chain_space(chain: CostChain, heuristic: Heuristic) -> Space:
         if chain.has_zero_cost_edges
         else (chain.falling, chain.position)
     )
-    v_min = chain.least_cost if heuristic == "min" else np.empty(0)
+    v_min = chain.least_cost if heuristic == "min" else NO_COSTS
     return Space(chain, node[:-1], node, position, v_min)
 
 
@@ -74,24 +77,26 @@ def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray,
 def run(
     request: Request, steps: Steps, ring: Ring, overflow: Overflow, state: Any
 ) -> tuple[str, IntArray, FloatArray, Overflow]:
-    """Search until P(Z > X) <= alpha, or until a limit or the user stops it: which, the levels and
-    masses of the head, and the overflow.
+    """Search until P(Z > X) <= alpha, or until a limit or the user stops it: which, the runs of
+    levels and the masses of the head, and the overflow.
     """
-    level, mass = np.empty(1024, np.int64), np.empty(1024)
+    runs, mass = np.empty((256, 2), np.int64), np.empty(1024)
     stopped = None
     state["alpha"], state["limit"] = request.alpha, request.limit
-    with request.monitor as monitor:
+    monitor = request.monitor
+    with ExitStack() as listening:
         while stopped is None:
             state["pause"] = request.pause or steps_until_pause(PAUSE)
-            status = search(ring, steps, overflow, state, level, mass)
+            status = search(ring, steps, overflow, state, runs, mass)
             count = int(state["n_found"])
             if status == ARRAYS_FULL:
-                grown = HEAD_BYTES * len(level) + 2 * ENTRY_BYTES * len(overflow.after)
+                grown = HEAD_BYTES * len(mass) + 2 * ENTRY_BYTES * len(overflow.after)
                 if grown > request.max_bytes:
                     stopped = request.out_of_memory
-                elif count == len(level):  # in place: a copy would take as much again
-                    for array in (level, mass):
-                        array.resize(count + min(count, MOST_AT_ONCE), refcheck=False)
+                elif count == len(mass):  # in place: a copy would take as much again
+                    mass.resize(count + min(count, MOST_AT_ONCE), refcheck=False)
+                elif state["n_runs"] == len(runs):
+                    runs = np.concatenate((runs, np.empty_like(runs)))
                 else:
                     overflow = enlarged(overflow, ring.n_far, state)
             elif status == PAUSED:
@@ -99,9 +104,23 @@ def run(
                 stopped = "user" if monitor.stop else None
             else:
                 stopped = request.out_of_nodes if status == AT_LIMIT else ""
-    level.resize(count, refcheck=False)
+            # Most searches end before anybody could press a key: only now somebody listens.
+            listening.enter_context(monitor)
     mass.resize(count, refcheck=False)
-    return stopped, level, mass, overflow
+    return stopped, runs[: int(state["n_runs"])], mass, overflow
+
+
+def costs_of(runs: IntArray, count: int, unit: Fraction, known: FloatArray) -> FloatArray:
+    """The costs of a head; those that are known if they are the same, to store them once."""
+    costs = known if len(known) == count else np.empty(count)
+    for at in range(0, count, AT_ONCE):
+        here = slice(at, min(at + AT_ONCE, count))
+        some = in_costs(levels_of(runs, here.start, here.stop), unit)
+        if costs is known and not np.array_equal(some, known[here]):
+            costs = known.copy()
+        if costs is not known:
+            costs[here] = some
+    return costs
 
 
 class LatticeEngine(Engine):
@@ -117,7 +136,7 @@ class LatticeEngine(Engine):
         off = self.request.ssp.probability_error
         return scaled(rows, side, np.bincount(into)[into], off, self.cycles(rows))
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: FloatArray = NO_COSTS) -> Search:
         space, request = self.space, self.request if until is None else self.request.again
         if self.start < 0:
             return NOTHING_FOUND
@@ -125,21 +144,18 @@ class LatticeEngine(Engine):
             space = space._replace(rows=self.rows(side))
         ring, overflow, state = lay_out(space, self.start, request.ring_cells)
         state["until"] = space.steps.budget if until is None else until
-        stopped, levels, masses, overflow = run(request, space.steps, ring, overflow, state)
+        stopped, runs, masses, overflow = run(request, space.steps, ring, overflow, state)
         if state["no_action"] >= 0:
             raise no_action(request.ssp, int(space.node[state["no_action"]]))
         unit, bucket = request.ssp.cost_unit, int(state["bucket"])
         assert unit is not None and space.rows.level is not None
         last = bucket if stopped else max(int(state["last"]), 0)
         node, level, mass = open_pairs(ring, overflow, bucket, space.heuristic)
-        costs = levels.view(np.float64)  # which take the place of the levels
-        for at in range(0, len(costs), AT_ONCE):
-            costs[at : at + AT_ONCE] = in_costs(levels[at : at + AT_ONCE].copy(), unit)
         # Where every number of units is a float nothing is rounded.
         whole = unit.denominator == 1 and last * unit.numerator <= 2**53
         free = space.rows.level.min(initial=1) == 0
         return Search(
-            costs=costs,
+            costs=costs_of(runs, len(masses), unit, known),
             masses=masses,
             last=float(in_costs(np.array([last]), unit)[0]),
             node=node,

@@ -246,7 +246,7 @@ class QueueEngine(Engine):
         rows, off = self.searched, self.request.ssp.probability_error
         return scaled(rows, side, 1, off, self.cycles(rows))
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
         request, rows = self.request, self.rows(side)
         graph = ChainGraph(self.searched, request.heuristic, request.gamma, rows.probability)
         return self._searched(graph, side, until, request.alpha)
@@ -336,7 +336,7 @@ class LazyEngine(QueueEngine):
         request = self.request
         return LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma, side)
 
-    def search(self, side: int, until: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
         return self._searched(self._graph(side), side, until, self.request.alpha * OPEN_SHARE)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
