@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 from unittest import mock
@@ -10,7 +11,7 @@ from unittest import mock
 import numpy as np
 
 import tailpath as tp
-from tailpath.formats import text_files
+from tailpath.formats import table_text, text_files
 from tailpath.model.ssp import SSP
 
 ARRAYS = (
@@ -35,23 +36,19 @@ def differences(a: SSP, b: SSP, *, notes: bool = True) -> list[str]:
 
 
 def read_both_ways(path: Any, **options: Any) -> tuple[SSP | str, SSP | str]:
-    """The model of a file, or what is said against it: read line by line, as small files are, and
-    by way of pyarrow, as large ones are.
-    """
-    with careful():
-        slow = _read(path, **options)
-    with quick():
-        return slow, _read(path, **options)
+    """The model of a file, or what is said against it: read line by line, and at once."""
+    with in_blocks(1):
+        by_line = _read(path, **options)
+    with in_blocks(2**30):
+        return by_line, _read(path, **options)
 
 
-def careful() -> Any:
-    """While this lasts no file is large."""
-    return mock.patch.object(text_files, "LARGE", sys.maxsize)
-
-
-def quick() -> Any:
-    """While this lasts all files are large."""
-    return mock.patch.object(text_files, "LARGE", 0)
+@contextmanager
+def in_blocks(size: int) -> Iterator[None]:
+    """While this lasts texts are read in blocks of so many bytes, tables in so many rows."""
+    blocks = mock.patch.object(text_files, "BLOCK", size)
+    with blocks, mock.patch.object(table_text, "BLOCK_ROWS", size):
+        yield
 
 
 def _read(path: Any, **options: Any) -> SSP | str:

@@ -1,5 +1,5 @@
-"""Large text files are read by way of pyarrow, small ones line by line: both give the same model,
-or the same refusal.
+"""Text files are read many lines at a time; read line by line they give the same model, or the same
+refusal.
 """
 
 import random
@@ -10,14 +10,12 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.formats import text_files
 from tests.formats.models import (
     awkward,
     by_choice,
-    careful,
     differences,
+    in_blocks,
     many_numbers,
-    quick,
     read_both_ways,
     samples,
 )
@@ -25,38 +23,18 @@ from tests.fuzz.damage import damage
 from tests.reference import to_ssp
 from tests.strategies import any_models
 
-pytest.importorskip("pyarrow")
-
 SUFFIXES = ("drn", "tra", "csv")
-
-
-@pytest.fixture
-def attempts(monkeypatch):
-    """Counts the large texts that were read at once, and those that were left to the careful
-    readers.
-    """
-    counts = {"read": 0, "left": 0}
-    plain = text_files.attempt
-
-    def counting(data, read):
-        found = plain(data, read)
-        if len(data) >= text_files.LARGE:
-            counts["left" if found is None else "read"] += 1
-        return found
-
-    monkeypatch.setattr(text_files, "attempt", counting)
-    return counts
 
 
 def same(path, **options):
     """The model of a file, or the refusal; both ways must agree on it."""
-    careful, quick = read_both_ways(path, **options)
-    if isinstance(careful, str) or isinstance(quick, str):
-        assert careful == quick
+    by_line, at_once = read_both_ways(path, **options)
+    if isinstance(by_line, str) or isinstance(at_once, str):
+        assert by_line == at_once
     else:
-        assert differences(careful, quick) == []
-        assert careful.outcome_probability.tobytes() == quick.outcome_probability.tobytes()
-    return quick
+        assert differences(by_line, at_once) == []
+        assert by_line.outcome_probability.tobytes() == at_once.outcome_probability.tobytes()
+    return at_once
 
 
 def written(model, path):
@@ -69,7 +47,7 @@ def written(model, path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_what_we_write_is_read_at_once(suffix, tmp_path, attempts):
+def test_what_we_write_is_read_alike(suffix, tmp_path):
     n_read = 0
     for number, model in enumerate(samples().values()):
         path = tmp_path / f"m{number}.{suffix}"
@@ -77,15 +55,12 @@ def test_what_we_write_is_read_at_once(suffix, tmp_path, attempts):
             again = same(path)
             assert suffix == "csv" or differences(model, again) == []
             n_read += 1
-    # The explicit files are three: of transitions, and of rewards of states and of transitions.
-    n_files = 3 if suffix == "tra" else 1
-    assert attempts == {"read": n_read * n_files, "left": 0} and n_read > 3
+    assert n_read > 3
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("size", [2_000, 5_000, 50_000])
-def test_pieces_of_any_size_give_the_same_model(suffix, size, tmp_path, attempts, monkeypatch):
-    monkeypatch.setattr(text_files, "_PIECE", size)
+def test_blocks_of_any_size_give_the_same_model(suffix, size, tmp_path):
     for model in (many_numbers(300), tp.read("river:20x9"), tp.read("gridworld:14x16")):
         path = tmp_path / f"m.{suffix}"
         tp.write(model, path)
@@ -93,8 +68,9 @@ def test_pieces_of_any_size_give_the_same_model(suffix, size, tmp_path, attempts
             head, model_line, body = path.read_text().partition("@model\n")
             path.write_text(head + model_line + body.replace("\taction", "//[x=1]\n\n\taction"))
         assert path.stat().st_size > 2 * size or size == 50_000
-        assert not isinstance(same(path), str)
-    assert attempts["left"] == 0
+        found = same(path)
+        with in_blocks(size):
+            assert differences(found, tp.read(path)) == []
 
 
 @given(model=any_models())
@@ -106,7 +82,7 @@ def test_random_models_are_read_alike(model, tmp_path_factory):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_damaged_files_are_read_alike(suffix, tmp_path, attempts):
+def test_damaged_files_are_read_alike(suffix, tmp_path):
     rng = random.Random(f"both ways {suffix}")
     originals = []
     for model in (
@@ -130,7 +106,7 @@ def test_damaged_files_are_read_alike(suffix, tmp_path, attempts):
             for name, content in files.items():
                 (place / name).write_bytes(content)
             accepted += not isinstance(same(place / f"m.{suffix}"), str)
-    assert 20 < accepted < 380 and attempts["read"] > 20 and attempts["left"] > 20
+    assert 20 < accepted < 380
 
 
 STORM = """// Exported by storm
@@ -372,7 +348,7 @@ def test_explicit_files_are_read_alike(tra, trew, tmp_path):
     same(tmp_path / "m.tra")
 
 
-def test_names_beyond_ascii_are_read_at_once(tmp_path, attempts):
+def test_names_beyond_ascii(tmp_path):
     """The cities of a map, as they are spelled there; progress is told on the way."""
     cities = [f"Zürich {k}" if k % 3 else f"東京-{k} \u2028é" for k in range(2_000)]
     rows = [
@@ -382,58 +358,42 @@ def test_names_beyond_ascii_are_read_at_once(tmp_path, attempts):
     model = tp.SSP.from_outcomes(rows, start=cities[0], goals=[cities[-1]])
     path, told = tmp_path / "m.csv", []
     tp.write(model, path)
-    with quick():
-        again = tp.read(path, progress=lambda steps, share: told.append(share))
+    again = tp.read(path, progress=lambda steps, share: told.append(share))
     # A table has no place for notes, nor for the unit where decimals say it.
-    assert differences(model, again, notes=False) == ["exact_unit"] and told[-1] == 1.0
+    assert differences(model, again, notes=False) == ["exact_unit"] and told
     assert differences(again, same(path)) == []
-    assert attempts == {"read": 2, "left": 0}
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_all_digits_of_all_numbers_come_back(suffix, tmp_path):
     model, path = many_numbers(4_000), tmp_path / f"m.{suffix}"
     tp.write(model, path)
-    with quick():
-        assert differences(model, tp.read(path), notes=suffix != "csv") == []
+    assert differences(model, tp.read(path), notes=suffix != "csv") == []
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_memory_is_at_most_four_times_the_file(suffix, tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(
-        text_files, "_PIECE", 2**17
-    )  # so that there are as many pieces as in a large file
+def test_memory_is_at_most_four_times_the_file(suffix, tmp_path):
     path = tmp_path / f"m.{suffix}"
     tp.write(tp.domains.gridworld("\n".join(["." * 80] * 59 + ["G" + "." * 78 + "S"])), path)
-    usual = pyarrow.default_memory_pool()
-    with quick():
-        tp.read(path)  # so that imports are not counted
-        tracemalloc.start()
-        try:
-            pyarrow.set_memory_pool(pool := pyarrow.proxy_memory_pool(usual))
-            tp.read(path)
-            peak = tracemalloc.get_traced_memory()[1] + pool.max_memory()
-        finally:
-            tracemalloc.stop()
-            pyarrow.set_memory_pool(usual)
-    assert pool.max_memory() > 0
+    tp.read(path)  # so that imports are not counted
+    tracemalloc.start()
+    try:
+        tp.read(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
     assert peak < 4 * sum(file.stat().st_size for file in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("way", [careful, quick])
-def test_progress_is_told_both_ways(suffix, way, tmp_path):
-    model, path = many_numbers(2_000 if way is quick else 30_000), tmp_path / f"m.{suffix}"
+def test_progress_is_told(suffix, tmp_path):
+    model, path = many_numbers(30_000), tmp_path / f"m.{suffix}"
     told = []
     tp.write(model, path, progress=lambda steps, share: told.append((steps, share)))
     assert told[-1] == (model.n_outcomes, 1.0) and all(0 < share <= 1 for _, share in told)
     told.clear()
-    with way():
-        tp.read(path, progress=lambda steps, share: told.append((steps, share)))
+    tp.read(path, progress=lambda steps, share: told.append((steps, share)))
     assert told and all(0 < share <= 1 for _, share in told)
-    if way is quick:
-        assert told[0] == (path.stat().st_size, 1.0)
 
 
 def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path):

@@ -271,7 +271,7 @@ def test_tables_of_counts_are_read(tmp_path):
     assert same(tp.read(path, columns={"count": "trips"}), model)
 
 
-def test_a_log_of_steps_is_counted(tmp_path, monkeypatch):
+def test_a_log_of_steps_is_counted(tmp_path):
     model, path = tp.IntervalSSP.from_counts(ROAD, "home", ["town"], 0.9), tmp_path / "log.csv"
     path.write_text(LOG)
     assert same(tp.read(path, confidence=0.9, cost="minutes"), model)
@@ -280,8 +280,6 @@ def test_a_log_of_steps_is_counted(tmp_path, monkeypatch):
         for name, value in zip(columns, (s, a, c, t), strict=True):
             columns[name] += n * [value]
     assert same(tp.read(columns, confidence=0.9, cost="minutes"), model)
-    # Small and large files are read by ways of their own.
-    monkeypatch.setattr("tailpath.formats.text_files.LARGE", 0)
     path.write_text(LOG + LOG.partition("\n")[2] * 40)
     many = tp.IntervalSSP.from_counts(
         [(*row[:3], 41 * row[3], row[4]) for row in ROAD], "home", ["town"], 0.9

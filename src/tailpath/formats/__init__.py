@@ -84,9 +84,7 @@ def read(
 ) -> SSP:
     """Read a model from a file, a `scheme:` string, a table, a graph or an environment.
 
-    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. Large
-    DRN, explicit PRISM and CSV files are read by way of pyarrow where it is installed, and line by
-    line where it is not; both find the same.
+    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
 
     Parameters
     ----------

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats import text_files
 from tailpath.formats.archives import is_tar, packed_tar, tar_members, unpacked
 from tailpath.formats.drn_text import (
     ACTION,
@@ -36,7 +35,6 @@ from tailpath.formats.drn_text import (
 from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import after, lines_of
 from tailpath.formats.writing import (
     MARK,
     action_words,
@@ -49,7 +47,7 @@ from tailpath.formats.writing import (
     put_before,
     text_column,
 )
-from tailpath.graph import Array, FloatArray, IntArray, owners
+from tailpath.graph import Array, FloatArray, IntArray, first_of, owners
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -72,11 +70,11 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
     data = text_bytes(path, data)
     file = DRNFile(path, data, reading.progress, comment="//")
     header = Header(file)
-    begin = after(data, file.line)
-    first = _FIRST_PROBABILITY.search(data, begin)
+    first = _FIRST_PROBABILITY.search(data)
     header.default_value_type(intervals=first is not None and first[1] == b"[")
-    found = text_files.attempt(data, lambda: _model(header, Body(header).read_bulk(begin)))
-    return found or _model(header, Body(header).read())
+    found = _model(header, Body(header).read())
+    file.data = b""  # which nobody needs to wait for
+    return found
 
 
 def _model(header: Header, body: ParsedBody) -> LabelledMDP:
@@ -88,16 +86,13 @@ def _model(header: Header, body: ParsedBody) -> LabelledMDP:
     header.check_count("@nr_states", n_states)
     header.check_count("@nr_choices", n_choices)
     if target.size and (farthest := int(target.max())) >= n_states:
-        line = next(
-            line
-            for line, text in enumerate(lines_of(header.file.data), start=1)
-            if re.match(rf"\s*0*{farthest}\s*:", text)
-        )
+        line = header.file.line_of(int(np.flatnonzero(kinds == TRANSITION)[target.argmax()]))
         raise header.file.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
     choices_before = np.cumsum(starts_choice, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
-    if header.is_dtmc and (np.diff(state_choices) > 1).any():
-        raise text_files.IrregularError  # line by line it was refused before
+    for state in first_of(np.diff(state_choices) > 1) if header.is_dtmc else ():
+        second = np.flatnonzero(starts_choice)[state_choices[state] + 1]
+        raise header.file.error("a state of a DTMC has one action", header.file.line_of(second))
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     choice_code = np.full(n_choices, -1, dtype=np.int32)
@@ -129,7 +124,7 @@ def _choice_actions(
     choice_code: Array,
     state_choices: IntArray,
     positions_are_unnamed: bool,
-) -> tuple[IntArray, list[str]]:
+) -> tuple[Array, list[str]]:
     """The number of each choice's action, -1 where it has no name, and the actions as they appear.
 
     Storm writes the position of a choice that has no name: with `positions_are_unnamed`, such a
@@ -137,13 +132,13 @@ def _choice_actions(
     """
     numbers: dict[str, int] = {}
     action_of_code = [*(numbers.setdefault(name, len(numbers)) for name in names), -1]
-    action, actions = np.array(action_of_code)[choice_code], list(numbers)
+    action, actions = np.array(action_of_code, np.int32)[choice_code], list(numbers)
     positions = [-1] * len(actions)
     if positions_are_unnamed:
         positions = [int(name) if _is_position(name) else -1 for name in actions]
     position = np.arange(len(action)) - state_choices[owners(state_choices)]
     unnamed = np.array([*positions, -1])[action] == position
-    action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
+    action[unnamed | (action == numbers.get(UNNAMED, -1))] = -1
     return action, actions
 
 
@@ -172,7 +167,7 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy
     of_states = [rewards for rewards, _ in body.states]
     of_actions = [rewards for rewards, _ in body.actions]
     of_actions.append(())  # of a choice without a line, whose number counts from the end
-    width = max(map(len, of_states + of_actions))
+    state_code, width = body.columns.state_code, max(map(len, of_states + of_actions))
     names += [f"rew{at}" for at in range(len(names), width)]
 
     def column(lists: Sequence[Rewards], numbers: Array, at: int) -> FloatArray:
@@ -180,7 +175,7 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy
         return np.asarray(values[numbers])
 
     def reward_model(name: str) -> Reward:
-        at, state_code = names.index(name), body.columns.state_code
+        at = names.index(name)
         return Reward(column(of_states, state_code, at), column(of_actions, choice_code, at))
 
     return Lazy(names, reward_model)

@@ -2,23 +2,22 @@
 actions and transitions.
 
 Transitions are most of the text. What stands after the number of a state, and the lines of actions,
-are mostly the same few: each is parsed once. Large files are read by way of pyarrow, all else in
-small blocks of lines; both fill the same columns.
+are mostly the same few: each is parsed once.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.formats import text_files
 from tailpath.formats.files import shorten
 from tailpath.formats.text_files import TextFile
 from tailpath.formats.writing import MARK, Extras
-from tailpath.graph import Array, FloatArray
+from tailpath.graph import Array, FloatArray, first_of
 from tailpath.model.outcome_columns import Categorical
 
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
@@ -30,9 +29,9 @@ _REWARDS = r"(?:\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?"
 _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
 _COMMA = re.compile(r",(?![^\[]*\])")
-#: The same as `_STATE_LINE` to pyarrow, whose lines have their ends.
-_PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
 STATE, ACTION, TRANSITION = range(3)
+#: The kind of a line that does not begin with a digit, by its first letter.
+_KINDS = {"s": STATE, "a": ACTION}
 
 Rewards = tuple[float, ...]
 T = TypeVar("T")
@@ -50,6 +49,13 @@ class DRNFile(TextFile):
             raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
         return self.placeholders[text.strip()]
 
+    def line_of(self, row: int) -> int:
+        """The number of a row of the body, counted from 0: found when there is something to say."""
+        again = TextFile(self.path, self.data, comment=self.comment)
+        next(text for text in again.lines() if text == "@model")
+        next(islice(again.rows(), row, None))
+        return again.line
+
 
 class Header:
     """The sections by name, each with its line, and what stands between them."""
@@ -65,7 +71,7 @@ class Header:
         for text in lines:
             if text == "@placeholders":
                 text = self._read_placeholders(lines)
-            if not self.file.is_content(text):
+            if not self.file.is_content(text, self.file.line):
                 if text.startswith(f"//{MARK} "):
                     self.extras = self.file.extras()
                 continue
@@ -182,14 +188,13 @@ class _ParsedOnce(Generic[T]):
 
 
 class Body:
-    """The lines after `@model`; of the states so far, how many there are
-    and how many choices the last one has."""
+    """The lines after `@model`; `n_states` counts the states so far."""
 
     def __init__(self, header: Header) -> None:
         self.header, self.file = header, header.file
         self.interval_ids: dict[tuple[float, float], int] = {}
         self.states, self.actions = _ParsedOnce(self._after_state), _ParsedOnce(self._action)
-        self.n_states, self.n_choices = 0, 0
+        self.n_states = 0
 
     def _after_state(self, text: str) -> tuple[Rewards, tuple[str, ...]]:
         """The rewards of a state, and its labels."""
@@ -240,86 +245,40 @@ class Body:
         return ParsedBody(columns, low, self.states.values, self.actions.values)
 
     def read(self) -> ParsedBody:
-        parts = (part for _, part in self.file.blocks(self.file.rows(), self._block))
-        return self._joined([self._block([]), *parts])
+        return self._joined([self._block([]), *(part for _, part in self.file.blocks(self._block))])
 
     def _block(self, texts: Sequence[str]) -> BodyColumns:
-        kinds, n_states = bytearray(), self.n_states
-        n_choices = self.n_choices
-        states, actions = [], []
-        transitions = []
-        for text in texts:
-            if text[0].isdigit():
-                kind = TRANSITION
-                transitions.append(text.partition(":"))
-            elif text.startswith("state"):
-                kind = STATE
-                states.append(self._rest_of_state(text, n_states))
-                n_states += 1
-            elif text.startswith("action"):
-                kind = ACTION
-                actions.append(text)
-            else:
-                raise self._unexpected("a state, an action or a transition", text)
-            if not n_states:
-                raise self.file.error("an action or a transition before the first state")
-            n_choices = 0 if kind == STATE else n_choices + (kind == ACTION or n_choices == 0)
-            if n_choices > 1 and self.header.is_dtmc:
-                raise self.file.error("a state of a DTMC has one action")
-            kinds.append(kind)
-        if not all(colon for _, colon, _ in transitions):
+        kinds = [TRANSITION if text[0].isdigit() else _KINDS.get(text[0], -1) for text in texts]
+        if -1 in kinds:
+            text = texts[kinds.index(-1)]
+            raise self._unexpected("a state, an action or a transition", text)
+        if not self.n_states and kinds and kinds[0] != STATE:
+            raise self.file.error("an action or a transition before the first state")
+        lines = [[t for t, k in zip(texts, kinds) if k == kind] for kind in range(3)]
+        states = self._after_numbers(lines[STATE])
+        targets, colons, probabilities = list(
+            zip(*(text.partition(":") for text in lines[TRANSITION]))
+        ) or ((), (), ())
+        if not all(colons):
             raise self.file.error("expected 'target : probability'")
-        probabilities = Categorical.from_cells([text for _, _, text in transitions])
         columns = BodyColumns(
-            np.frombuffer(kinds, dtype=np.uint8),
+            np.array(kinds, dtype=np.uint8),
             self.states.of(Categorical.from_cells(states)),
-            self.actions.of(Categorical.from_cells(actions)),
-            self.file.integers([target.rstrip() for target, _, _ in transitions]),
-            probabilities.map(self._probabilities),
+            self.actions.of(Categorical.from_cells(lines[ACTION])),
+            self.file.integers([target.rstrip() for target in targets]),
+            Categorical.from_cells(probabilities).map(self._probabilities),
         )
-        self.n_states, self.n_choices = n_states, n_choices
+        self.n_states += len(states)
         return columns
 
-    def _rest_of_state(self, text: str, state: int) -> str:
-        match = _STATE_LINE.fullmatch(text)
-        if match is None:
+    def _after_numbers(self, texts: Sequence[str]) -> list[str]:
+        """What stands after the numbers of states, which have no gaps."""
+        matches = list(map(_STATE_LINE.fullmatch, texts))
+        if None in matches:
+            text = texts[matches.index(None)]
             raise self._unexpected("'state <id> [rewards] labels'", text)
-        if self.file.integer(match[1]) != state:
-            expected = f"expected state {state}, not {shorten(match[1])}"
+        numbers = self.file.integers([match[1] for match in matches if match])
+        for state in first_of(numbers != self.n_states + np.arange(len(numbers))):
+            expected = f"expected state {self.n_states + state}, not {numbers[state]}"
             raise self.file.error(f"{expected}: states are numbered without gaps")
-        return match[2]
-
-    def read_bulk(self, at: int) -> ParsedBody:
-        """Plain lines from a position on, many at a time."""
-        extract = text_files.arrow(".compute").extract_regex
-        n_states = 0
-        parts = []
-        for lines in text_files.pieces(self.file.data, at, self.file.progress):
-            first = lines.first()
-            byte = lines.text[first]
-            is_state, is_action = byte == ord("s"), byte == ord("a")
-            is_transition = (ord("0") <= byte) & (byte <= ord("9"))
-            is_content = is_state | is_action | is_transition
-            after_it = lines.text[np.minimum(first + 1, len(lines.text) - 1)]
-            is_comment = (byte == ord("/")) & (after_it == ord("/"))
-            if not (is_content | is_comment | (byte == ord("\n"))).all():
-                raise text_files.IrregularError
-            state = extract(lines.chosen(is_state), _PLAIN_STATE)
-            number = text_files.numbers(state.field("number").cast("int64"), np.int64)
-            if state.null_count or not np.array_equal(number, n_states + np.arange(len(state))):
-                raise text_files.IrregularError
-            n_states += len(state)
-            kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
-            target, probability = lines.columns(is_transition, ":", ("integer", "word"))
-            parts.append(
-                BodyColumns(
-                    kinds[is_content],
-                    self.states.of(text_files.categorical(state.field("rest"))),
-                    self.actions.of(text_files.categorical(lines.chosen(is_action))),
-                    target,
-                    probability.map(self._probabilities),
-                )
-            )
-        if not parts or parts[0].kinds[:1] != STATE:
-            raise text_files.IrregularError
-        return self._joined(parts)
+        return [match[2] for match in matches if match]

@@ -4,21 +4,21 @@ and Storm write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.formats import text_files
 from tailpath.formats.archives import unpacked
 from tailpath.formats.files import read_bytes, shorten, text_bytes
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import TextFile, after
+from tailpath.formats.text_files import TextFile
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
+from tailpath.model.outcome_columns import Categorical
 
-#: Integers (width, n), numbers (1, n) or low and high ends (2, n), numbers of actions (n,).
-TransitionColumns = tuple[Array, Array, Array]
+#: How many transitions each line has; of n transitions integers (width, n), low and high ends
+#: (2, n), and numbers of actions (n,).
+TransitionColumns = tuple[Array, Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
@@ -28,7 +28,7 @@ class ExplicitRows(NamedTuple):
     Where numbers are intervals, `values` has their high ends and `low` the low ones.
     """
 
-    lines: Sequence[int]
+    lines: Array
     integers: Array
     values: FloatArray
     action: Array
@@ -49,71 +49,38 @@ class ExplicitFile(TextFile):
     def table(self, width: int, with_actions: bool) -> ExplicitRows:
         """All rows that are left, of `width` integers and a number or an interval, after which an
         action may follow."""
-        found = text_files.attempt(self.data, lambda: self._read_bulk(width, with_actions))
-        self.data = b""  # which the lines that are left still have
-        if found is not None:
-            self._lines = iter(())
-            return found
         actions: dict[str, int] = {}
         widths = (width + 1, width + 2) if with_actions else (width + 1,)
         by_choice = self._has_choices(may_be_empty=width > 1 and not with_actions)
 
-        def parse(rows: list[list[str]]) -> TransitionColumns:
-            for row in rows:
+        def numbered(words: list[str]) -> Array:
+            return np.array(
+                [actions.setdefault(word, len(actions)) if word else -1 for word in words]
+            )
+
+        def parse(texts: list[str]) -> TransitionColumns:
+            rows, n_rows, met = list(map(str.split, texts)), np.ones(len(texts), np.int64), {}
+            if by_choice:
+                rows, n_rows, met = self._transitions(rows, width, with_actions)
+            for row in rows if not set(map(len, rows)) <= set(widths) else ():
                 if len(row) not in widths:
                     text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
                     raise self.error(f"{text!r} has {len(row)} words, expected {expected}")
-            integers = [self.integers([row[at] for row in rows]) for at in range(width)]
-            ends = self._low_and_high([row[width] for row in rows])
-            action = [
-                actions.setdefault(row[-1], len(actions)) if len(row) > width + 1 else -1
-                for row in rows
-            ]
-            return np.stack(integers), ends.T, np.array(action, dtype=np.int64)
+            columns = list(zip(*rows)) or [()] * (width + 1)
+            integers = np.stack([self.integers(column) for column in columns[:width]])
+            ends = Categorical.from_cells(columns[width]).map(self._low_and_high)
+            words = [row[-1] if len(row) > width + 1 else "" for row in rows]
+            action = Categorical.from_cells(words).map(numbered)
+            self.rows_of_state |= met
+            return n_rows, integers, ends.T, action
 
-        at_line: list[int] = []
-        parts: list[TransitionColumns] = []
-        rows = (
-            self._rows_of_choices(width, with_actions) if by_choice else map(str.split, self.rows())
-        )
-        for lines, part in self.blocks(rows, parse):
-            at_line += lines
-            parts.append(part)
-        return _concatenated(at_line, parts, actions, width)
-
-    def _read_bulk(self, width: int, with_actions: bool) -> ExplicitRows:
-        actions: dict[str, int] = {}
-
-        def entered(texts: list[str]) -> Array:
-            return np.array([actions.setdefault(text, len(actions)) for text in texts])
-
-        parts: list[TransitionColumns] = []
-        for piece in text_files.pieces(
-            self.data, after(self.data, self.header_line), self.progress
-        ):
-            integers = np.empty((width, piece.n_lines), dtype=np.int32)
-            values = np.empty(piece.n_lines)
-            action = np.full(piece.n_lines, -1, dtype=np.int32)
-            n_blanks = piece.count(ord(" "))
-            widths = (width, width + 1) if with_actions else (width,)
-            if not np.isin(n_blanks, widths).all():
-                raise text_files.IrregularError
-            for n in widths:
-                which = n_blanks == n
-                if which.any():
-                    kinds = ["integer"] * width + ["word"] * (n - width + 1)
-                    found = piece.columns(which, " ", kinds)
-                    rows = slice(None) if which.all() else which
-                    integers[:, rows] = found[:width]
-                    values[rows] = found[width].map(self.numbers)
-                    if n > width:
-                        action[rows] = found[-1].map(entered)
-            parts.append((integers, values[None], action))
-        if any(name.split() != [name] for name in actions):
-            raise text_files.IrregularError
-        first = self.header_line + 1
-        lines = range(first, first + sum(len(part[2]) for part in parts))
-        return _concatenated(lines, parts, actions, width)
+        found = [(np.zeros(0, np.int32), parse([])), *self.blocks(parse)]
+        self.data = b""
+        lines = np.concatenate([np.repeat(line, part[0]) for line, part in found])
+        columns = zip(*(part[1:] for _, part in found))
+        integers, (low, high), action = (np.concatenate(column, axis=-1) for column in columns)
+        ends = low if (low != high).any() else None
+        return ExplicitRows(lines, integers.T, high, action, list(actions), ends)
 
     def _has_choices(self, may_be_empty: bool) -> bool:
         """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
@@ -122,31 +89,35 @@ class ExplicitFile(TextFile):
         first = next(self.rows(), None)
         if first is None:
             return False
-        self._lines = chain([(self.line, first)], self._lines)
+        self.repeat(first)
         words = first.split()
         return ":" in words[1] if len(words) > 1 else may_be_empty
 
-    def _low_and_high(self, texts: Sequence[str]) -> FloatArray:
-        """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
-        if not any(text.startswith("[") for text in texts):
-            return np.stack([self.numbers(texts)] * 2, axis=1)
-        return np.array(list(map(self.interval, texts)))
-
-    def _rows_of_choices(self, width: int, with_actions: bool) -> Iterator[list[str]]:
-        """The rows of lines "i x:j x:j [a]"; choices are numbered within their state as the lines
-        come."""
-        choices = self.rows_of_state
-        for text in self.rows():
-            first, *entries = text.split()
+    def _transitions(
+        self, rows: list[list[str]], width: int, with_actions: bool
+    ) -> tuple[list[list[str]], IntArray, dict[int, int]]:
+        """The transitions of rows "i x:j x:j [a]", how many each has, and how many rows of each
+        state there were till then; choices are numbered within their state as the rows come."""
+        found: list[list[str]] = []
+        ends, met = [0], dict[int, int]()
+        for first, *entries in rows:
             state = self.integer(first)
-            choice = choices[state] = choices.get(state, 0) + 1
+            choice = met[state] = met.get(state, self.rows_of_state.get(state, 0)) + 1
             if choice > 1 and width == 2:
                 raise self.error(f"a second row for state {state} of a DTMC")
             action = [entries.pop()] if entries and ":" not in entries[-1] else []
             for entry in entries:
                 value, _, target = entry.partition(":")
                 numbers = [first, str(choice - 1), target][:: 4 - width]
-                yield [*numbers, value, *(action if with_actions else ())]
+                found.append([*numbers, value, *(action if with_actions else ())])
+            ends.append(len(found))
+        return found, np.diff(ends), met
+
+    def _low_and_high(self, texts: Sequence[str]) -> FloatArray:
+        """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
+        if not any(text.startswith("[") for text in texts):
+            return np.stack([self.numbers(texts)] * 2, axis=1)
+        return np.array(list(map(self.interval, texts)))
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -164,16 +135,6 @@ class ExplicitFile(TextFile):
             raise self.error(
                 f"the header says {declared} {what}, the file has {found}", self.header_line
             )
-
-
-def _concatenated(
-    lines: Sequence[int], parts: Sequence[TransitionColumns], actions: Mapping[str, int], width: int
-) -> ExplicitRows:
-    none = np.zeros((width, 0), np.int32), np.zeros((1, 0)), np.zeros(0, np.int32)
-    columns = zip(*(parts or [none]))
-    integers, ends, action = (np.concatenate(column, axis=-1) for column in columns)
-    low = ends[0] if (ends[0] != ends[-1]).any() else None
-    return ExplicitRows(lines, integers.T, ends[-1], action, list(actions), low)
 
 
 class TransitionFile:
@@ -207,7 +168,7 @@ class TransitionFile:
         )
         order = np.lexsort((choice, state))
         if (np.diff(order) != 1).any():
-            self.line = np.asarray(self.line)[order].tolist()
+            self.line = self.line[order]
             state, choice, action, target, probability = (
                 column[order] for column in (state, choice, action, target, probability)
             )

@@ -1,5 +1,5 @@
 """Long tables in files: the cells of `.csv`, which are texts, and those of `.parquet`, which have
-types. Small texts are read some rows at a time, large ones by way of pyarrow.
+types.
 """
 
 from __future__ import annotations
@@ -8,8 +8,10 @@ import csv
 import io
 import json
 import re
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,9 @@ from tailpath.formats.files import (
 from tailpath.formats.headers import decode_name
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import BLOCK_ROWS, SEPARATORS, TextFile, after, arrow
+from tailpath.formats.text_files import SEPARATORS, TextFile, arrow
 from tailpath.formats.writing import all_integers, encode_name, json_texts
-from tailpath.graph import FloatArray
+from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Faults, OutcomeTable
 from tailpath.model.outcome_columns import Categorical
 from tailpath.model.ssp import Name
@@ -37,6 +39,8 @@ from tailpath.model.ssp import Name
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
+#: Rows that are held as texts at a time.
+BLOCK_ROWS = 500
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
@@ -105,28 +109,12 @@ class FileTable(OutcomeTable):
         return (given, decode(given.strip(), self.path)) if isinstance(given, str) else (given,)
 
 
-class Words:
-    """A column of texts that grows; each different one is stored once."""
-
-    def __init__(self) -> None:
-        self.index: dict[str, int] = {}
-        self.codes = [np.zeros(0, dtype=np.int32)]
-
-    def add(self, words: Categorical) -> None:
-        index = self.index
-        number = [index.setdefault(text, len(index)) for text in words.categories]
-        self.codes.append(np.array(number, dtype=np.int32)[words.codes])
-
-    def column(self) -> Categorical:
-        return Categorical(np.concatenate(self.codes), list(self.index))
-
-
 class TextTable(FileTable):
     """The rows of a CSV file. Its cells may be separated by semicolons, with decimal commas."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         data = text_bytes(path, read_bytes(path))
-        header = data[: after(data, 1)].decode()
+        header = data.partition(b"\n")[0].decode()
         self.separator = max(SEPARATORS, key=header.count)
         self.decimal_commas = self.separator != ","
         self.line: Sequence[int] = ()
@@ -136,7 +124,7 @@ class TextTable(FileTable):
             raise FormatError(f"{path}:1: {error}") from None
         super().__init__(path, reading, data, names)
 
-    def _reader(self, stream: io.StringIO) -> Any:
+    def _reader(self, stream: Iterable[str]) -> Any:
         return csv.reader(stream, strict=True, delimiter=self.separator)
 
     def place(self, row: int) -> str:
@@ -148,40 +136,29 @@ class TextTable(FileTable):
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         at = {column: self.names.index(name) for column, name in called.items()}
         positions = sorted(set(at.values()))
-        words = text_files.attempt(self.file.data, lambda: self._bulk(positions))
-        found = words or self._by_row(positions, faults)
-        self.file.data = b""  # a million states fill a gigabyte
-        return {column: found[position] for column, position in at.items()}
-
-    def _bulk(self, positions: list[int]) -> dict[int, Categorical]:
-        """The columns at some positions of plain text."""
-        found = {position: Words() for position in positions}
-        kinds = ["word" if position in found else "" for position in range(len(self.names))]
-        begin = after(self.file.data, 1)
-        for lines in text_files.pieces(self.file.data, begin, self.file.progress):
-            lines.refuse_quotes(self.separator)
-            every = np.ones(lines.n_lines, dtype=np.bool_)
-            for words, column in zip(found.values(), lines.columns(every, self.separator, kinds)):
-                words.add(column)
-        columns = {position: words.column() for position, words in found.items()}
-        self.line = range(2, 2 + len(columns[positions[0]].codes))
-        return columns
-
-    def _by_row(self, positions: list[int], faults: Faults) -> dict[int, Categorical]:
-        """The same row by row, without those that are empty; ragged ones are at fault."""
-        found = {position: Words() for position in positions}
-        self.line = []
+        numbers = {position: defaultdict(count().__next__) for position in positions}
+        codes: dict[int, list[Array]] = {position: [] for position in positions}
+        self.line = array("q")
         rows = self._rows(self.line, faults)
         while block := list(zip(*islice(rows, BLOCK_ROWS))):
-            for position, words in found.items():
-                words.add(Categorical.from_cells(block[position]))
+            for position, number in numbers.items():
+                cells = block[position]
+                some = np.fromiter(map(number.__getitem__, cells), np.int32, len(cells))
+                codes[position].append(some)
         faults.refuse()
-        return {position: words.column() for position, words in found.items()}
+        self.file.data = b""  # a million states fill a gigabyte
+        none = np.zeros(0, np.int32)
+        found = {
+            position: Categorical(np.concatenate([none, *codes[position]]), list(number))
+            for position, number in numbers.items()
+        }
+        return {column: found[position] for column, position in at.items()}
 
-    def _rows(self, at_line: list[int], faults: Faults) -> Iterator[Sequence[str]]:
-        text, progress = self.file.data.decode(), self.file.progress
-        stream, width = io.StringIO(text, newline=""), len(self.names)
-        reader = self._reader(stream)
+    def _rows(self, at_line: array[int], faults: Faults) -> Iterator[Sequence[str]]:
+        """The rows, without those that are empty; ragged ones are at fault."""
+        file, width = self.file, len(self.names)
+        stream, size = io.BytesIO(file.data), len(file.data)
+        reader = self._reader(io.TextIOWrapper(stream, "utf-8", newline=""))
         next(reader, None)
         try:
             for row in filter(None, reader):
@@ -191,8 +168,8 @@ class TextTable(FileTable):
                     faults.add(np.array([len(at_line) - 1]), message)
                     row = [*row, *[""] * width][:width]
                 yield row
-                if progress is not None and len(at_line) % BLOCK_ROWS == 0:
-                    progress(stream.tell(), stream.tell() / len(text))
+                if file.progress is not None and len(at_line) % BLOCK_ROWS == 0:
+                    file.progress(stream.tell(), stream.tell() / size)
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
 
