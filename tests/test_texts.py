@@ -130,3 +130,12 @@ def test_spare_columns_go_before_digits():
 
 def test_control_characters_are_escapes_in_latex():
     assert latex("a\x1b[31m\nb") == r"a\textbackslash{}x1b[31m\textbackslash{}nb"
+
+
+def test_long_names_in_messages_are_cut():
+    state = " & ".join(f"x{k}={k}" for k in range(60))
+    short = texts.with_short_names(f"from state {state!r} no policy arrives; give up at a price")
+    assert len(short) < 140 and short.startswith("from state 'x0=0 & x1=1")
+    assert short.endswith(" & x58=58 & x59=59' no policy arrives; give up at a price")
+    plain = "state 'x=1 & y=2', action 'go'"
+    assert texts.with_short_names(plain) == plain

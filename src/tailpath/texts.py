@@ -49,6 +49,11 @@ def did_you_mean(given: Any, known: Iterable[Any]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def with_short_names(text: str) -> str:
+    """A message in which quoted names, such as states of many variables, take a line at most."""
+    return re.sub(r"(?<!\w)'([^']{50})[^']{24,}([^']{20})'(?!\w)", r"'\1 ... \2'", text)
+
+
 def number(value: float, digits: int = 6) -> str:
     """A number for people, with this many significant digits."""
     return f"{value + 0.0:.{digits}g}"  # there is no minus in front of 0

@@ -143,7 +143,7 @@ def odd(tmp_path):
 
 
 def test_a_model_without_a_cost_unit(capsys, odd):
-    assert "delta" in refusal(capsys, "compare", odd, "--alpha", 0.1)
+    assert "--delta D (delta=), such as 0.001" in refusal(capsys, "compare", odd, "--alpha", 0.1)
     result = run(capsys, "compare", odd, "--alpha", 0.1, "--delta", "0.01", "--json")
     (entry,), (best,) = result.json["optimum_bounds"], rows(result.json, "optimum")
     assert entry["bounds"][0] <= 3 <= entry["bounds"][1]

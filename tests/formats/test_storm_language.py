@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
+from tailpath.cli.application import main
 from tailpath.errors import FormatError, OptionError, TailpathWarning
 from tailpath.formats.registry import Reading
 from tailpath.formats.storm_language import StormLimits, read
@@ -168,6 +169,85 @@ def test_jani(model, storm):
     ]
 
 
+PROPERTIES = """
+"quick": R{"time"}min=? [ F "done" ];
+"late": Pmax=? [ F{"visits"}<=8 x=1 ];
+"steps": Pmax=? [ F<=20 "done" ];
+"mean": R{"time"}<=9.5 [ F x=N ];
+"both": multi(R{"time"}min=? [ F "done" ], Pmax=? [ F "done" ]);
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "goals", "cost", "bound"),
+    [
+        ("quick", ("x=2",), "time", ""),
+        ("late", ("x=1",), "visits", "; for its bound say --deadline 8"),
+        ("steps", ("x=2",), None, "; for its bound say --within 20"),
+        ("mean", ("x=2",), "time", "; for its bound say --subject-to 'mean <=19/2'"),
+    ],
+)
+def test_a_property_says_what_is_goal_and_cost(name, goals, cost, bound, model, storm):
+    path, more = model(), {"cost": "time"} if cost is None else {}
+    path.with_suffix(".props").write_text(PROPERTIES)
+    ssp = tp.read(path, constants={"N": 2}, property=name, **more)
+    assert ssp.goals == goals and ssp.notes[-1].startswith("the property is ")
+    assert ssp.notes[-1].endswith(f"]{bound}")
+    condition = {"x=1": "x=1", "x=2": "done"}[goals[0]]
+    plain = tp.read(path, constants={"N": 2}, goal=condition, cost=cost or "time")
+    assert outcomes(ssp) == outcomes(plain)
+    # What the user says wins.
+    other = tp.read(path, constants={"N": 2}, property=name, goal="x=1", cost="visits")
+    assert other.goals == ("x=1",)
+
+
+def test_properties_that_say_no_goal_or_are_not_there(model, storm):
+    path, options = model(), {"constants": {"N": 2}, "property": "both"}
+    with pytest.raises(FormatError, match=r"m\.prism: .*beside it, in m\.props"):
+        tp.read(path, **options)
+    path.with_suffix(".props").write_text(PROPERTIES)
+    with pytest.raises(FormatError, match=r"'both' is multi\(.*has no goal to reach"):
+        tp.read(path, **options)
+    with pytest.raises(FormatError, match="no property 'no'; choose among: quick, late, steps"):
+        tp.read(path, **options | {"property": "no"})
+
+
+def test_a_property_of_jani(model, storm):
+    reach = {"op": "=", "left": "s", "right": 2}
+    values = {"op": "Emin", "exp": "r", "accumulate": ["steps"], "reach": reach}
+    filtered = {"op": "filter", "fun": "values", "states": {"op": "initial"}, "values": values}
+    path = model(JANI | {"properties": [{"name": "E", "expression": filtered}]}, "m.jani")
+    ssp = tp.read(path, constants={"K": 3}, property="E")
+    assert outcomes(ssp) == outcomes(tp.read(path, constants={"K": 3}, goal="done", cost="r"))
+    assert ssp.notes[-1] == 'the property is R{"r"}min=? [F (s = 2)]'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("x<N ->", "x<N -", r"m\.prism:6: expected \"->\" at column \d+: \[step\] x<N"),
+        ("p = 0.5", "p = q", r"m\.prism:3: .*q"),
+        ("(x'=x)", "(y'=x)", r"m\.prism: Storm cannot read it and gives no reason"),
+        ("init 0", "init 7", r"m\.prism: the model has no initial state"),
+    ],
+)
+def test_what_storm_says_comes_in_our_words(old, new, message, model, storm):
+    with pytest.raises(FormatError, match=message) as caught:
+        tp.read(model(PROGRAM.replace(old, new)), constants={"N": 2}, goal="done", cost="time")
+    assert "Exception" not in str(caught.value)
+    with pytest.raises(FormatError, match=r"m\.prism: the model has no constant K without a value"):
+        tp.read(model(), constants={"N": 2, "K": 1}, goal="done", cost="time")
+
+
+def test_constants_with_commas_between(model, storm, capsys):
+    path = str(model(PROGRAM.replace("p = 0.5", "p")))
+    asked = ["info", path, "--goal", "done", "--cost", "time", "--json"]
+    assert main([*asked, "--const", "N=4,p=0.25"]) == 0
+    assert json.loads(capsys.readouterr().out)["states"] == 5
+    assert main([*asked, "--const", "N=4,p"]) == 2
+    assert "constants: N=4,p is not" in capsys.readouterr().err
+
+
 def test_rewards_on_destinations_are_never_averaged(model, storm):
     """Storm would make 5 of 3 and 7: the same mean, and another risk."""
     with pytest.raises(
@@ -198,7 +278,7 @@ def test_broken_models_are_refused_quietly(text, name, model, storm, capfd):
 
 
 def test_other_kinds_of_models_are_refused(model, storm):
-    with pytest.raises(FormatError, match="The input model is a CTMC"):
+    with pytest.raises(FormatError, match="the model is a CTMC"):
         tp.read(
             model(
                 PROGRAM.replace("mdp", "ctmc").replace(

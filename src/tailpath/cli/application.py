@@ -26,6 +26,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.progress import CLEAR, end_line
 from tailpath.registers import Register, instance_of
+from tailpath.texts import with_short_names
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT = 1, 2
@@ -223,7 +224,7 @@ def print_message(kind: str, text: str) -> None:
     what = f"{kind}:"
     if kind == "error" and in_colour(sys.stderr):
         what = click.style(what, fg="red", bold=True)
-    line = printable(" ".join(text.split()))
+    line = printable(with_short_names(" ".join(text.split())))
     click.echo(f"tailpath: {what} {line}", err=True)
 
 

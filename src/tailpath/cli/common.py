@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import click
@@ -100,13 +102,6 @@ def refuse_same_file(output: str | None, source: str) -> None:
         raise click.UsageError(f"{output} is the model itself; write the result to another file")
 
 
-def reward_and_cost(text: str) -> tuple[float, float]:
-    reward, equals, cost = text.partition("=")
-    if not equals:
-        raise click.BadParameter(f"{text!r} is not of the form R=C")
-    return _float(reward), _float(cost)
-
-
 def discount(text: str) -> Fraction | None:
     """The type of an option that takes a discount, a number or a fraction in (0, 1]; 1 is none."""
     try:
@@ -118,11 +113,16 @@ def discount(text: str) -> Fraction | None:
     return gamma if gamma < 1 else None
 
 
-def name_and_value(text: str) -> tuple[str, str]:
-    left, equals, right = (part.strip() for part in text.partition("="))
-    if not (left and equals and right):
-        raise click.BadParameter(f"{text!r} is not of the form N=V")
-    return left, right
+def pairs_of(word: str, kind: Callable[[str], Any]) -> Callable[[str], list[tuple[Any, Any]]]:
+    """The type of an option that takes pairs, such as N=V, with commas between."""
+
+    def pairs(text: str) -> list[tuple[Any, Any]]:
+        parts = [part.partition("=") for part in re.split(r",(?=\s*[\w.+-]+\s*=)", text)]
+        if not all(left.strip() and right.strip() for left, _, right in parts):
+            raise click.BadParameter(f"{text!r} is not of the form {word}")
+        return [(kind(left.strip()), kind(right.strip())) for left, _, right in parts]
+
+    return pairs
 
 
 def _float(text: str) -> float:
@@ -133,7 +133,7 @@ def _float(text: str) -> float:
 
 
 #: What an option takes whose word is this.
-PAIRS: dict[str, Any] = {"R=C": reward_and_cost, "N=V": name_and_value}
+PAIRS: dict[str, Any] = {"R=C": pairs_of("R=C", _float), "N=V": pairs_of("N=V", str)}
 
 
 class WholeNumber(click.IntRange):
@@ -345,7 +345,7 @@ def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
 def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
     """Read a model, end it in the ways asked for, and repeat its notes on standard error."""
     reading: dict[str, Any] = {
-        name: dict(value) if isinstance(value, tuple) and name != "goals" else value
+        name: dict(chain(*value)) if isinstance(value, tuple) and name != "goals" else value
         for name, value in options.items()
         if value is not None
     }

@@ -67,6 +67,7 @@ def read(
     *,
     goal: str | None = None,
     cost: str | None = None,
+    property: str | None = None,
     step_cost: float | None = None,
     cost_of: Mapping[float, float] | None = None,
     negate_reward: bool = False,
@@ -98,6 +99,9 @@ def read(
         `best`, `all` or a final reward.
     cost : str, optional
         The reward structure that holds the costs (default: the only one), or the column of a table.
+    property : str, optional
+        The name of a property that says what is goal and cost: one of a JANI model, or of the file
+        `.props` beside a program in the PRISM language. A note tells how to ask for its bound.
     step_cost : float, optional
         Every outcome costs this much, whatever its reward.
     cost_of : mapping of float to float, optional
@@ -157,6 +161,7 @@ def read(
     reading = Reading(
         goal=goal,
         cost=cost,
+        property=property,
         step_cost=step_cost,
         cost_of=cost_of or {},
         negate_reward=negate_reward,

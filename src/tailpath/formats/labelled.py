@@ -105,9 +105,10 @@ class LabelledMDP:
 DEFAULT_GOAL = "goal"
 
 
-def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
+def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> Any:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
-    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them.
+    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them. `more` is noted,
+    too.
     """
     rule = cost_rule(1, reading)
     is_goal = _goal(model, reading.goal)
@@ -139,7 +140,7 @@ def to_ssp(model: LabelledMDP, reading: Reading) -> Any:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     names: dict[str, Any] = {"states": states, "actions": actions}
-    own["notes"] = (*own["notes"], *notes)
+    own["notes"] = (*own["notes"], *notes, *more)
     return model_of(rows, {"is_goal": is_goal, "start_index": start, **names, **own})
 
 

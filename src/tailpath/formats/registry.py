@@ -60,6 +60,9 @@ class Reading:
     cost: str | None = _option(
         None, "NAME", "Reward structure, or column of a table, that holds the costs."
     )
+    property: str | None = _option(
+        None, "NAME", "Property of a PRISM or JANI model that says what is goal and cost."
+    )
     step_cost: float | None = _option(None, "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(
         dict, "R=C", "An outcome with reward R costs C (repeatable)."
@@ -95,6 +98,7 @@ class Reading:
         for name, kind in (
             ("goal", str),
             ("cost", str),
+            ("property", str),
             ("cost_of", Mapping),
             ("constants", Mapping),
             ("columns", Mapping),
@@ -313,7 +317,7 @@ def _bundled(title: str, module: str, *suffixes: str, writes: bool = False, **mo
 REWARDS = ("step_cost", "cost_of", "negate_reward", "rewards")
 LABELLED = ("goal", "cost", "start", *REWARDS)
 TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence")
-_PROGRAM = (*LABELLED, "constants")
+_PROGRAM = (*LABELLED, "constants", "property")
 _ALL: dict[str, Any] = {"writes": True, "intervals": True}
 _TEXT: dict[str, Any] = {**_ALL, "reports": True}
 _CHECKERS: dict[str, Any] = {"chains": True, "options": LABELLED}

@@ -22,7 +22,7 @@ from typing import Any
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import read_bytes, read_text, shorten
-from tailpath.formats.labelled import DEFAULT_GOAL, LabelledMDP, to_ssp
+from tailpath.formats.labelled import DEFAULT_GOAL, to_ssp
 from tailpath.formats.outcomes import cost_rule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
@@ -45,34 +45,24 @@ LIMITS = StormLimits()
 
 
 def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
-    """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
+    """Read a program in the PRISM language, or a JANI model; one of its properties may say which
+    are goals, and what costs.
+    """
     cost_rule(1, reading)  # what is wrong with the options is said before Storm works
     if find_spec("stormpy") is None:
         raise FormatError(
             f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]"
         )
     read_text(path)  # for our own words where there is no such file, or no text in it
-    given = _definitions(reading.constants)
-    goal = DEFAULT_GOAL if reading.goal is None else reading.goal
-    start = reading.start
-    model, labels = _built(
-        path, given, [text for text in (goal, start) if isinstance(text, str)], limits
-    )
-    chosen = labels.get(start, start) if isinstance(start, str) else start
-    return to_ssp(model, replace(reading, goal=labels.get(goal, goal), start=chosen))
-
-
-def _built(
-    path: str, constants: str, expressions: list[str], limits: StormLimits
-) -> tuple[LabelledMDP, dict[str, str]]:
-    """What Storm makes of the file, and the labels it gave to conditions that are no labels
-    themselves.
-    """
+    goal = reading.goal
+    if goal is None and reading.property is None:
+        goal = DEFAULT_GOAL
     with tempfile.TemporaryDirectory(prefix="tailpath-") as folder:
         request = {
             "path": os.path.abspath(path),
-            "constants": constants,
-            "expressions": expressions,
+            "constants": _definitions(reading.constants),
+            "expressions": [text for text in (goal, reading.start) if isinstance(text, str)],
+            "property": reading.property,
             "bytes": limits.bytes,
             "states": limits.states,
             "folder": folder,
@@ -84,23 +74,67 @@ def _built(
                 f"{path}: give the constants {names} a value with --const NAME=VALUE (constants=)"
             )
         if "error" in answer:
-            text = answer["error"]
-            if "Transition rewards are not supported" in text:
-                text = (
-                    "a reward depends on the destination; Storm can only average such rewards,"
-                    " which would change the risk"
-                )
-            raise FormatError(f"{path}: {text}")
+            raise FormatError(f"{path}{in_our_words(answer['error'])}")
         model = UmbReader(path, read_bytes(os.path.join(folder, "model.umb"))).model()
-    names = answer["names"]
-    known = {
-        text: label
-        for text, label in answer["labels"].items()
-        if text not in model.labels and label in model.labels
-    }
+    names, chosen = answer["names"], answer["property"]
     if len(set(names)) == len(names) == model.n_states:
         model = replace(model, states=tuple(names))
-    return model, known
+
+    def labelled(text: Any) -> Any:
+        """The label that Storm gave to a condition which is no label itself."""
+        label = answer["labels"].get(text) if isinstance(text, str) else None
+        return text if text in model.labels or label not in model.labels else label
+
+    reading = replace(
+        reading,
+        goal=labelled(goal or chosen["goal"]),
+        start=labelled(reading.start),
+        cost=reading.cost or chosen.get("cost"),
+    )
+    return to_ssp(model, reading, [_property_note(chosen)] if chosen else [])
+
+
+def _property_note(parts: Mapping[str, str]) -> str:
+    """What a property says, and how to ask for its bound, which is not part of the model."""
+    ask = ""
+    if parts["limit"]:
+        ask = f"--deadline {parts['limit']}" if parts["paid"] else f"--within {parts['limit']}"
+    elif parts["bound"] and parts["formula"].startswith("R"):
+        ask = f"--subject-to 'mean {parts['bound']}'"
+    return f"the property is {parts['formula']}" + (f"; for its bound say {ask}" if ask else "")
+
+
+#: What Storm says, and what is said of the file instead, from behind its path on.
+_WORDS = (
+    (
+        r"Parsing error at (\d+):(\d+): +expecting (.*?), here: (.*?)[ ^]*",
+        r":\1: expected \3 at column \2: \4",
+    ),
+    (r"Error in .*?, line (\d+): (.*)", r":\1: \2"),
+    (r".*unknown undefined constant '(.*)'\.?", r": the model has no constant \1 without a value"),
+    (
+        r".*already defined constant '(.*)'\.?",
+        r": the already defined constant '\1' cannot be given a value",
+    ),
+    (r"The input model is a (\w+),.*", r": the model is a \1; only MDPs and DTMCs are read"),
+    (r"std::exception", r": Storm cannot read it and gives no reason; is every variable declared?"),
+    (r".*single initial state.*", r": the model has no initial state"),
+    (
+        r".*Transition rewards are not supported.*",
+        r": a reward depends on the destination; Storm can only average such rewards, which would"
+        r" change the risk",
+    ),
+)
+
+
+def in_our_words(text: str) -> str:
+    """What is wrong with a file in our own words, from behind its path on."""
+    text = re.sub(r"^\w+(Exception|Error): ", "", text)
+    for pattern, words in _WORDS:
+        found = re.fullmatch(pattern, text)
+        if found is not None:
+            return found.expand(words)
+    return f": {text}"
 
 
 def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str, Any]:

@@ -9,9 +9,10 @@ It is two processes: one builds, in compiled code that hears of nothing, the oth
 standard input ends, because the parent was killed, say, the watcher ends the builder and removes
 the folder.
 
-    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, on one line
-    answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or
-              {"error"} or {"missing": [constants]}
+    request   {"path", "constants", "expressions": [..], "property", "bytes", "states", "folder"} on
+              one line
+    answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label},
+              "property": {"formula", "goal", "cost", ..}}, or {"error"} or {"missing": [constants]}
 """
 
 from __future__ import annotations
@@ -39,6 +40,12 @@ _TYPE = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(r"//.*")
+#: A property that has a goal, as Storm prints it: `limit` bounds the steps, or the rewards `paid`,
+#: on the way, and `bound` the value.
+_PROPERTY = re.compile(
+    r'(?:R(?:\[exp\])?(?:\{"(?P<cost>[^"]*)"\})?|P)(?:min|max)?(?:=\?|(?P<bound>[<>]=?\S+)) '
+    r'\[(?:F|true U(?:steps|rew\{"(?P<paid>[^"]*)"\})?(?:<=?(?P<limit>\S+))?) (?P<goal>.*)\]'
+)
 
 
 class Refusal(Exception):
@@ -109,12 +116,14 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     missing = [constant.name for constant in program.constants if not constant.defined]
     if missing:
         return {"missing": missing}
-    formulas, labels = label_expressions(program, request["expressions"])
+    chosen = property_of(program, request["path"], request["property"])
+    goals = [goal for goal in (chosen.get("goal"),) if goal]
+    formulas, labels = label_expressions(program, [*request["expressions"], *goals])
     model = explore_program(program, formulas, request["path"])
     if model.nr_states > request["states"]:
         raise Refusal(f"Storm found {model.nr_states} states; the most are {request['states']}")
     stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
-    return {"names": names_of(model, program), "labels": labels}
+    return {"names": names_of(model, program), "labels": labels, "property": chosen}
 
 
 def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
@@ -214,6 +223,31 @@ def parse_program(path: str, folder: str) -> Any:
     with open(path_name, "w", encoding="utf-8") as stream:
         stream.write(f"mdp {text}")
     return stormpy.parse_prism_program(path_name)
+
+
+def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
+    """The parts of a property, found by name in a JANI model or in the file beside a program."""
+    if name is None:
+        return {}
+    stem, suffix = os.path.splitext(path)
+    files = [f"{stem}.{ending}" for ending in ("props", "pctl", "csl")]
+    beside = next(filter(os.path.exists, files), None)
+    if suffix.lower() == ".jani":
+        found = stormpy.parse_jani_model(path)[1]
+    elif beside is None:
+        raise Refusal(f"properties of a program stand beside it, in {os.path.basename(files[0])}")
+    else:
+        with open(beside, encoding="utf-8-sig") as stream:
+            found = stormpy.parse_properties(stream.read(), program)
+    formulas = {each.get_name(): str(each.get_raw_formula()) for each in found}
+    if name not in formulas:
+        raise Refusal(f"no property {name!r}; choose among: {', '.join(formulas) or '(none)'}")
+    match = _PROPERTY.fullmatch(formulas[name])
+    if match is None:
+        raise Refusal(f"the property {name!r} is {formulas[name]}, which has no goal to reach")
+    parts = match.groupdict()
+    goal, cost = parts["goal"].removeprefix('"').removesuffix('"'), parts["cost"] or parts["paid"]
+    return {**parts, "formula": formulas[name], "goal": goal, "cost": cost}
 
 
 def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], dict[str, str]]:

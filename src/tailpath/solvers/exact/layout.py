@@ -76,8 +76,13 @@ def require_unit(ssp: SSP) -> None:
     if ssp.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in; give the width of a"
-            " grid with --delta D (delta=)"
+            f" grid with --delta D (delta=), such as {_proposed_delta(ssp):g}"
         )
+
+
+def _proposed_delta(ssp: SSP) -> float:
+    """About a thousandth of the largest cost, as a power of ten."""
+    return float(10.0 ** (np.floor(np.log10(ssp.outcome_cost.max())) - 3))
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
