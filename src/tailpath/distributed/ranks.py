@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -101,14 +101,6 @@ def _end(comm: Any, error: BaseException, about: str) -> NoReturn:
     raise SystemExit(FAILED)
 
 
-class Pending(NamedTuple):
-    """Messages under way: requests, what comes in, and what goes out, which must stay till then."""
-
-    requests: list[Any]
-    incoming: list[Array]
-    outgoing: list[Array]
-
-
 @dataclass(frozen=True, eq=False)
 class Halo:
     """Who needs what: `send[i]` are indices of own nodes that rank `ranks[i]` has ghosts of, and
@@ -138,33 +130,29 @@ class Halo:
         """The indices of own nodes that others have ghosts of, rising."""
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *self.send]))
 
-    def begin(self, values: Array) -> Pending:
-        """Send what others need of values by node, (..., n), and ask for what is needed here."""
+    def _received(self, values: Array) -> list[tuple[Array, Array]]:
+        """Send what others need of values by node, (..., n), and wait for what is needed here:
+        indices here, and what came for them.
+        """
         shape, kind = values.shape[:-1], values.dtype
         incoming = [np.empty((*shape, len(index)), kind) for index in self.receive]
         asked = [(rank, here) for rank, here in zip(self.ranks, incoming) if here.size]
         requests = [self.comm.Irecv(here, rank) for rank, here in asked]
+        # Which must stay until all have arrived.
         outgoing = [np.ascontiguousarray(values[..., index]) for index in self.send]
         for rank, there in zip(self.ranks, outgoing):
             if there.size:
                 requests.append(self.comm.Isend(there, rank))
                 self.sent[0] += 1
                 self.sent[1] += there.nbytes
-        return Pending(requests, incoming, outgoing)
-
-    def arrived(self, pending: Pending) -> list[tuple[Array, Array]]:
-        """Wait for what is under way: indices here, and what came for them."""
-        for request in pending.requests:
+        for request in requests:
             request.Wait()
-        return list(zip(self.receive, pending.incoming))
-
-    def finish(self, pending: Pending, out_values: Array) -> None:
-        for index, here in self.arrived(pending):
-            out_values[..., index] = here
+        return list(zip(self.receive, incoming))
 
     def exchange(self, values: Array) -> None:
         """Bring the ghosts of values by node, (..., n), up to date."""
-        self.finish(self.begin(values), values)
+        for index, here in self._received(values):
+            values[..., index] = here
 
     def repeat(self, step: Callable[[Array], None], values: Array, times: int) -> bool:
         """Take a step on values by node, (n,), and bring ghosts up to date, until nothing changes
@@ -177,14 +165,10 @@ class Halo:
                 return True
         return False
 
-    def reversed(self) -> Halo:
-        """From ghosts to those whose nodes they are."""
-        return replace(self, send=self.receive, receive=self.send)
-
     def gather_least(self, values: Array) -> None:
         """Lower values of own nodes to the least of what other ranks have for their ghosts."""
-        back = self.reversed()
-        for node, here in back.arrived(back.begin(values)):
+        back = replace(self, send=self.receive, receive=self.send)
+        for node, here in back._received(values):
             np.minimum.at(values, node, here)
 
 
@@ -194,8 +178,6 @@ class Halo:
 SECONDS = 60.0
 #: The arrays of `Work` that change.
 CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice", "residual"
-#: And what a pass found so far, beside the level.
-SUMMARY = ("best",)
 
 
 @dataclass(frozen=True)
@@ -257,9 +239,8 @@ class PassCheckpoints:
         filling = self.filling
         arrays = {name: getattr(filling.work, name) for name in CHANGING}
         columns = [np.concatenate(column) for column in zip(*filling.changes)]
-        state = [filling.w, *(getattr(filling, name) for name in SUMMARY)]
         arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
-        arrays |= {"values": np.stack(filling.values), "state": np.array(state, dtype=np.float64)}
+        arrays |= {"values": np.stack(filling.values), "state": np.array([filling.w, filling.best])}
         write_archive(str(self._file(self.turn, self.comm.rank)), arrays)
         self.comm.Barrier()
         if self.comm.rank == 0:
@@ -291,9 +272,7 @@ class PassCheckpoints:
             columns = (found.array(f"changes_{i}", kind) for i, kind in enumerate(kinds))
             filling.changes[:] = [Changes(*columns)]
         filling.values[:] = list(found.array("values", np.float64, 2))
-        w, *summary = found.array("state", np.float64).tolist()
-        for name, value in zip(SUMMARY, summary, strict=True):
-            setattr(filling, name, value)
+        w, filling.best = found.array("state", np.float64).tolist()
         filling.w = int(w)
 
 

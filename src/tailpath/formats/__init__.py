@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError, kind_of
@@ -59,6 +60,10 @@ _MARKS = {
     b"@": ".drn",
     b"\x1f\x8b": ".umb",
 }
+
+
+#: What `read` hands over as it is given.
+_OPTIONS = {each.name for each in fields(Reading)} - {"columns"}
 
 
 @answering
@@ -158,22 +163,10 @@ def read(
     >>> tp.read("commute.json") == ssp
     True
     """
+    options = {name: value for name, value in locals().items() if value is not None}
+    names = _OPTIONS & options.keys()
     reading = Reading(
-        goal=goal,
-        cost=cost,
-        property=property,
-        step_cost=step_cost,
-        cost_of=cost_of or {},
-        negate_reward=negate_reward,
-        rewards=rewards,
-        constants=constants or {},
-        start=start,
-        goals=() if goals is None else goals,
-        one_based=one_based,
-        columns={**(columns or {}), **_columns(column)},
-        actions=actions,
-        confidence=confidence,
-        progress=progress,
+        **{name: options[name] for name in names}, columns={**(columns or {}), **_columns(column)}
     )
     ssp = _read(source, reading)
     return ssp if geometry is None else _with_geometry(ssp, geometry)

@@ -14,8 +14,9 @@ goes on to the target. Our own reader takes the auxiliary states out again.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,10 @@ from tailpath.formats.drn_text import (
     DRNFile,
     Header,
     ParsedBody,
-    Rewards,
+    StoredRewards,
 )
 from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Reward, Rewards, labels_of_codes, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     MARK,
@@ -47,7 +48,7 @@ from tailpath.formats.writing import (
     put_before,
     text_column,
 )
-from tailpath.graph import Array, FloatArray, IntArray, first_of, owners
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -147,7 +148,7 @@ def _is_position(name: str) -> bool:
 
 
 def _labels(
-    states: Sequence[tuple[Rewards, tuple[str, ...]]],
+    states: Sequence[tuple[StoredRewards, tuple[str, ...]]],
     state_code: Array,
 ) -> Labels:
     carried: dict[str, list[int]] = {}
@@ -157,7 +158,7 @@ def _labels(
     return labels_of_codes(carried, state_code)
 
 
-def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy[Reward]:
+def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Rewards:
     """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
     as Storm does."""
     text, line = header.sections.get("@reward_models", ("", 0))
@@ -170,15 +171,14 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Lazy
     state_code, width = body.columns.state_code, max(map(len, of_states + of_actions))
     names += [f"rew{at}" for at in range(len(names), width)]
 
-    def column(lists: Sequence[Rewards], numbers: Array, at: int) -> FloatArray:
+    def column(lists: Sequence[StoredRewards], numbers: Array, at: int) -> FloatArray:
         values = np.array([row[at] if at < len(row) else 0.0 for row in lists], np.float64)
         return np.asarray(values[numbers])
 
-    def reward_model(name: str) -> Reward:
-        at = names.index(name)
+    def reward_model(at: int) -> Reward:
         return Reward(column(of_states, state_code, at), column(of_actions, choice_code, at))
 
-    return Lazy(names, reward_model)
+    return {name: partial(reward_model, at) for at, name in enumerate(names)}
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -196,7 +196,8 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
     )
     if n_states < 1 or len(model.rewards) != 1:
         raise FormatError(message)
-    name, reward = next(iter(model.rewards.items()))
+    ((name, made),) = model.rewards.items()
+    reward = made()
     if reward.choice is None:
         raise FormatError(message)
     n_choices = int(model.state_choices[n_states])
@@ -222,9 +223,13 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
         probability=model.probability[:n_branches],
         low=None if model.low is None else model.low[:n_branches],
         choice_action=model.choice_action[:n_choices],
-        labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
-        rewards=Lazy([name], lambda _: Reward(choice=choice_cost, branch=branch_cost)),
+        labels={label: partial(_first, mask, n_states) for label, mask in model.labels.items()},
+        rewards={name: lambda: Reward(choice=choice_cost, branch=branch_cost)},
     )
+
+
+def _first(mask: Callable[[], BoolArray], n_states: int) -> BoolArray:
+    return mask()[:n_states]
 
 
 # ---------------------------------------------------------------------- writing

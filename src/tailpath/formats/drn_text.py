@@ -24,7 +24,7 @@ _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 _VALUES = ("double", "rational", "double-interval", "rational-interval")
 _LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")
-#: Rewards in brackets; those of a model with intervals may be intervals themselves.
+#: StoredRewards in brackets; those of a model with intervals may be intervals themselves.
 _REWARDS = r"(?:\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?"
 _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
@@ -33,7 +33,7 @@ STATE, ACTION, TRANSITION = range(3)
 #: The kind of a line that does not begin with a digit, by its first letter.
 _KINDS = {"s": STATE, "a": ACTION}
 
-Rewards = tuple[float, ...]
+StoredRewards = tuple[float, ...]
 T = TypeVar("T")
 
 
@@ -165,8 +165,8 @@ class ParsedBody(NamedTuple):
 
     columns: BodyColumns
     low: FloatArray | None
-    states: Sequence[tuple[Rewards, tuple[str, ...]]]
-    actions: Sequence[tuple[Rewards, str]]
+    states: Sequence[tuple[StoredRewards, tuple[str, ...]]]
+    actions: Sequence[tuple[StoredRewards, str]]
 
 
 class _ParsedOnce(Generic[T]):
@@ -196,7 +196,7 @@ class Body:
         self.states, self.actions = _ParsedOnce(self._after_state), _ParsedOnce(self._action)
         self.n_states = 0
 
-    def _after_state(self, text: str) -> tuple[Rewards, tuple[str, ...]]:
+    def _after_state(self, text: str) -> tuple[StoredRewards, tuple[str, ...]]:
         """The rewards of a state, and its labels."""
         match = _AFTER_STATE.fullmatch(text)
         assert match is not None  # anything does
@@ -205,7 +205,7 @@ class Body:
             raise self.file.error("the rewards have no end")
         return rewards, tuple(self.header.labels(match[2]))
 
-    def _action(self, text: str) -> tuple[Rewards, str]:
+    def _action(self, text: str) -> tuple[StoredRewards, str]:
         """The rewards of an action, and its name."""
         match = _ACTION_LINE.fullmatch(text)
         if match is None:
@@ -215,7 +215,7 @@ class Body:
     def _unexpected(self, expected: str, text: str) -> Exception:
         return self.file.error(f"expected {expected}, not {shorten(text)!r}")
 
-    def _rewards(self, text: str | None) -> Rewards:
+    def _rewards(self, text: str | None) -> StoredRewards:
         parts = () if text is None else _COMMA.split(text)
         return tuple(self._reward(part.strip()) for part in parts)
 

@@ -10,9 +10,10 @@ the cost unit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,6 @@ from tailpath.model.outcome_columns import CostRule, OutcomeColumns
 from tailpath.model.ssp import Name
 from tailpath.texts import did_you_mean
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Reward:
@@ -46,30 +45,14 @@ class Reward:
     branch: FloatArray | None = None
 
 
-class Lazy(Mapping[str, T]):
-    """Arrays by name, each built when it is asked for: there may be as many labels as states."""
-
-    def __init__(self, names: Iterable[str], build: Callable[[str], T]) -> None:
-        self._names, self._build = dict.fromkeys(names), build
-
-    def __getitem__(self, name: str) -> T:
-        if name not in self._names:
-            raise KeyError(name)
-        return self._build(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
-
-
-Labels = Lazy[BoolArray]
+#: Arrays by name, each made when it is asked for: there may be as many labels as states.
+Labels = Mapping[str, Callable[[], BoolArray]]
+Rewards = Mapping[str, Callable[[], Reward]]
 
 
 def labels_of_codes(members: Mapping[str, Sequence[int]], codes: Array) -> Labels:
     """Labels by the codes that carry them, where each state has a code, (n,)."""
-    return Lazy(members, lambda label: np.isin(codes, np.array(members[label], dtype=np.int64)))
+    return {label: partial(np.isin, codes, carried) for label, carried in members.items()}
 
 
 @dataclass(frozen=True)
@@ -87,7 +70,7 @@ class LabelledMDP:
     choice_action: Array
     actions: Sequence[str]
     labels: Labels
-    rewards: Lazy[Reward]
+    rewards: Rewards
     can_write_action: Callable[[str], bool] = bool
     states: Sequence[Name] | None = None
     initial: BoolArray | None = None
@@ -207,7 +190,7 @@ def _goal(model: LabelledMDP, goal: str | None) -> BoolArray:
             f"{model.path}: no label {name!r}; choose the goal with --goal LABEL (goal=) among:"
             f" {_list(model.labels)}"
         )
-    mask = model.labels[name]
+    mask = model.labels[name]()
     if not mask.any():
         raise FormatError(f"{model.path}: no state carries the goal label {name!r}")
     return mask
@@ -220,7 +203,7 @@ def _starts(model: LabelledMDP, start: Any) -> IntArray:
     if start is None:
         is_initial = model.initial
         if is_initial is None and "init" in model.labels:
-            is_initial = model.labels["init"]
+            is_initial = model.labels["init"]()
         initial = np.flatnonzero(False if is_initial is None else is_initial)
         if initial.size == 0:
             raise FormatError(
@@ -229,7 +212,7 @@ def _starts(model: LabelledMDP, start: Any) -> IntArray:
             )
         return initial
     if isinstance(start, str) and start in model.labels:
-        chosen = np.flatnonzero(model.labels[start])
+        chosen = np.flatnonzero(model.labels[start]())
         if chosen.size == 0:
             raise FormatError(f"{model.path}: no state carries the label {start!r} of the start")
         return chosen
@@ -265,7 +248,7 @@ def _costs(
     if several or name not in model.rewards:
         what = "choose the cost with" if several else f"no reward structure {name!r}; choose with"
         raise FormatError(f"{model.path}: {what} --cost NAME (cost=) among: {_list(model.rewards)}")
-    reward = model.rewards[name]
+    reward = model.rewards[name]()
     of_choice = exact_sum(
         np.zeros(len(choice_state)),
         None if reward.state is None else reward.state[choice_state],

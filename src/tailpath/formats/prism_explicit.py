@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain, count, takewhile
 from typing import Any
 
@@ -25,7 +26,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten, write_bytes
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, labels_of_codes, to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
     ExplicitRows,
@@ -79,7 +80,7 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
         choice_action=tra.choice_action,
         actions=tra.actions,
         labels=labels,
-        rewards=Lazy(structures, structures.__getitem__),
+        rewards={name: partial(Reward, *found) for name, found in structures.items()},
         can_write_action=writable_action,
         states=None if variables is None else _state_names(variables, tra.n_states, reading),
         extras=tra.extras,
@@ -150,9 +151,10 @@ def _numbered_labels(file: ExplicitFile) -> dict[str, str]:
     return names
 
 
-def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Reward]:
-    """One structure beside the model, or several with numbers."""
-    structures: dict[str, Reward] = {}
+def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Any]:
+    """One structure beside the model, or several with numbers: rewards of states, of choices, of
+    transitions."""
+    structures: dict[str, Any] = {}
 
     def has_rewards(path_name: str) -> bool:
         return any(_beside(path_name, suffix) for suffix in ("srew", "trew"))
@@ -169,7 +171,7 @@ def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Rewa
         if name in structures:
             raise FormatError(f"{path_name}.srew: a second reward structure {name!r}")
         columns = {suffix: rewards for suffix, (_, rewards) in found.items()}
-        structures[name] = Reward(state=columns.get("srew"), branch=columns.get("trew"))
+        structures[name] = columns.get("srew"), None, columns.get("trew")
     return structures
 
 

@@ -15,7 +15,9 @@ A mapping that is absent is one to one.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -25,7 +27,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.archives import packed_tar, tar_members, unpacked
 from tailpath.formats.files import load_json, read_bytes, shorten, write_bytes
 from tailpath.formats.headers import OBJECT, SIZE, member_of
-from tailpath.formats.labelled import LabelledMDP, Labels, Lazy, Reward, to_ssp
+from tailpath.formats.labelled import LabelledMDP, Labels, Reward, Rewards, to_ssp
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
     MARK,
@@ -110,21 +112,22 @@ class UmbReader:
         return int(member_of(self.system, key, SIZE, self.location))
 
     def _check_kind(self) -> None:
-        version = self.index.get("format-version")
-        if type(version) is not int or version not in (0, 1):
-            raise self._error(
-                "index.json",
-                f"format-version {shorten(repr(version))} is not known; this program reads 0 and 1",
-            )
-        if self.system.get("time") != "discrete":
-            raise self._error(
-                "index.json",
-                f"time is {shorten(repr(self.system.get('time')))}; only discrete time has steps",
-            )
-        if self._size("#players") > 1:
-            raise self._error("index.json", "a game with several players has no single policy")
-        if self.system.get("#observations", 0) != 0:
-            raise self._error("index.json", "a partially observable model hides its states")
+        version, time = self.index.get("format-version"), self.system.get("time")
+        observed = self.system.get("#observations", 0) != 0
+        for wrong, message in (
+            (
+                type(version) is not int or version not in (0, 1),
+                f"format-version {shorten(repr(version))} is not known; versions 0 and 1 are read",
+            ),
+            (
+                time != "discrete",
+                f"time is {shorten(repr(time))}; only models in discrete time are read",
+            ),
+            (self._size("#players") > 1, "games of several players are not supported"),
+            (observed, "POMDPs (partially observable models) are not supported"),
+        ):
+            if wrong:
+                raise self._error("index.json", message)
 
     def _extras(self) -> Extras:
         comment = self.index.get("model-data", {})
@@ -249,37 +252,29 @@ class UmbReader:
         return self._low_and_high("branch-to-probability.bin", kind, self.sizes["branches"])
 
     def _labels(self) -> Labels:
-        found = self._annotations("aps")
-        n_states = self.sizes["states"]
-        return Lazy(
-            found,
-            lambda alias: self._bits(
-                f"annotations/aps/{found[alias][0]}/states/values.bin", n_states
-            ),
-        )
+        return {
+            alias: partial(
+                self._bits, f"annotations/aps/{identifier}/states/values.bin", self.sizes["states"]
+            )
+            for alias, (identifier, _) in self._annotations("aps").items()
+        }
 
-    def _rewards(self) -> Lazy[Reward]:
+    def _rewards(self) -> Rewards:
         found = self._annotations("rewards")
+        return {alias: partial(self._reward, alias, *found[alias]) for alias in found}
 
-        def build(alias: str) -> Reward:
-            identifier, annotation = found[alias]
-            applies = annotation.get("applies-to")
-            if (
-                not isinstance(applies, list)
-                or not applies
-                or any(entity not in _ENTITIES for entity in applies)
-            ):
-                raise self._error(
-                    "index.json",
-                    f"the reward {shorten(alias)!r} must apply to states, choices or branches",
-                )
-            arrays: dict[str, FloatArray] = {}
-            for entity in applies:
-                member = f"annotations/rewards/{identifier}/{entity}/values.bin"
-                arrays[entity] = self._points(member, annotation.get("type"), self.sizes[entity])
-            return Reward(arrays.get("states"), arrays.get("choices"), arrays.get("branches"))
-
-        return Lazy(found, build)
+    def _reward(self, alias: str, identifier: str, annotation: Mapping[str, Any]) -> Reward:
+        applies = annotation.get("applies-to")
+        if not isinstance(applies, list) or not applies or not {*applies} <= {*_ENTITIES}:
+            raise self._error(
+                "index.json",
+                f"the reward {shorten(alias)!r} must apply to states, choices or branches",
+            )
+        arrays = {}
+        for entity in applies:
+            member = f"annotations/rewards/{identifier}/{entity}/values.bin"
+            arrays[entity] = self._points(member, annotation.get("type"), self.sizes[entity])
+        return Reward(*map(arrays.get, _ENTITIES))
 
     def _actions(self, n_choices: int) -> tuple[IntArray, list[str]]:
         """The action of each choice; choices whose action has no name, or an empty one, are
