@@ -43,6 +43,20 @@ def info_command(ssp: SSP, source: str) -> Output:
     return record, info_text(record)
 
 
+def _common(ssp: SSP | IntervalSSP, source: str) -> dict[str, Any]:
+    """What is told of every model."""
+    return {
+        "model": source,
+        "states": ssp.n_states,
+        "choices": ssp.n_choices,
+        "outcomes": ssp.n_outcomes,
+        "start": ssp.start,
+        "goals": list(ssp.goals),
+        "cost_unit": ssp.cost_unit,
+        "notes": list(ssp.notes),
+    }
+
+
 def info_record(ssp: SSP, source: str) -> dict[str, Any]:
     def spread(counts: Any) -> dict[str, Any] | None:
         return (
@@ -54,20 +68,14 @@ def info_record(ssp: SSP, source: str) -> dict[str, Any]:
     almost_sure, _ = almost_sure_states(ssp)
     cost = ssp.outcome_cost
     return {
-        "model": source,
+        **_common(ssp, source),
         "about": about(source),
-        "states": ssp.n_states,
-        "choices": ssp.n_choices,
-        "outcomes": ssp.n_outcomes,
-        "start": ssp.start,
-        "goals": list(ssp.goals),
         "dead_ends": [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()],
         "start_surely_reaches_a_goal": bool(almost_sure[ssp.start_index]),
         "largest_probability_of_arriving": (
             1.0 if almost_sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability()
         ),
         "every_policy_is_proper": every_policy_is_proper(ssp),
-        "cost_unit": ssp.cost_unit,
         "costs": (
             {
                 "min": float(cost.min()),
@@ -83,7 +91,6 @@ def info_record(ssp: SSP, source: str) -> dict[str, Any]:
         "grid": (
             {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None
         ),
-        "notes": list(ssp.notes),
     }
 
 
@@ -110,8 +117,8 @@ def info_text(record: dict[str, Any]) -> str:
         "costs": _costs_text(record["costs"]),
         "cost unit": _unit_text(record["cost_unit"]),
         "start": name(record["start"]),
-        "goals": f"{len(goals)}: {some(goals)}",
-        "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
+        "goals": some(goals),
+        "dead ends": some(dead),
         "goal surely reached": "yes, by some policy",
     }
     if not record["start_surely_reaches_a_goal"]:
@@ -154,22 +161,15 @@ def interval_record(model: IntervalSSP, source: str) -> dict[str, Any]:
     width = (model.high - model.low)[is_open]
     start = model.inside.start_index
     return {
-        "model": source,
-        "states": model.n_states,
-        "choices": model.n_choices,
-        "outcomes": model.n_outcomes,
+        **_common(model, source),
         "uncertain_choices": model.n_uncertain,
         "width": {"mean": float(width.mean()), "max": float(width.max())} if len(width) else None,
         "may_be_withheld": int(np.count_nonzero(model.low == 0)),
         "confidence": model.confidence,
-        "start": model.start,
-        "goals": list(model.goals),
-        "cost_unit": model.cost_unit,
         "start_surely_reaches_a_goal": {
             nature: bool(almost_sure_under_nature(model, side)[0][start])
             for nature, side in NATURES.items()
         },
-        "notes": list(model.notes),
     }
 
 
@@ -185,7 +185,7 @@ def interval_text(record: dict[str, Any]) -> str:
         "confidence": None,
         "cost unit": _unit_text(record["cost_unit"]),
         "start": name(record["start"]),
-        "goals": f"{len(record['goals'])}: {some(record['goals'])}",
+        "goals": some(record["goals"]),
         "goal surely reached": ", ".join(
             f"{'yes' if holds else 'no'} ({nature} nature)"
             for nature, holds in record["start_surely_reaches_a_goal"].items()

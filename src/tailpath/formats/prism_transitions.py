@@ -59,7 +59,8 @@ class ExplicitFile(TextFile):
             )
 
         def parse(texts: list[str]) -> TransitionColumns:
-            rows, n_rows, met = list(map(str.split, texts)), np.ones(len(texts), np.int64), {}
+            rows, n_rows = list(map(str.split, texts)), np.ones(len(texts), np.int64)
+            met: dict[int, int] = {}
             if by_choice:
                 rows, n_rows, met = self._transitions(rows, width, with_actions)
             for row in rows if not set(map(len, rows)) <= set(widths) else ():

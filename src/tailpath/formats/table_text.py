@@ -136,7 +136,9 @@ class TextTable(FileTable):
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         at = {column: self.names.index(name) for column, name in called.items()}
         positions = sorted(set(at.values()))
-        numbers = {position: defaultdict(count().__next__) for position in positions}
+        numbers: dict[int, dict[str, int]] = {
+            position: defaultdict(count().__next__) for position in positions
+        }
         codes: dict[int, list[Array]] = {position: [] for position in positions}
         self.line = array("q")
         rows = self._rows(self.line, faults)

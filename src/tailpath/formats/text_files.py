@@ -80,9 +80,11 @@ class TextFile:
         mark = self.comment or "\n"
         while self._block or self._next():
             texts = list(map(str.strip, reversed(self._block)))
-            lines = range(self.line + 1, self.line + 1 + len(texts))
+            lines: Sequence[int] = range(self.line + 1, self.line + 1 + len(texts))
             if "" in texts or any(mark in text for text in texts):
-                rows = [row for row in zip(lines, texts) if self.is_content(*reversed(row))]
+                rows = [
+                    (line, text) for line, text in zip(lines, texts) if self.is_content(text, line)
+                ]
                 lines, texts = [line for line, _ in rows], [text for _, text in rows]
             try:
                 found = parse(texts)
