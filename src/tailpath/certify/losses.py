@@ -1,5 +1,5 @@
-"""Bounds on E[h(Z)] of a piecewise linear loss h (`risk/curves.py`) of a total cost Z that is
-enclosed (`totals.py`).
+"""Bounds on E[h(Z)] of a piecewise linear loss h (`risk/curves.py`): of a total cost Z that is
+enclosed (`totals.py`), and of tables over budgets, where arriving is worth a loss.
 
 The head gives a sum over its costs. Beyond it, at X, a line a + c (z - X) below h gives
 
@@ -13,12 +13,18 @@ the line is h itself. What never arrives is worth the limit of h.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from tailpath.certify.budgets import FEW, scaled_layout
 from tailpath.certify.rounding import ROUNDOFF
 from tailpath.certify.totals import Bracket, Enclosure
+from tailpath.dp.budget_model import Objective
+from tailpath.dp.budgets import fill
+from tailpath.dp.joint import MARGIN
+from tailpath.graph import FloatArray
 
 
 def loss_bounds(
@@ -82,12 +88,84 @@ def _head(known: Enclosure, loss: Any, jumps: bool, cost_error: float) -> tuple[
     least = float(np.sum(value * np.where(rises, below, above)))
     most = float(np.sum(value * np.where(rises, above, below)))
     slope, jump = loss.slope_and_jump(z * (1 - error), z * (1 + error))
-    of_values = loss.rounding_error(z) + error * slope * z + (jump if jumps else 0.0)
+    of_values = loss_error(loss, z) + error * slope * z + (jump if jumps else 0.0)
     of_values += known.of_sums * np.abs(value)
     # What was too small to be followed, or vanished, may be anywhere in the head.
     return (least, most), float(np.sum(above * of_values)) * (1 + 1e-9) + known.stray * loss.largest
 
 
+def loss_error(loss: Any, costs: Any, exact: bool = False) -> FloatArray:
+    """By how much `values` of a loss may miss it: not at all where it is constant, or a point was
+    given. `exact` says that the floats are the costs themselves.
+    """
+    z, x = np.asarray(costs, dtype=np.float64), loss.x
+    here = np.searchsorted(x, z, side="left")
+    slope, before = loss.steepness[here], x[np.maximum(here - 1, 0)]
+    # Behind the last breakpoint: its float, the cost's, a difference, a product and a sum. Between
+    # two of them a quotient of differences besides. Where these floats are exact, all the others
+    # count by the size of the difference.
+    exact = exact and all(Fraction(float(point)) == point for point in loss.breakpoints)
+    size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
+    roundings = np.where(here == len(x), 4, 8)
+    missed = roundings * ROUNDOFF * (np.abs(loss.values(z)) + slope * size)
+    return np.where(np.isin(z, x) | (slope == 0), 0.0, missed)
+
+
+def terminal_error(loss: FloatArray, error: FloatArray, weights: FloatArray) -> FloatArray:
+    """By how much sums of losses (levels, n) may be off where each is off by an error."""
+    roundings = len(weights) + 1 if np.count_nonzero(weights) > 1 else 0
+    missed: FloatArray = (error + roundings * ROUNDOFF * np.abs(loss)) @ np.abs(weights)
+    return missed
+
+
+def with_error(value: float, side: int, loss: FloatArray, error: FloatArray) -> float:
+    """A bound on E[h(Z)], with h shifted to be 0 at least, where `loss` by level misses h by an
+    `error`: as a share of it, or, where it is 0, as it is; or all of it at most.
+    """
+    share = float(np.max(error / np.maximum(loss, 1e-300), where=loss > 0, initial=0.0))
+    least = float(np.max(error, where=loss <= 0, initial=0.0))
+    around = 4 * ROUNDOFF
+    if side > 0:
+        return (value + min(share * value + least, float(error.max()))) * (1 + around)
+    missed = min(share * value + least, float(error.max()))
+    return max(value * (1 - around) - missed * (1 + around), -least)
+
+
+def least_from_below(layout: Any, objective: Objective, loss: FloatArray) -> FloatArray:
+    """The least values at the start by level (w,), or by level and price (w, k), from below: the
+    sweep on probabilities that are too small (`budgets.py`).
+    """
+    ends = layout.ends()
+    found = fill(scaled_layout(layout, -1, ends.low, ends.error), objective, loss)
+    value = found.values[:, 0]
+    if len(objective.prices):
+        value = value + found.values[:, 1] * objective.prices
+    return value * (1 - FEW) if found.residual <= MARGIN else 0 * value
+
+
 def _least(factor: float, between: Bracket) -> float:
     """The least of factor times a number between two, none of them negative; 0 if factor is."""
     return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])
+
+
+def dual_bounds(
+    least: FloatArray,
+    lows: FloatArray,
+    prices: FloatArray,
+    budgets: FloatArray,
+    risk: Fraction,
+    factor: Fraction,
+) -> FloatArray:
+    """By budget w what no mean is less than at a risk, which is `factor` times a value and, where
+    budgets are given, so much more: infinite where `least`, the least value, allows for none, and
+    the best of `lows`, the least mean + price * value by price and budget, otherwise.
+    """
+    whole = math.floor(risk)
+    # The value that the risk leaves: a whole number of units and a part of one, so that nothing
+    # cancels.
+    left = (whole - budgets + float(risk - whole)) / float(factor)
+    left = left + 8 * ROUNDOFF * np.abs(left)
+    with np.errstate(over="ignore", invalid="ignore"):
+        paid = np.outer(prices, left)
+        each = lows - paid - 8 * ROUNDOFF * (lows + np.abs(paid))
+    return np.where(least > left, np.inf, np.fmax.reduce(each, axis=0, initial=0.0))

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, in_units, refused_unless_number
 from tailpath.model.potential import less
 from tailpath.model.ssp import FloatArray
@@ -47,12 +46,13 @@ class Curve:
         return math.inf if self.slope > 0 else self.after[-1]
 
     @cached_property
-    def _x(self) -> FloatArray:
+    def x(self) -> FloatArray:
+        """The breakpoints as floats."""
         return np.array([float(breakpoint) for breakpoint in self.breakpoints])
 
     def values(self, costs: Any) -> FloatArray:
         z = np.asarray(costs, dtype=np.float64)
-        x, at = self._x, np.array(self.at)
+        x, at = self.x, np.array(self.at)
         after = np.array(self.after)
         here = np.searchsorted(x, z, side="left")  # the first at or behind z
         last = len(x) - 1
@@ -66,33 +66,11 @@ class Curve:
         here = np.minimum(here, last)
         return np.where(x[here] == z, at[here], result)
 
-    def rounding_error(self, costs: Any, exact: bool = False) -> FloatArray:
-        """By how much `values` may miss the loss: not at all where it is constant, or a point was
-        given. `exact` says that the floats are the costs themselves.
-        """
-        z = np.asarray(costs, dtype=np.float64)
-        x = self._x
-        here = np.searchsorted(x, z, side="left")
-        slope = self._steepness[here]
-        given = np.isin(z, x)
-        before = x[np.maximum(here - 1, 0)]
-        # Behind the last breakpoint: its float, the cost's, a difference, a product and a sum.
-        # Between two of them a quotient of differences besides. Where these floats are exact, all
-        # the others count by the size of the difference.
-        exact = exact and all(Fraction(float(point)) == point for point in self.breakpoints)
-        size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
-        roundings = np.where(here == len(x), 4, 8)
-        return np.where(
-            given | (slope == 0),
-            0.0,
-            roundings * ROUNDOFF * (np.abs(self.values(z)) + slope * size),
-        )
-
     def slope_and_jump(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The steepest slope between each of some costs and another, and by how much the loss jumps
         there.
         """
-        x, slopes = self._x, self._steepness
+        x, slopes = self.x, self.steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
         steepest = np.where(last - first > 1, slopes.max(), np.maximum(slopes[first], slopes[last]))
         jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
@@ -105,16 +83,16 @@ class Curve:
 
     @property
     def steepest(self) -> float:
-        return float(np.max(self._steepness))
+        return float(np.max(self.steepness))
 
     @property
     def largest(self) -> float:
         return max(map(abs, (*self.at, *self.after)))
 
     @property
-    def _steepness(self) -> FloatArray:
+    def steepness(self) -> FloatArray:
         """The size of the slope before the first breakpoint, between two, and behind the last."""
-        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(self._x)
+        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(self.x)
         slopes: FloatArray = np.abs(np.concatenate([[0.0], rises, [self.slope]]))
         return slopes
 

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import answering_methods, same_alpha
 from tailpath.registers import Register
@@ -69,6 +69,38 @@ class Measure:
     @property
     def tail(self) -> tuple[float, float] | None:
         """`(factor, alpha)` if a CVaR is a part of this; None if not."""
+        return None
+
+    def as_limit(self, bound: float) -> tuple[Measure, float]:
+        """What to limit, and by how much, so that this is at most `bound`: something with a curve
+        or a tail, if it can be limited at all.
+
+        Parameters
+        ----------
+        bound : float
+            The limit on this measure.
+
+        Returns
+        -------
+        tuple (Measure, float)
+            Another measure and its limit, which the same policies keep.
+        """
+        return self, bound
+
+    def solved(self, ssp: Any) -> tuple[float, Callable[[], tuple[float, float]], Any] | None:
+        """The least value of any policy, by a solver that the measure brings along.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model, whose costs are 0 or more.
+
+        Returns
+        -------
+        tuple (value, bounds, policy) or None
+            The optimum, a function that proves bounds on it, and a policy; None where `curve` and
+            `tail` say all that a solver needs.
+        """
         return None
 
     def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
@@ -364,7 +396,7 @@ class Limit:
         bound = float(as_fraction(self.bound) - constant)
         if constant and (measure.curve is not None or measure.tail is not None):
             # What is left may be little beside what was taken off, and so is its rounding then.
-            bound += 4 * ROUNDOFF * (abs(self.bound) + abs(float(constant)))
+            bound += 2 * (math.ulp(self.bound) + math.ulp(float(constant)))
         return Limit(measure, bound)
 
     def __str__(self) -> str:

@@ -35,7 +35,7 @@ _TERM = re.compile(
 )
 
 
-class Located(Measure):
+class TranslationInvariant(Measure):
     """A measure that is less by as much as all costs are."""
 
     def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
@@ -43,7 +43,7 @@ class Located(Measure):
 
 
 @dataclass(frozen=True)
-class Mean(Located):
+class Mean(TranslationInvariant):
     """The expected total cost E[Z]; infinite if the goal may be missed.
 
     Examples
@@ -68,7 +68,7 @@ class Mean(Located):
 
 @takes_alpha
 @dataclass(frozen=True)
-class CVaR(Located):
+class CVaR(TranslationInvariant):
     """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
 
     Parameters
@@ -108,7 +108,7 @@ class CVaR(Located):
 
 @takes_alpha
 @dataclass(frozen=True)
-class VaR(Located):
+class VaR(TranslationInvariant):
     """The least cost that is exceeded with probability `alpha` at most.
 
     It is not an expectation, so it cannot be scaled or added.
@@ -133,6 +133,10 @@ class VaR(Located):
     @property
     def finest_alpha(self) -> float:
         return self.alpha
+
+    def as_limit(self, bound: float) -> tuple[Measure, float]:
+        """VaR_alpha <= t exactly if P(Z > t) <= alpha."""
+        return Late(bound), self.alpha
 
     def __call__(self, costs: Any) -> float:
         return float(costs.var(self.alpha))

@@ -1,5 +1,5 @@
 """The frontier: the least mean for every level of risk, from the risk-neutral policy to the safest.
-Its corners are policies; between two of them lie their mixtures (`trade.py`).
+Its corners are policies; between two of them lie their mixtures (`least_means.py`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from tailpath.risk.measures import Late, Shortfall, parse
 from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.answers import Corner, Frontier
-from tailpath.solvers.objectives.price_search import VANISHED, MeanRisk, least_means
-from tailpath.solvers.objectives.trade import SAME, Axis, Rounding
+from tailpath.solvers.objectives.chords import SAME
+from tailpath.solvers.objectives.frontier_answer import Corner, Frontier
+from tailpath.solvers.objectives.least_means import VANISHED, RiskNeutral, Trade, least_means
+from tailpath.solvers.objectives.tables import Axis
 
 #: What a machine does, about; and so many tables of so many levels show a frontier.
 UPDATES_PER_SECOND, FEWEST_TABLES, FEWEST_LEVELS = 10**8, 40, 500
@@ -117,61 +118,46 @@ def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
             "a frontier needs known probabilities: nature would not be the same for the mean and"
             " for the risk; take model.nominal()"
         )
+    ssp, more = border.model, Fraction(0)
+    asked, unit = risk, ssp.cost_unit if delta is None else None
     if border.moves:
-        return _moved(border, risk, delta, how)
-    if delta is None:
-        return _frontier(ssp, risk, **how)
-    above, below = rounded_both_ways(ssp, delta)
-    half = (monotonic() + how.get("until", math.inf)) / 2
-    floor = _frontier(below, risk, **{**how, "until": half})
-    found = _frontier(above, risk, **how)
-    corners = tuple(replace(corner, true=ssp) for corner in found.corners)
-    return replace(found, corners=corners, floor=floor)
-
-
-def _moved(border: Border, risk: Measure, delta: Any, how: dict[str, Any]) -> Frontier:
-    """Where some cost is negative: what is asked moves there, and the answer back."""
-    ssp, by, model = border.given, border.shift, border.model
-    if isinstance(risk, Shortfall) and delta is None and ssp.cost_unit is not None:
-        budget_level(risk, ssp.cost_unit)
-        model = replace(model, exact_unit=ssp.cost_unit)  # that of the reduced costs may be coarser
-    asked, more = risk.moved(by, model.cost_unit if delta is None else None)
-    found = _prepared(model, asked, delta, **how)
+        if unit is not None and isinstance(risk, Shortfall):
+            # That of the reduced costs may be coarser.
+            ssp = replace(ssp, exact_unit=border.given.cost_unit)
+            unit = ssp.cost_unit
+            budget_level(risk, border.given.cost_unit)
+        asked, more = risk.moved(border.shift, unit)
+    floor = None
+    if delta is not None:
+        ssp, below = rounded_both_ways(ssp, delta)
+        half = (monotonic() + how.get("until", math.inf)) / 2
+        floor = _least_means(below, asked, {**how, "until": half})
+    trade = _least_means(ssp, asked, how)
+    unit, of_risk = float(ssp.cost_unit or 1), float(trade.axis.unit)
+    given = None if ssp is border.given else border.given
     corners = tuple(
-        replace(
-            corner,
-            mean=border.cost(corner.mean),
-            risk=shifted(corner.risk, more),
-            before=border.cost(corner.before),
-            true=ssp,
+        Corner(
+            ssp,
+            risk,
+            border.cost(point.mean * unit),
+            shifted(point.risk * of_risk, more),
+            point.parts,
+            border.cost(before * unit),
+            trade.axis,
+            given,
         )
-        for corner in found.corners
+        for point, before in trade.corners()
     )
-    return replace(found, corners=corners, measure=risk, floor=None, reduced=found)
+    return Frontier(corners, risk, trade.gap, trade, floor, given)
 
 
-def _frontier(ssp: SSP, risk: Measure, **how: Any) -> Frontier:
+def _least_means(ssp: SSP, risk: Measure, how: dict[str, Any]) -> Trade:
     require_unit(ssp)
-    assert ssp.cost_unit is not None
-    axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
-    if axis is None:
-        expected = solve_expected(ssp)
-        mean, (low, high) = expected.cost(), expected.bounds
-        value = risk(evaluate_for(ssp, expected.policy, [risk]))
-        rounding = Rounding(SAME + ((high - low) / mean if mean else 0.0), VANISHED)
-        corner = Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean)
-        return Frontier((corner,), risk, 0.0, rounding)
-    tables = MeanRisk(ssp, axis.criterion, axis.budgets[-1])
-    found = least_means(tables, axis, **how)
-    risk_unit = 1.0 if axis.criterion is LATE else unit
-    corners = tuple(
-        Corner(ssp, risk, point.mean * unit, point.risk * risk_unit, point.parts, before * unit)
-        for point, before in found.corners()
-    )
-    # Corners that are left out lie on the lines between the others, up to `SAME`; and so much for
-    # units.
-    rounding = Rounding(found.rounding.share + 2 * SAME, found.rounding.slack * risk_unit)
-    return Frontier(corners, risk, found.gap, rounding)
+    risk_neutral = risk(evaluate_for(ssp, solve_expected(ssp).policy, [risk]))
+    axis = axis_of(ssp, risk, risk_neutral)
+    if axis is None or risk_neutral <= VANISHED:
+        return RiskNeutral.of(ssp, risk_neutral)
+    return least_means(ssp, axis, **how)
 
 
 def budget_level(measure: Shortfall, unit: Fraction) -> int:
@@ -188,8 +174,8 @@ def budget_level(measure: Shortfall, unit: Fraction) -> int:
     return round(level)
 
 
-def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
-    """How a measure is read off tables; None where the risk-neutral policy has least of it."""
+def axis_of(ssp: SSP, measure: Measure, most: float) -> Axis | None:
+    """How a measure is read off tables, up to some risk; None where no policy has less of it."""
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
     deadline = isinstance(measure, Late) and measure.curve is not None
@@ -197,17 +183,12 @@ def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
         raise OptionError(
             f"a frontier is of the mean against cvar, late or shortfall, not {measure}"
         )
-    if isinstance(measure, Shortfall):
-        budget_level(measure, unit)
-    risk_neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
-    if risk_neutral <= VANISHED:
-        return None
-    if measure.tail is not None:  # no budget beyond the CVaR of the risk-neutral policy can matter
-        most = math.floor(risk_neutral / float(unit) * (1 + SAME))
-        return Axis(EXCESS, range(most + 1), 1 / measure.tail[1], 1.0)
+    if measure.tail is not None:  # no CVaR is less than its budget
+        budgets = range(math.floor(most / float(unit) * (1 + SAME)) + 1)
+        return Axis(EXCESS, budgets, 1 / Fraction(measure.tail[1]), 1, unit)
     if isinstance(measure, Late):
-        criterion, level = LATE, math.floor(in_units(measure.deadline, unit)) + 1
+        level, axis = math.floor(in_units(measure.deadline, unit)) + 1, (LATE, Fraction(1))
     else:
         assert isinstance(measure, Shortfall)
-        criterion, level = EXCESS, budget_level(measure, unit)
-    return Axis(criterion, range(level, level + 1), 1.0, 0.0) if level > 0 else None
+        level, axis = budget_level(measure, unit), (EXCESS, unit)
+    return Axis(axis[0], range(level, level + 1), Fraction(1), 0, axis[1]) if level > 0 else None

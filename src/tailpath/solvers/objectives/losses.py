@@ -27,12 +27,12 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
-from tailpath.certify.budgets import VANISHED, Share, table_share
-from tailpath.dp.budget_model import BASE, SLOPE, TO_GO
+from tailpath.certify.losses import least_from_below, loss_error, terminal_error, with_error
+from tailpath.dp.budget_model import BASE, SLOPE, TO_GO, Objective
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
+from tailpath.model.potential import shifted_bounds
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
@@ -54,15 +54,12 @@ LOSS_LEVEL_BYTES = 44
 
 
 class Priced(NamedTuple):
-    """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
-    which is no more than `loss_error` above what is given. `weights` find the policy again.
+    """A policy that minimises a weighted sum of losses: the sum, and each loss. `weights` find the
+    policy again.
     """
 
     value: float
-    low: float
-    high: float
     losses: FloatArray
-    loss_error: FloatArray
     weights: FloatArray
 
 
@@ -96,10 +93,8 @@ class Losses:
         self.terminal_loss = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
         dyadic = Fraction(float(self.unit)) == self.unit
-        exact = dyadic and costs.max() * self.unit.denominator < 2**53
-        self._rounding_error = np.stack(
-            [curve.rounding_error(costs, exact) for curve in curves], axis=1
-        )
+        self._exact_costs = dyadic and costs.max() * self.unit.denominator < 2**53
+        self._curves, self._costs = curves, costs
 
     @cached_property
     def model(self) -> SSP:
@@ -112,51 +107,47 @@ class Losses:
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""
-        terminal_loss = self._terminal_losses(weights)
-        shift = terminal_loss.min(axis=0)
-        values, known = terminal_loss[-1] - shift, Share(0.0, 0.0)
-        if not self.ssp.is_goal[self.ssp.start_index]:
-            table = self._table(weights)
-            values, known = table.values[-1], self._share(table.residual)
-        bounds = [
-            self._bounds(value, by, known)
-            for value, by in zip(values, [weights, *np.eye(len(weights))])
-        ]
-        values, (low, high) = values + shift, np.array(bounds).T + shift
-        rounding = 2 * ROUNDOFF * np.abs(shift)
-        low, high = low - rounding, high + rounding
-        return Priced(
-            float(values[0]),
-            float(low[0]),
-            float(high[0]),
-            values[1:],
-            high[1:] - values[1:],
-            weights,
+        loss, shift = self._shifted(weights)
+        values = (loss if self._arrived else self._table(weights).values)[-1] + shift
+        return Priced(float(values[0]), values[1:], weights)
+
+    def low(self, weights: FloatArray) -> float:
+        """The least sum, from below."""
+        loss, shift = self._shifted(weights)
+        value = float(loss[-1, 0])
+        if not self._arrived:
+            objective = self._objective(loss, weights)
+            objective = objective._replace(criteria=objective.criteria[:1])
+            first = np.ascontiguousarray(loss[:, :1])
+            value = float(least_from_below(self._layout, objective, first)[-1])
+        error = terminal_error(self.terminal_loss, self._loss_error, weights)
+        return _moved(with_error(value, -1, loss[:, 0], error), shift[0], -1)
+
+    def high(self, weights: FloatArray) -> FloatArray:
+        """Each loss of the policy that minimises a sum, from above."""
+        loss, shift = self._shifted(weights)
+        found = loss[-1] if self._arrived else self._table(weights).sides().high[-1]
+        each = enumerate(zip(found.tolist(), shift.tolist()))
+        return np.array(
+            [
+                _moved(with_error(value, 1, loss[:, i], self._loss_error[:, i - 1]), by, 1)
+                for i, (value, by) in each
+                if i > 0
+            ]
         )
 
-    def _share(self, residual: float) -> Share:
-        slope = float(self.slope.max())
-        return table_share(self._layout, self._layout.ends(), self.horizon, residual, slope)
+    @cached_property
+    def _loss_error(self) -> FloatArray:
+        """What `terminal_loss` may be off by."""
+        each = [loss_error(curve, self._costs, self._exact_costs) for curve in self._curves]
+        return np.stack(each, axis=1)
 
-    def _bounds(self, value: float, weights: FloatArray, known: Share) -> tuple[float, float]:
-        """Proved bounds on the least value of a sum of losses that is shifted to be 0 at least."""
-        known = known._replace(slack=known.slack * float(weights @ self.slope))
-        low, high = known.below(value), known.above(value)
-        terminal_loss = self.terminal_loss @ weights
-        loss_error = self._rounding_error @ np.abs(weights)
-        if np.count_nonzero(weights) > 1:
-            loss_error = loss_error + 4 * ROUNDOFF * np.abs(self.terminal_loss) @ np.abs(weights)
-        # What floats miss of the losses: as a share of them, or where they are least as it is.
-        above = terminal_loss - terminal_loss.min()
-        share = float(np.max(loss_error / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
-        least = float(np.max(loss_error, where=above <= 0, initial=0.0))
-        missed = min((share * high if share else 0.0) + least, float(loss_error.max()))
-        # What is flat has no slope to charge what vanished by.
-        vanished = VANISHED * float(above.max())
-        return max(low - missed, -least), high + missed + vanished
+    @property
+    def _arrived(self) -> bool:
+        return bool(self.ssp.is_goal[self.ssp.start_index])
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
-        if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
+        if self._arrived or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table = self._table(weights)
         policy = budget_policy(
@@ -168,21 +159,29 @@ class Losses:
         )
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
-    def _terminal_losses(self, weights: FloatArray) -> FloatArray:
-        """What arriving is worth by budget: in the sum, and in each loss behind it."""
-        return np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
+    def _shifted(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What arriving is worth by budget, in the sum and in each loss behind it, shifted to be 0
+        at least; and the shifts.
+        """
+        loss = np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
+        shift = loss.min(axis=0)
+        return loss - shift, shift
 
-    def _table(self, weights: FloatArray) -> BudgetTable:
-        """The table for a sum, and the losses, each shifted to be 0 at least."""
-        terminal_loss = self._terminal_losses(weights)
-        terminal_loss -= terminal_loss.min(axis=0)
+    def _objective(self, loss: FloatArray, weights: FloatArray) -> Objective:
         slope = np.append(self.slope @ weights, self.slope)
         criteria = np.zeros((len(slope), 4))
-        criteria[:, BASE] = terminal_loss[0]
-        criteria[:, SLOPE] = slope
-        criteria[:, TO_GO] = slope
-        objective = self._layout.objective(criteria, limit=float(self.horizon))
-        return fill_table(self._layout, objective, terminal_loss)
+        criteria[:, BASE] = loss[0]
+        criteria[:, SLOPE] = criteria[:, TO_GO] = slope
+        return self._layout.objective(criteria, limit=float(self.horizon))
+
+    def _table(self, weights: FloatArray) -> BudgetTable:
+        loss, _ = self._shifted(weights)
+        return fill_table(self._layout, self._objective(loss, weights), loss)
+
+
+def _moved(bound: float, by: float, side: int) -> float:
+    """A bound and so much more, rounded outwards."""
+    return shifted_bounds((bound, bound), Fraction(by))[side > 0]
 
 
 def with_penalty(ssp: SSP, units: int) -> SSP:

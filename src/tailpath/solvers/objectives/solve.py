@@ -6,7 +6,7 @@
 | CVaR, mean and CVaR | none | `solve_cvar_exact` |
 | VaR, late | none | `solve_on_time` |
 | any loss | none | the recursion of `losses.py` |
-| the mean | one CVaR | `price_search.py`: a point of the frontier |
+| the mean | one CVaR | `least_means.py`: a point of the frontier |
 | any of these | any of these, one CVaR in all | column generation, `limits.py` |
 
 A limit that the best policy without it keeps is not looked at any further. A limit on VaR is one on
@@ -19,18 +19,15 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any, overload
 
-import numpy as np
-
 from tailpath.analysis.reachability import nature_called
-from tailpath.dp.budget_model import EXCESS
+from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border, prepare
+from tailpath.model.border import prepare
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
+from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar
@@ -38,10 +35,10 @@ from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
 from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.answers import RiskSolution
-from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
+from tailpath.solvers.objectives.frontier import axis_of
+from tailpath.solvers.objectives.least_means import least_means
+from tailpath.solvers.objectives.limits import SLACK, solve_limited
 from tailpath.solvers.objectives.on_time import on_time_until
-from tailpath.solvers.objectives.price_search import MeanRisk, least_means
-from tailpath.solvers.objectives.trade import Axis
 from tailpath.solvers.objectives.unconstrained import (
     MAX_NODES,
     RobustRisk,
@@ -49,6 +46,9 @@ from tailpath.solvers.objectives.unconstrained import (
     least_alone,
     solve_robust,
 )
+
+#: No deadline beyond so many cost units is tried for a VaR.
+LATEST = 10**7
 
 
 @overload
@@ -139,93 +139,27 @@ def solve(
     """
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
-    goal = parse(objective)
+    goal, border = parse(objective), prepare(ssp)
     warn_of_confidence(goal.finest_alpha)
-    border = prepare(ssp)
     nature_called(nature)
     if border.uncertain:
         return _with_intervals(border.given, goal, tuple(subject_to), delta, nature)
-    ssp = border.given
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
-    if border.moves:
-        return _moved(border, goal, limits, mix, delta)
-    if delta is not None:
-        return _rounded(ssp, goal, limits, mix, delta)
-    if limits or not isinstance(goal, Mean):
-        require_unit(ssp)
-    _check_limits(goal, limits)
-    for measure in (goal, *(limit.measure for limit in limits)):
-        check_size(ssp, measure)
-    best = least_alone(ssp, goal)
-    if all(_keeps(best, limit) for limit in limits):
-        return replace(best, limits=limits, multipliers=(0.0,) * len(limits))
-    _check_each(ssp, limits)
-    if isinstance(goal, VaR):
-        return _least_var(ssp, goal, limits, mix)
-    if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
-        return _least_mean(ssp, limits[0], mix)
-    tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
-    if tail is not None and len(limits) > 1:
-        # A limit on CVaR takes a search for each of its budgets, so it is worth to see first
-        # whether it matters.
-        found: RiskSolution = solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix=mix)
-        if _keeps(found, limits[tail]):
-            prices = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
-            return replace(found, limits=limits, multipliers=prices)
-    rows = [row_of(limit.measure, limit.bound) for limit in limits]
-    try:
-        return solve_limited(ssp, goal, limits, [row_of(goal), *rows], mix)
-    except InfeasibleError as error:
-        if error.least is not None or len(limits) < 2 or not mix:
-            raise
-        *others, last = limits
-        least = solve(ssp, last.measure, others).value
-        under = " and ".join(map(str, others))
-        raise InfeasibleError(
-            f"no policy keeps {last} with {under}: {last.measure} is then at least {least:.6g}",
-            least,
-        ) from None
-
-
-def _moved(
-    border: Border, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
-) -> RiskSolution:
-    """Where some cost is negative: what is asked moves there, and the answer back."""
-    ssp, by = border.given, border.shift
+    if not border.moves:
+        return _on_grid(border.model, goal, limits, mix, delta)
+    # Some cost is negative: what is asked moves to costs of 0 or more, and the answer back.
     unit = border.model.cost_unit if delta is None else None
-    asked, constant = goal.moved(by, unit)
-    moved = [limit.moved(by, unit) for limit in limits]
+    asked, moved = goal.moved(border.shift, unit)[0], [m.moved(border.shift, unit) for m in limits]
     try:
-        found = solve(border.model, asked, moved, mix=mix, delta=delta)
+        found = _on_grid(border.model, asked, tuple(moved), mix, delta)
     except InfeasibleError as error:
         if len(limits) != 1 or error.least is None:
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
-        raise _kept_by_none(
-            limits[0], shifted(error.least, limits[0].measure.moved(by, unit)[1])
-        ) from None
-    if isinstance(goal, VaR) and unit is not None:  # possible costs, which are multiples of it
-        ends = shifted_costs(np.array([found.value, *found.bounds]), unit, constant)
-        value, low, high = ends.tolist()
-    else:
-        value, rounding = shifted(found.value, constant), _breakpoint_error(goal, asked, by)
-        low, high = shifted_bounds(found.bounds, constant, border.exact)
-        low, high = low - rounding, high + rounding
-    policy = on_model(found.policy, ssp)
-    return RiskSolution(ssp, goal, limits, value, (low, high), policy, found.multipliers)
-
-
-def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
-    """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
-    nothing."""
-    total = 0.0
-    for (factor, old), (_, new) in zip(goal.terms, asked.terms):
-        if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
-            pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
-            distance = max(abs(float(there - (here - by))) for here, there in pairs)
-            total += abs(factor) * distance * old.curve.steepest * 2
-    return total
+        constant = limits[0].measure.moved(border.shift, unit)[1]
+        raise _kept_by_none(limits[0], shifted(error.least, constant)) from None
+    return found.restored(border, goal, limits, unit)
 
 
 def _with_intervals(
@@ -244,48 +178,74 @@ def _with_intervals(
     return solve_robust(model, objective, nature)
 
 
-def _rounded(
+def _on_grid(
     ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
 ) -> RiskSolution:
-    """The optimum bracketed: from below by that of the costs rounded down, from above by what the
-    policy for costs rounded up delivers on the costs as they are.
+    """With `delta` the optimum is bracketed: from below by that of the costs rounded down, from
+    above by what the policy for costs rounded up delivers on the costs as they are.
     """
+    if delta is None:
+        if limits or not isinstance(goal, Mean):
+            require_unit(ssp)
+        return _solve(ssp, goal, limits, mix)
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
     above, below = rounded_both_ways(ssp, delta)
-    lower = solve(below, goal, limits)
+    lower = _solve(below, goal, limits)
     try:
-        upper = solve(above, goal, limits, mix=mix)
+        upper = _solve(above, goal, limits, mix)
     except InfeasibleError as error:
         raise InfeasibleError(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
             None,
         ) from None
-    policy, value, high = on_model(upper.policy, ssp), upper.value, upper.bounds[1]
+    policy, value, delivered = on_model(upper.policy, ssp), upper.value, None
     with suppress(LimitExceededError):
-        costs = evaluate_for(ssp, policy, [goal], max_nodes=MAX_NODES)
-        value, high = min(goal(costs), value), min(costs.bounds(goal)[1], high)
-    return replace(upper, ssp=ssp, value=value, bounds=(lower.bounds[0], high), policy=policy)
+        delivered = evaluate_for(ssp, policy, [goal], max_nodes=MAX_NODES)
+        value = min(goal(delivered), value)
+
+    def bounds() -> tuple[float, float]:
+        high = math.inf if delivered is None else delivered.bounds(goal)[1]
+        return lower.bounds[0], min(high, upper.bounds[1])
+
+    return replace(upper, ssp=ssp, value=value, proof=Later(bounds), policy=policy)
 
 
-def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
-    """The least mean under one limit on CVaR."""
-    assert ssp.cost_unit is not None and limit.measure.tail is not None
-    unit, alpha = float(ssp.cost_unit), limit.measure.tail[1]
-    bound = limit.bound / unit
-    most = max(math.floor(bound * (1 + SLACK)), 0)
-    tables = MeanRisk(ssp, EXCESS, most)
-    found = least_means(tables, Axis(EXCESS, range(most + 1), 1 / alpha, 1.0), bound)
-    rounding = found.rounding
-    low = found.mean(rounding.above(bound)) * (1 - rounding.share) * unit
-    high = found.mean(rounding.below(bound)) * (1 + rounding.share) * unit
-    point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
-    value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
-    policy = tables.mixed(point.parts)
-    return RiskSolution(ssp, Mean(), (limit,), value, (low, max(high, value)), policy, (saved,))
+def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool = True) -> RiskSolution:
+    """On costs of 0 or more: without limits first, and then with as few as matter."""
+    _check(ssp, goal, limits)
+    best = least_alone(ssp, goal)
+    if all(_keeps(best, limit) for limit in limits):
+        return replace(best, limits=limits, multipliers=(0.0,) * len(limits))
+    for limit in limits:
+        _check_alone(ssp, limit)
+    if isinstance(goal, VaR):
+        return _least_var(ssp, goal, limits, mix)
+    if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
+        return _least_mean(ssp, limits[0], mix)
+    tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
+    if tail is not None and len(limits) > 1:
+        # A limit on CVaR takes a search for each of its budgets, so it is worth to see first
+        # whether it matters.
+        found = _solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix)
+        if _keeps(found, limits[tail]):
+            prices = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
+            return replace(found, limits=limits, multipliers=prices)
+    try:
+        return solve_limited(ssp, goal, limits, mix)
+    except InfeasibleError as error:
+        if error.least is not None or len(limits) < 2 or not mix:
+            raise
+        *others, last = limits
+        least = _solve(ssp, last.measure, tuple(others)).value
+        under = " and ".join(map(str, others))
+        raise InfeasibleError(
+            f"no policy keeps {last} with {under}: {last.measure} is then at least {least:.6g}",
+            least,
+        ) from None
 
 
-def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
+def _check(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
     """Refuse what no solver here takes."""
     measures = (goal, *(limit.measure for limit in limits))
     if sum(measure.tail is not None for measure in measures) > 1:
@@ -296,15 +256,16 @@ def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
                 f"{limit} limits the probability of never arriving; use given_arrival or give_up to"
                 " make the goal sure"
             )
+    for measure in measures:
+        check_size(ssp, measure)
 
 
-def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
-    """Every limit must be one that can be kept if it were alone."""
-    for limit in limits:
-        least = least_alone(ssp, limit.measure)
-        slack = SLACK * abs(limit.bound) if math.isfinite(limit.bound) else 0.0
-        if least.bounds[0] > limit.bound + slack and least.value > limit.bound:
-            raise _kept_by_none(limit, least.value)
+def _check_alone(ssp: SSP, limit: Limit) -> None:
+    """A limit must be one that can be kept if it were alone."""
+    least, most = least_alone(ssp, limit.measure), limit.bound
+    most += SLACK * abs(most) if math.isfinite(most) else 0.0
+    if least.value > most and least.bounds[0] > most:
+        raise _kept_by_none(limit, least.value)
 
 
 def _kept_by_none(limit: Limit, least: float) -> InfeasibleError:
@@ -315,11 +276,31 @@ def _kept_by_none(limit: Limit, least: float) -> InfeasibleError:
 
 def _keeps(found: RiskSolution, limit: Limit) -> bool:
     """Whether a policy surely keeps a limit, as far as can be found out quickly."""
+    if limit.bound == math.inf:
+        return True
     try:
         costs = evaluate_for(found.ssp, found.policy, [limit.measure], max_nodes=MAX_NODES)
     except LimitExceededError:
         return False
     return bool(costs.bounds(limit.measure)[1] <= limit.bound)
+
+
+def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
+    """The least mean under one limit on CVaR: a point of the frontier."""
+    assert ssp.cost_unit is not None
+    unit, axis = float(ssp.cost_unit), axis_of(ssp, limit.measure, max(limit.bound, 0.0))
+    assert axis is not None
+    bound = limit.bound / unit
+    found = least_means(ssp, axis, bound)
+    point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
+    value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
+
+    def bounds() -> tuple[float, float]:
+        low, high = found.bounds(limit.bound)
+        return min(low, value), max(high, value)
+
+    policy = found.tables.mixed(point.parts)
+    return RiskSolution(ssp, Mean(), (limit,), value, Later(bounds), policy, (saved,))
 
 
 def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> RiskSolution:
@@ -330,12 +311,12 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
     unit = ssp.cost_unit
 
     def lateness(t: int) -> RiskSolution:
-        return solve(ssp, Late(float(t * unit)), limits, mix=mix)
+        return _solve(ssp, Late(float(t * unit)), limits, mix)
 
     low, high = -1, max(round(on_time_until(ssp, goal.alpha).var(goal.alpha) / float(unit)), 1)
     while lateness(high).value > goal.alpha * (1 + SLACK):
         low, high = high, 2 * high
-        if high > 10**7:
+        if high > LATEST:
             raise InfeasibleError(
                 f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}"
             )
@@ -344,6 +325,9 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
         enough = lateness(middle).value <= goal.alpha * (1 + SLACK)
         low, high = (low, middle) if enough else (middle, high)
     policy, t = lateness(high).policy, float(high * unit)
-    # What no single policy was found to do a mixture may, and a lower bound holds for that, too.
-    least = t if mix else _least_var(ssp, goal, limits, mix=True).value
-    return RiskSolution(ssp, goal, limits, t, (min(least, t), t), policy, (0.0,) * len(limits))
+
+    def bounds() -> tuple[float, float]:
+        # What no single policy was found to do a mixture may, and a lower bound holds for that.
+        return t if mix else min(_least_var(ssp, goal, limits, mix=True).value, t), t
+
+    return RiskSolution(ssp, goal, limits, t, Later(bounds), policy, (0.0,) * len(limits))

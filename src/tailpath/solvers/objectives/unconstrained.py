@@ -5,18 +5,24 @@ models with intervals against or with nature.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states, nature_called
 from tailpath.analysis.robust import robust
+from tailpath.certify.budgets import Later
+from tailpath.certify.losses import loss_error
+from tailpath.certify.rounding import share_of
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
-from tailpath.kernels.rounding import ROUNDOFF, SAME_MASS
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha
@@ -42,6 +48,8 @@ from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses, costs_by_budget, horizon_of
 from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until, solve_on_time
 
+#: An optimum, a function that proves bounds on it, and a policy.
+Found = tuple[float, Callable[[], tuple[float, float]], Policy]
 #: An evaluation that would only spare a search ends after so many nodes.
 MAX_NODES = 10**7
 #: Values beyond this are too close to the largest float to add them up.
@@ -49,41 +57,58 @@ MOST = 1e305
 
 
 def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
+    """The least of a measure: a measure's own solver first, then those that know it by name."""
+    found = goal.solved(ssp) or _by_name(ssp, goal) or _by_curve(ssp, goal)
+    if found is None:
+        return solve_limited(ssp, goal, ())
+    value, bounds, policy = found
+    return RiskSolution(ssp, goal, (), value, Later(bounds), policy)
+
+
+def _by_name(ssp: SSP, goal: Measure) -> Found | None:
     if isinstance(goal, Mean):
         expected = solve_expected(ssp)
-        return RiskSolution(ssp, goal, (), expected.cost(), expected.bounds, expected.policy)
+        return expected.cost(), lambda: expected.bounds, expected.policy
     if isinstance(goal, VaR):
         on_time = on_time_until(ssp, goal.alpha)
         t = on_time.var(goal.alpha)
         policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
-        return RiskSolution(ssp, goal, (), t, (t, t), policy)
+        return t, lambda: (t, t), policy
     if isinstance(goal, Late):
-        found = solve_on_time(ssp, max(goal.deadline, 0.0))
-        late, bounds = found.late(goal.deadline), found.late_bounds(goal.deadline)
-        return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
+        by, lateness = goal.deadline, solve_on_time(ssp, max(goal.deadline, 0.0))
+        return lateness.late(by), lambda: lateness.late_bounds(by), lateness.policy(by)
+    return None
+
+
+def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
+    """An expected loss, or mean and CVaR; None for a sum of a loss and a CVaR."""
     row, mean = row_of(goal), _factor_of_mean(goal)
     if row.factor == 0:
-        if spared := _risk_neutral_if_enough(ssp, goal):
-            return spared
         losses, alone = Losses(ssp, [row.curve]), np.ones(1)
-        priced, policy = losses.price(alone), losses.policy(alone)
-        return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), policy)
+        return _risk_neutral_if_enough(ssp, goal) or (
+            losses.price(alone).value,
+            lambda: (losses.low(alone), float(losses.high(alone)[0])),
+            losses.policy(alone),
+        )
     if mean is None:
-        return solve_limited(ssp, goal, (), [row], mix=True)
-    factor, alpha = row.factor, row.alpha
-    scale = mean + factor
-    best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
-    low, high = best.bounds(alpha)
-    if math.isfinite(high) and scale * high > MOST:
+        return None
+    alpha, scale = row.alpha, mean + row.factor
+    best = solve_cvar_exact(ssp, alpha, weight=row.factor / scale)
+    value = scale * best.objective(alpha)
+    if math.isfinite(value) and value > MOST:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
-    rounding = 8 * ROUNDOFF if mean else 2 * ROUNDOFF if scale != 1 else 0.0
-    bounds = (scale * low * (1 - rounding), scale * high * (1 + rounding))
-    return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
+    rounding = share_of(8 if mean else 2 if scale != 1 else 0)
+
+    def bounds() -> tuple[float, float]:
+        low, high = best.bounds(alpha)
+        return scale * low * (1 - rounding), scale * high * (1 + rounding)
+
+    return value, bounds, best.policy(alpha)
 
 
-def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
+def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> Found | None:
     """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the
     least; a long table is then spared.
     """
@@ -97,18 +122,20 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> RiskSolution | None:
         return None
     expected, least = solve_expected(ssp), min(*curve.at, *curve.after)
     try:
-        costs = evaluate_for(ssp, expected.policy, [others], max_nodes=MAX_NODES)
+        costs = evaluate_for(ssp, expected.policy, [goal, others], max_nodes=MAX_NODES)
     except LimitExceededError:
         return None
-    high = max(costs.bounds(others)[1], least)
     # What an evaluation cannot tell from nobody may still have its way before it.
     longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
-    if high - least > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
+    more = costs.bounds(others)[1] - least
+    if more > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
         return None
-    low, up = (mean * bound for bound in expected.bounds)
-    rounding = 4 * ROUNDOFF * (up + abs(least)) if mean else 0.0
-    value, bounds = mean * expected.cost() + least, (low + least - rounding, up + high + rounding)
-    return RiskSolution(ssp, goal, (), value, bounds, expected.policy)
+
+    def bounds() -> tuple[float, float]:
+        low = Fraction(mean) * Fraction(expected.bounds[0]) + Fraction(least)
+        return shifted_bounds((0.0, 0.0), low)[0], costs.bounds(goal)[1]
+
+    return mean * expected.cost() + least, bounds, expected.policy
 
 
 def _factor_of_mean(measure: Measure) -> float | None:
@@ -249,7 +276,7 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
     low, high = best.bounds(alpha)
-    bounds = factor * low * (1 - 2 * ROUNDOFF), factor * high * (1 + 2 * ROUNDOFF)
+    bounds = factor * low * (1 - share_of(2)), factor * high * (1 + share_of(2))
     return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
 
 
@@ -284,8 +311,8 @@ def _least_loss(
     costs = costs_by_budget(horizon, unit)
     terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
     shift = float(terminal_loss.min())
-    error_bound = float(np.max(curve.rounding_error(costs)))
-    error_bound += 4 * ROUNDOFF * float(np.abs(terminal_loss).max())
+    error_bound = float(np.max(loss_error(curve, costs)))
+    error_bound += share_of(4) * float(np.abs(terminal_loss).max())
     problem = (
         robust(model, nature_called(nature))
         if slope
