@@ -110,10 +110,7 @@ def _solved(
     assert low <= tight and loose <= high, (what, found.bounds, float(loose), float(tight))
     # What the limits are worth within what they are kept: on this side, where none is on the other.
     apart = float(loose - truth(2 * OFF) if math.isinf(tight) else tight - loose)
-    # A loss of 0 is a sum of costs times masses that round to nothing.
-    largest = float(max(map(max, known)) * scale)
-    room = 2 * apart + 1e-14 * max(largest, 1.0)
-    assert high - low <= GAP * abs(high) + room, (what, found.bounds, float(loose))
+    assert high - low <= GAP * abs(high) + 2 * apart + 1e-14, (what, found.bounds, float(loose))
     for limit in words:
         kept = found.risk(limit.measure) <= limit.bound * (1 + 1e-9)
         assert kept or limit.bound == 0, (what, found.risk(limit.measure))

@@ -19,17 +19,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tailpath.certify.budgets import Later
-from tailpath.certify.losses import least_from_below
-from tailpath.dp.budget_model import EXCESS, NO_LOSS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.potential import shifted_bounds
@@ -37,8 +35,7 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
-from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import fill_table
+from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
 from tailpath.solvers.objectives.master import Mixture, best_mixture
@@ -51,6 +48,8 @@ SLACK, WORTH_MISSING = 1e-12, 1e-10
 #: A policy with less weight in a mixture is left out.
 LEAST_WEIGHT = 1e-15
 MAX_COLUMNS = 2_000
+#: The multipliers of a budget beyond which none can be better, whatever the limits.
+NO_BETTER_REST = np.ones(1)
 
 
 @dataclass(frozen=True)
@@ -228,124 +227,61 @@ class Best(NamedTuple):
         return shifted_bounds((0.0, 0.0), most + program.exact_constant)[1]
 
 
-@dataclass(frozen=True, eq=False)
-class BudgetSearch:
-    """The search over the budgets w of the CVaR in a row of a program; without one, w is 0."""
+def _budgets(ssp: SSP, rows: list[LossRow], tail: int) -> Iterable[int]:
+    """The budgets of the CVaR that may matter; those of a limit from the easiest to keep on."""
+    if tail <= 0:
+        return itertools.count() if tail == 0 else [0]
+    assert ssp.cost_unit is not None
+    row, unit = rows[tail], float(ssp.cost_unit)
+    least = min(*row.curve.at, *row.curve.after)
+    most = math.floor((row.bound - least) / row.factor / unit * (1 + SLACK))
+    easiest = solve_cvar_exact(ssp, row.alpha).budget(row.alpha) / unit
+    return sorted(range(most + 1), key=lambda w: abs(w - easiest))
 
-    ssp: SSP
-    rows: list[LossRow]
 
-    def program(self, w: int) -> Program:
-        return Program(self.ssp, self.rows, w)
-
-    @property
-    def tail(self) -> int:
-        """The row with the CVaR; -1 if there is none."""
-        return next((i for i, row in enumerate(self.rows) if row.factor > 0), -1)
-
-    def best(self) -> tuple[Best | None, list[Certificate]]:
-        """The best mixture for any budget, and why no budget has a better one."""
-        best: Best | None = None
-        proofs: list[Certificate] = []
-        for w in self._budgets():
-            program = self.program(w)
-            if best is not None:
-                if self.tail == 0 and program.constant + self._rest >= best.value:
-                    proofs.append(program.certificate(np.zeros(0)))
-                    break
-                y = np.append(1.0, best.multipliers)
-                if program.price(y) >= best.value - GAP * abs(best.value):
-                    proofs.append(program.certificate(y))
-                    continue
-            refused = program.infeasible()
-            if refused is not None:
-                proofs.append(refused)
-                if self.tail == 0:  # the limits are the same for all budgets of the objective
-                    break
+def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[Best | None, list[Certificate]]:
+    """The best mixture for any budget of the CVaR, and why no budget has a better one. Without a
+    CVaR, 0 is all there is.
+    """
+    tail = next((i for i, row in enumerate(rows) if row.factor > 0), -1)
+    best, proofs = None, []
+    rest = Losses(ssp, [rows[0].curve]).price(np.ones(1)).value if tail == 0 else 0.0
+    for w in _budgets(ssp, rows, tail):
+        program = Program(ssp, rows, w)
+        if best is not None:
+            # No CVaR is less than its budget, and all else no less than it is alone.
+            if tail == 0 and program.constant + rest >= best.value:
+                proofs.append(program.certificate(NO_BETTER_REST))
+                break
+            y = np.append(1.0, best.multipliers)
+            if program.price(y) >= best.value - GAP * abs(best.value):
+                proofs.append(program.certificate(y))
                 continue
+        refused = program.infeasible()
+        if refused is None:
             found = program.best()
             proofs.append(found.proof)
-            if best is None or found.value < best.value:
-                best = found
-        return best, proofs
+            best = found if best is None or found.value < best.value else best
+            continue
+        proofs.append(refused)
+        if tail == 0:  # the limits are the same for all budgets of the objective
+            break
+    return best, proofs
 
-    def low(self, proofs: list[Certificate]) -> float:
-        """What the certificates prove for all budgets together."""
-        lows = [self._proved(proof) for proof in proofs]
-        if self.tail > 0 and not self._others_refused():
-            lows.append(self._without_limits)
-        return min(lows, default=math.inf)
 
-    def _proved(self, proof: Certificate) -> float:
-        program = self.program(proof.w)
-        constant = program.exact_constant
-        if not len(proof.y):  # no CVaR is less than its budget, and all else no less than alone
-            rest = Losses(self.ssp, [self.rows[0].curve]).low(np.ones(1))
-            return shifted_bounds((rest, rest), constant)[0]
-        y, bounds = proof.y.tolist(), proof.bounds.tolist()
+def _proved(ssp: SSP, rows: list[LossRow], proofs: list[Certificate]) -> float:
+    """What certificates prove for all budgets together."""
+    rest = cache(lambda: Losses(ssp, [rows[0].curve]).low(np.ones(1)))
+    lows = [math.inf]
+    for w, y, bounds in proofs:
+        program = Program(ssp, rows, w)
         paid = sum((Fraction(a) * Fraction(b) for a, b in zip(y[1:], bounds) if a), Fraction(0))
-        low = program.losses.low(proof.y)
+        low = rest() if y is NO_BETTER_REST else program.losses.low(y)
         if y[0]:
-            return shifted_bounds((low, low), constant - paid)[0]
-        return math.inf if Fraction(low) > paid else self._without_limits
-
-    @cached_property
-    def _rest(self) -> float:
-        """All of the objective that is no CVaR, alone."""
-        return Losses(self.ssp, [self.rows[0].curve]).price(np.ones(1)).value
-
-    @cached_property
-    def _without_limits(self) -> float:
-        return Losses(self.ssp, [self.rows[0].curve]).low(np.ones(1))
-
-    def _budgets(self) -> Iterable[int]:
-        if self.tail < 0:
-            return [0]
-        return itertools.count() if self.tail == 0 else self._easiest_first()
-
-    def _easiest_first(self) -> Iterator[int]:
-        """The budgets with which a limit on CVaR can be kept if it were alone."""
-        most = self._most
-        if most < 0:
-            return
-        layout = layout_of(self.ssp)
-        table = fill_table(layout, layout.objective(EXCESS, limit=float(most)))
-        left = self._left(table.values[:, 0])
-        for w in np.argsort(-left, kind="stable").tolist():
-            if left[w] >= -SLACK * abs(self.rows[self.tail].bound):
-                yield w
-
-    def _others_refused(self) -> bool:
-        """Whether all other budgets surely break the limit."""
-        if self._most < 0:
-            return True
-        layout, slack = layout_of(self.ssp), SLACK * abs(self.rows[self.tail].bound)
-        objective = layout.objective(EXCESS, limit=float(self._most))
-        nominal = self._left(fill_table(layout, objective).values[:, 0])
-        surely = self._left(least_from_below(layout, objective, NO_LOSS))
-        return bool(np.all((nominal >= -slack) | (surely < -slack / 2)))
-
-    @property
-    def _least(self) -> float:
-        """The least value of what is limited beside the CVaR."""
-        curve = self.rows[self.tail].curve
-        return min(*curve.at, *curve.after)
-
-    @property
-    def _most(self) -> int:
-        """The largest budget with which the limit can be kept."""
-        assert self.ssp.cost_unit is not None
-        row = self.rows[self.tail]
-        budget = (row.bound - self._least) / row.factor / float(self.ssp.cost_unit)
-        return math.floor(budget * (1 + SLACK))
-
-    def _left(self, excess: FloatArray) -> FloatArray:
-        """What a limit on CVaR leaves by budget, if the excess is this in units."""
-        assert self.ssp.cost_unit is not None
-        row, w = self.rows[self.tail], np.arange(len(excess))
-        cvar = (w + excess / row.alpha) * float(self.ssp.cost_unit)
-        left: FloatArray = (row.bound - self._least) - row.factor * cvar
-        return left
+            lows.append(shifted_bounds((low, low), program.exact_constant - paid)[0])
+        elif Fraction(low) <= paid:
+            lows.append(rest())
+    return min(lows)
 
 
 def solve_limited(
@@ -353,8 +289,7 @@ def solve_limited(
 ) -> RiskSolution:
     """The least objective under the limits."""
     rows = [row_of(objective), *(row_of(limit.measure, limit.bound) for limit in limits)]
-    search = BudgetSearch(ssp, rows)
-    best, proofs = search.best()
+    best, proofs = _best_budget(ssp, rows)
     if best is None:
         raise InfeasibleError(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
@@ -369,6 +304,7 @@ def solve_limited(
     policy, multipliers = by_coin(policies, taken.weights), tuple(best.multipliers.tolist())
 
     def bounds() -> tuple[float, float]:
-        return min(search.low(proofs), taken.value), max(taken.high(), taken.value)
+        low = _proved(ssp, rows, proofs)
+        return min(low, taken.value), max(taken.high(), taken.value)
 
     return RiskSolution(ssp, objective, limits, taken.value, Later(bounds), policy, multipliers)
