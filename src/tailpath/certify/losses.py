@@ -122,6 +122,8 @@ def with_error(value: float, side: int, loss: FloatArray, error: FloatArray) -> 
     """A bound on E[h(Z)], with h shifted to be 0 at least, where `loss` by level misses h by an
     `error`: as a share of it, or, where it is 0, as it is; or all of it at most.
     """
+    if math.isinf(value):
+        return value
     share = float(np.max(error / np.maximum(loss, 1e-300), where=loss > 0, initial=0.0))
     least = float(np.max(error, where=loss <= 0, initial=0.0))
     around = 4 * ROUNDOFF

@@ -86,6 +86,11 @@ class Curve:
         return float(np.max(self.steepness))
 
     @property
+    def least(self) -> float:
+        """The least value at a breakpoint, or just after one."""
+        return min(*self.at, *self.after)
+
+    @property
     def largest(self) -> float:
         return max(map(abs, (*self.at, *self.after)))
 

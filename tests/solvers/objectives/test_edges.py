@@ -46,3 +46,30 @@ def test_a_forbidden_cost_that_cannot_be_avoided_is_refused():
     ssp = tp.SSP.from_outcomes(FORBIDDEN, "s", ["g"])
     with pytest.raises(InfeasibleError, match="no policy keeps late\\(4\\) <= 0"):
         tp.solve(ssp, "mean", ["late(4) <= 0"])
+
+
+def test_what_is_forbidden_is_not_done_however_seldom_it_happens():
+    """Both lateness and shortfall of a are below all floats, and yet it may be late."""
+    rare = 1e-200
+    rows = [
+        ("s", "a", "t", 1 - rare, 1),
+        ("s", "a", "u", rare, 1),
+        ("t", "a", "g", 1, 1),
+        ("u", "a", "g", 1 - rare, 1),
+        ("u", "a", "g", rare, 9),
+        ("s", "b", "g", 1, 5),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for limits in (
+        ["late(5) <= 0"],
+        ["shortfall(5) <= 0"],
+        ["late(5) <= 0", "cvar(0.5) <= 5"],
+        ["cvar(0.5) <= 5", "shortfall(5) <= 0"],
+    ):
+        found = tp.solve(ssp, "mean", limits)
+        assert found.value == 5 and found.bounds == pytest.approx((5, 5), rel=1e-12)
+        assert found.bounds[0] <= 5 <= found.bounds[1]
+        assert tp.evaluate(ssp, found.policy, 0.5).costs.tolist() == [5]
+    rows = [("s", "a", "s", 0.4, 1), ("s", "a", "g", 0.6, 1)]
+    with pytest.raises(InfeasibleError, match="a few runs of each break it"):
+        tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), "mean", ["late(1000) <= 0"])

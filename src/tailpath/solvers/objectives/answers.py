@@ -140,6 +140,8 @@ class RiskSolution(Shown):
     def _price(self, limit: Limit, price: float) -> str:
         if price == 0:
             return f"{limit} holds anyway"
+        if math.isinf(price):
+            return f"{limit} forbids all that might break it"
         # A probability cannot be one unit more.
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"

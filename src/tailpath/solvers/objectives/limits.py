@@ -9,6 +9,9 @@ CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 
 likewise in the objective. For a fixed w that is a loss like any other. The value is not convex in
 w, so all w compete; one pricing with the multipliers of the best one so far rules out most of them.
 
+A limit that only the least of its loss keeps, like late(5) <= 0, *forbids*: it is a restriction of
+choices by state and budget, and no row of the program.
+
 **Proof.** For any y >= 0 no policy that keeps the limits has less than min E (h_0 + sum y_i h_i) -
 sum y_i b_i; and if min E (sum y_i h_i) > sum y_i b_i, none keeps them. So for every w the y of its
 last pricing is a *certificate*, checked when bounds are asked for by one more sweep, from below.
@@ -77,6 +80,24 @@ def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
     return LossRow(measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
 
 
+class LimitedTask(NamedTuple):
+    """What is minimised and the limits, as rows; and the losses of limits that forbid."""
+
+    ssp: SSP
+    rows: list[LossRow]
+    forbidding: list[Curve]
+
+    @property
+    def tail(self) -> int:
+        """The row with the CVaR; -1 if there is none."""
+        return next((i for i, row in enumerate(self.rows) if row.factor > 0), -1)
+
+    @property
+    def rest(self) -> Losses:
+        """All of the objective that is no CVaR."""
+        return Losses(self.ssp, [self.rows[0].curve], self.forbidding)
+
+
 class Certificate(NamedTuple):
     """Why a budget w, in units, has no better policy: multipliers y of the objective and the limits
     (1 or 0 for the objective), and the limits.
@@ -94,11 +115,11 @@ class Program:
     rounding decides.
     """
 
-    def __init__(self, ssp: SSP, rows: list[LossRow], w: int) -> None:
+    def __init__(self, task: LimitedTask, w: int) -> None:
+        ssp, rows = task.ssp, task.rows
         assert ssp.cost_unit is not None
-        self.ssp, self.rows, self.w = ssp, rows, w
-        budget = w * ssp.cost_unit
-        self.losses = Losses(ssp, [row.at(budget) for row in rows])
+        self.w, budget = w, w * ssp.cost_unit
+        self.losses = Losses(ssp, [row.at(budget) for row in rows], task.forbidding)
         paid = [Fraction(row.factor) * budget for row in rows]
         self.exact_constant, self.constant = paid[0], float(paid[0])
         both = [shifted_bounds((r.bound, r.bound), -less) for r, less in zip(rows[1:], paid[1:])]
@@ -227,27 +248,29 @@ class Best(NamedTuple):
         return shifted_bounds((0.0, 0.0), most + program.exact_constant)[1]
 
 
-def _budgets(ssp: SSP, rows: list[LossRow], tail: int) -> Iterable[int]:
+def _budgets(task: LimitedTask) -> Iterable[int]:
     """The budgets of the CVaR that may matter; those of a limit from the easiest to keep on."""
+    ssp, tail = task.ssp, task.tail
     if tail <= 0:
         return itertools.count() if tail == 0 else [0]
     assert ssp.cost_unit is not None
-    row, unit = rows[tail], float(ssp.cost_unit)
-    least = min(*row.curve.at, *row.curve.after)
-    most = math.floor((row.bound - least) / row.factor / unit * (1 + SLACK))
+    row, unit = task.rows[tail], float(ssp.cost_unit)
+    most = math.floor((row.bound - row.curve.least) / row.factor / unit * (1 + SLACK))
     easiest = solve_cvar_exact(ssp, row.alpha).budget(row.alpha) / unit
     return sorted(range(most + 1), key=lambda w: abs(w - easiest))
 
 
-def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[Best | None, list[Certificate]]:
+def _best_budget(task: LimitedTask) -> tuple[Best | None, list[Certificate]]:
     """The best mixture for any budget of the CVaR, and why no budget has a better one. Without a
     CVaR, 0 is all there is.
     """
-    tail = next((i for i, row in enumerate(rows) if row.factor > 0), -1)
-    best, proofs = None, []
-    rest = Losses(ssp, [rows[0].curve]).price(np.ones(1)).value if tail == 0 else 0.0
-    for w in _budgets(ssp, rows, tail):
-        program = Program(ssp, rows, w)
+    best: Best | None = None
+    proofs: list[Certificate] = []
+    tail, rest = task.tail, task.rest.price(np.ones(1)).value
+    if math.isinf(rest):
+        return None, []
+    for w in _budgets(task):
+        program = Program(task, w)
         if best is not None:
             # No CVaR is less than its budget, and all else no less than it is alone.
             if tail == 0 and program.constant + rest >= best.value:
@@ -269,12 +292,12 @@ def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[Best | None, list[Certi
     return best, proofs
 
 
-def _proved(ssp: SSP, rows: list[LossRow], proofs: list[Certificate]) -> float:
+def _proved(task: LimitedTask, proofs: list[Certificate]) -> float:
     """What certificates prove for all budgets together."""
-    rest = cache(lambda: Losses(ssp, [rows[0].curve]).low(np.ones(1)))
+    rest = cache(lambda: task.rest.low(np.ones(1)))
     lows = [math.inf]
     for w, y, bounds in proofs:
-        program = Program(ssp, rows, w)
+        program = Program(task, w)
         paid = sum((Fraction(a) * Fraction(b) for a, b in zip(y[1:], bounds) if a), Fraction(0))
         low = rest() if y is NO_BETTER_REST else program.losses.low(y)
         if y[0]:
@@ -288,9 +311,15 @@ def solve_limited(
     ssp: SSP, objective: Measure, limits: tuple[Limit, ...], mix: bool = True
 ) -> RiskSolution:
     """The least objective under the limits."""
-    rows = [row_of(objective), *(row_of(limit.measure, limit.bound) for limit in limits)]
-    best, proofs = _best_budget(ssp, rows)
+    goal, rows = row_of(objective), [row_of(limit.measure, limit.bound) for limit in limits]
+    forbids = _forbidding(ssp, goal, rows)
+    kept = [goal, *(row for row, forbid in zip(rows, forbids) if not forbid)]
+    curves = [row.curve for row, forbid in zip(rows, forbids) if forbid]
+    task = LimitedTask(ssp, kept, curves)
+    best, proofs = _best_budget(task)
     if best is None:
+        if len(limits) == 1:
+            raise InfeasibleError(f"no policy keeps {limits[0]}: a few runs of each break it")
         raise InfeasibleError(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
             " alone can be kept"
@@ -301,10 +330,22 @@ def solve_limited(
             "no single policy was found that keeps the limits; a mixture (mix=True) does"
         )
     policies = [best.program.losses.policy(member.weights) for member in taken.members]
-    policy, multipliers = by_coin(policies, taken.weights), tuple(best.multipliers.tolist())
+    policy, found = by_coin(policies, taken.weights), iter(best.multipliers.tolist())
+    multipliers = tuple(math.inf if forbid else next(found) for forbid in forbids)
 
     def bounds() -> tuple[float, float]:
-        low = _proved(ssp, rows, proofs)
-        return min(low, taken.value), max(taken.high(), taken.value)
+        return min(_proved(task, proofs), taken.value), max(taken.high(), taken.value)
 
     return RiskSolution(ssp, objective, limits, taken.value, Later(bounds), policy, multipliers)
+
+
+def _forbidding(ssp: SSP, goal: LossRow, rows: list[LossRow]) -> list[bool]:
+    """Which limits are the least of their loss: they restrict the choices. States joined by steps
+    that cost nothing are solved together, with finite numbers: there such a limit is one like all
+    others.
+    """
+    least = [row.factor == 0 and row.bound <= row.curve.least for row in rows]
+    if not any(least):
+        return least
+    joint = Losses(ssp, [row.curve for row in (goal, *rows)]).layout.nodes.block_joint.any()
+    return [each and not joint for each in least]

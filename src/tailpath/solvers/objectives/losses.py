@@ -78,13 +78,17 @@ def costs_by_budget(horizon: int, unit: Fraction) -> FloatArray:
 
 
 class Losses:
-    """Several losses over one model."""
+    """Several losses over one model. Costs at which a loss of `forbidding` is more than its least
+    are forbidden: choices that may lead there are infinitely bad, however seldom that happens.
+    """
 
-    def __init__(self, ssp: SSP, curves: Sequence[Curve]) -> None:
+    def __init__(self, ssp: SSP, curves: Sequence[Curve], forbidding: Sequence[Curve] = ()) -> None:
         assert ssp.cost_unit is not None
         self.ssp, self.unit = ssp, ssp.cost_unit
-        self.horizon = horizon_of(curves, self.unit)
-        self.flat = all(curve.slope == 0 for curve in curves)
+        # With the budget spent a cost is beyond the last breakpoint that forbids.
+        beyond = horizon_of(forbidding, self.unit) + 1 if forbidding else 0
+        self.horizon = max(horizon_of(curves, self.unit), beyond)
+        self.flat = all(curve.slope == 0 for curve in (*curves, *forbidding))
         if LOSS_LEVEL_BYTES * (len(curves) + 1) * self.horizon > MAX_BYTES:
             raise too_many_levels(self.horizon)
         # Rows by the remaining budget: what arriving with it is worth. Row 0 is where the budget is
@@ -92,6 +96,9 @@ class Losses:
         costs = costs_by_budget(self.horizon, self.unit)
         self.terminal_loss = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
+        self._forbidden = np.zeros(len(costs))
+        for curve in forbidding:
+            self._forbidden[curve.values(costs) > curve.least] = np.inf
         dyadic = Fraction(float(self.unit)) == self.unit
         self._exact_costs = dyadic and costs.max() * self.unit.denominator < 2**53
         self._curves, self._costs = curves, costs
@@ -102,11 +109,13 @@ class Losses:
         return with_penalty(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
-    def _layout(self) -> ModelLayout:
+    def layout(self) -> ModelLayout:
         return layout_of(self.model)
 
     def price(self, weights: FloatArray) -> Priced:
-        """Minimise the sum of the losses with these weights."""
+        """Minimise the sum of the losses with these weights; infinite if every policy does what is
+        forbidden.
+        """
         loss, shift = self._shifted(weights)
         values = (loss if self._arrived else self._table(weights).values)[-1] + shift
         return Priced(float(values[0]), values[1:], weights)
@@ -119,14 +128,20 @@ class Losses:
             objective = self._objective(loss, weights)
             objective = objective._replace(criteria=objective.criteria[:1])
             first = np.ascontiguousarray(loss[:, :1])
-            value = float(least_from_below(self._layout, objective, first)[-1])
+            value = float(least_from_below(self.layout, objective, first)[-1])
         error = terminal_error(self.terminal_loss, self._loss_error, weights)
         return _moved(with_error(value, -1, loss[:, 0], error), shift[0], -1)
 
     def high(self, weights: FloatArray) -> FloatArray:
         """Each loss of the policy that minimises a sum, from above."""
         loss, shift = self._shifted(weights)
-        found = loss[-1] if self._arrived else self._table(weights).sides().high[-1]
+        found = loss[-1]
+        if not self._arrived:
+            # Its choices are held, so that nothing is forbidden to it any more.
+            allowed, _ = self._shifted(weights, forbid=False)
+            objective = self._objective(allowed, weights)
+            table = replace(self._table(weights), objective=objective, loss=allowed)
+            found = table.sides().high[-1]
         each = enumerate(zip(found.tolist(), shift.tolist()))
         return np.array(
             [
@@ -159,12 +174,14 @@ class Losses:
         )
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
-    def _shifted(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _shifted(self, weights: FloatArray, forbid: bool = True) -> tuple[FloatArray, FloatArray]:
         """What arriving is worth by budget, in the sum and in each loss behind it, shifted to be 0
         at least; and the shifts.
         """
         loss = np.column_stack([self.terminal_loss @ weights, self.terminal_loss])
-        shift = loss.min(axis=0)
+        if forbid:
+            loss[:, 0] += self._forbidden
+        shift = np.where(np.isinf(loss.min(axis=0)), 0.0, loss.min(axis=0))
         return loss - shift, shift
 
     def _objective(self, loss: FloatArray, weights: FloatArray) -> Objective:
@@ -172,11 +189,11 @@ class Losses:
         criteria = np.zeros((len(slope), 4))
         criteria[:, BASE] = loss[0]
         criteria[:, SLOPE] = criteria[:, TO_GO] = slope
-        return self._layout.objective(criteria, limit=float(self.horizon))
+        return self.layout.objective(criteria, limit=float(self.horizon))
 
     def _table(self, weights: FloatArray) -> BudgetTable:
         loss, _ = self._shifted(weights)
-        return fill_table(self._layout, self._objective(loss, weights), loss)
+        return fill_table(self.layout, self._objective(loss, weights), loss)
 
 
 def _moved(bound: float, by: float, side: int) -> float:

@@ -120,7 +120,7 @@ def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> Found | None:
         return None
     if not almost_sure_states(ssp)[0][ssp.start_index]:
         return None
-    expected, least = solve_expected(ssp), min(*curve.at, *curve.after)
+    expected, least = solve_expected(ssp), curve.least
     try:
         costs = evaluate_for(ssp, expected.policy, [goal, others], max_nodes=MAX_NODES)
     except LimitExceededError:
