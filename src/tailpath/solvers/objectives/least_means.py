@@ -49,8 +49,6 @@ from tailpath.solvers.objectives.tables import Axis, MeanRisk, Member
 
 #: Prices asked for at first, as multiples of mean over risk.
 FIRST = np.geomspace(1e-3, 1e4, 15)
-#: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
-WIDE, MAX_TABLES = 0.05, 8
 #: All corners are looked for within so many updates of outcomes; after that the search ends as soon
 #: as it has caught the frontier within this share of its range.
 ALL_CORNERS_WITHIN, CAUGHT = 5 * 10**7, 1e-3
@@ -94,7 +92,7 @@ def least_means(
             progress(tables.tables, float(len(search.envelope.start)))
         if not len(below):
             return search.found(gap)
-        search.ask(search.wanted(below, all_corners=gap == 0))
+        search.ask(search.wanted(below))
 
 
 class _Search:
@@ -233,22 +231,13 @@ class _Search:
         apart = mean - np.maximum(left, m1 + flat * (x1 - at))
         return np.where(apart > SAME * mean, apart, 0.0)
 
-    def wanted(self, gap: FloatArray, all_corners: bool) -> FloatArray:
+    def wanted(self, gap: FloatArray) -> FloatArray:
         """The prices to ask for next: the slope of the open chord with the widest gap between any
-        two prices asked before; for all corners the slopes of all with wide gaps, or, if there are
-        more than fit, some from the least to the largest.
+        two prices asked before.
         """
-        slope, tables = slopes(self.open), self.tables.at_once
-        if not all_corners:
-            widest = np.lexsort((-gap, self.open[FLAT]))
-            _, first = np.unique(self.open[FLAT][widest], return_index=True)
-            return np.unique(slope[widest[first]])[: self.most]
-        enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
-        slope = np.unique(slope[gap >= enough])
-        count = min(self.most, MAX_TABLES * tables)
-        return np.asarray(
-            slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))]
-        )
+        widest = np.lexsort((-gap, self.open[FLAT]))
+        _, first = np.unique(self.open[FLAT][widest], return_index=True)
+        return np.unique(slopes(self.open)[widest[first]])[: self.most]
 
     def found(self, gap: float) -> Trade:
         chords, envelope, asked = self.chords, self.envelope, np.unique(self.asked)
