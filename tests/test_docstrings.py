@@ -30,6 +30,8 @@ INSIDE = {
     "choices_for",
     "from_changes",
     "moved",
+    "as_limit",
+    "solved",
     "on",
     "parsed",
     "plain_mean",

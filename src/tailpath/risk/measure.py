@@ -72,8 +72,9 @@ class Measure:
         return None
 
     def as_limit(self, bound: float) -> tuple[Measure, float]:
-        """What to limit, and by how much, so that this is at most `bound`: something with a curve
-        or a tail, if it can be limited at all.
+        """What to limit, and by how much, so that this is at most `bound`.
+
+        Solvers take something with a curve or a tail.
 
         Parameters
         ----------

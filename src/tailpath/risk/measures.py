@@ -135,8 +135,7 @@ class VaR(TranslationInvariant):
         return self.alpha
 
     def as_limit(self, bound: float) -> tuple[Measure, float]:
-        """VaR_alpha <= t exactly if P(Z > t) <= alpha."""
-        return Late(bound), self.alpha
+        return Late(bound), self.alpha  # VaR_alpha <= t exactly if P(Z > t) <= alpha
 
     def __call__(self, costs: Any) -> float:
         return float(costs.var(self.alpha))

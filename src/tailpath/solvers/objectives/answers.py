@@ -5,25 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from tailpath.certify.budgets import Later
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border
-from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
 from tailpath.policies.kinds import MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Limit, Measure
-from tailpath.risk.measures import Late, Mean, VaR, parse
-from tailpath.solvers.exact.grid import on_model
+from tailpath.risk.measures import Late, Mean, parse
 from tailpath.texts import Content, Table
 
 
@@ -66,8 +60,10 @@ class RiskSolution(Shown):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Proved bounds on the optimum, found when they are first asked for: the lower one holds
-        for all policies, however they remember and randomise, the upper one for the policy given.
+        """Proved bounds on the optimum, found when they are first asked for.
+
+        The lower one holds for all policies, however they remember and randomise; the upper one is
+        kept by the policy given.
         """
         bounds: tuple[float, float] = self.proof.found
         return bounds
@@ -146,31 +142,6 @@ class RiskSolution(Shown):
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
-    def restored(
-        self, border: Border, goal: Measure, limits: tuple[Limit, ...], unit: Fraction | None
-    ) -> RiskSolution:
-        """The same for the model as given, of whose costs goal and limits are."""
-        asked, constant = goal.moved(border.shift, unit)
-        possible = unit is not None and isinstance(goal, VaR)  # costs, which are multiples of it
-
-        def as_given(value: float) -> float:
-            if possible:
-                return float(shifted_costs(np.array([value]), unit, constant)[0])
-            return shifted(value, constant)
-
-        def bounds() -> tuple[float, float]:
-            low, high = self.bounds
-            if possible:
-                return as_given(low), as_given(high)
-            low, high = shifted_bounds((low, high), constant, border.exact)
-            rounding = _breakpoint_error(goal, asked, border.shift)
-            return low - rounding, high + rounding
-
-        policy, value = on_model(self.policy, border.given), as_given(self.value)
-        return RiskSolution(
-            border.given, goal, limits, value, Later(bounds), policy, self.multipliers
-        )
-
     def _content(self, most: int) -> Content:
         facts: list[tuple[str, Any]] = [
             (f"least {self.objective}", self.value),
@@ -206,16 +177,3 @@ class RiskSolution(Shown):
             else ""
         )
         return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}>"
-
-
-def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
-    """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
-    nothing.
-    """
-    total = 0.0
-    for (factor, old), (_, new) in zip(goal.terms, asked.terms):
-        if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
-            pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
-            distance = max(abs(float(there - (here - by))) for here, there in pairs)
-            total += abs(factor) * distance * old.curve.steepest * 2
-    return total

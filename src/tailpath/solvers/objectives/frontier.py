@@ -133,16 +133,16 @@ def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
         half = (monotonic() + how.get("until", math.inf)) / 2
         floor = _least_means(below, asked, {**how, "until": half})
     trade = _least_means(ssp, asked, how)
-    unit, of_risk = float(ssp.cost_unit or 1), float(trade.axis.unit)
+    of_mean, of_risk = float(ssp.cost_unit or 1), float(trade.axis.unit)
     given = None if ssp is border.given else border.given
     corners = tuple(
         Corner(
             ssp,
             risk,
-            border.cost(point.mean * unit),
+            border.cost(point.mean * of_mean),
             shifted(point.risk * of_risk, more),
             point.parts,
-            border.cost(before * unit),
+            border.cost(before * of_mean),
             trade.axis,
             given,
         )

@@ -355,9 +355,8 @@ class Trade(Record):
         # A risk stands for what is next to it: the decimal, or the number that it was rounded from.
         around = 2 * Fraction(math.ulp(risk))
         least, most = ((Fraction(risk) + by - more) / self.axis.unit for by in (-around, around))
-        low, high = self.low(most), math.inf
-        if low < math.inf:
-            high = self.high(least)
+        low = self.low(most)
+        high = self.high(least) if low < math.inf else math.inf
         if floor is not None:
             low = floor.low((most * self.axis.unit) / floor.axis.unit)
         units = (self if floor is None else floor).ssp.cost_unit, self.ssp.cost_unit

@@ -135,7 +135,7 @@ class Program:
     def price(self, y: FloatArray) -> float:
         """Find the best policy for some multipliers; returns what nothing can be less than."""
         self.found.append(self.losses.price(y))
-        return self.found[-1].value - float(y[1:] @ self.bounds) + self.constant * y[0]
+        return self.found[-1].value - float(y[1:] @ self.bounds) + self.constant * float(y[0])
 
     def certificate(self, y: FloatArray) -> Certificate:
         return Certificate(self.w, y, self.bounds)

@@ -19,15 +19,18 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, overload
+
+import numpy as np
 
 from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import prepare
+from tailpath.model.border import Border, prepare
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted
+from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar
@@ -159,7 +162,45 @@ def solve(
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
         constant = limits[0].measure.moved(border.shift, unit)[1]
         raise _kept_by_none(limits[0], shifted(error.least, constant)) from None
-    return found.restored(border, goal, limits, unit)
+    return _restored(found, border, goal, limits, unit)
+
+
+def _restored(
+    found: RiskSolution,
+    border: Border,
+    goal: Measure,
+    limits: tuple[Limit, ...],
+    unit: Fraction | None,
+) -> RiskSolution:
+    """What was found for costs of 0 or more, for the model as given."""
+    asked, constant = goal.moved(border.shift, unit)
+
+    def bounds() -> tuple[float, float]:
+        if unit is not None and isinstance(goal, VaR):  # possible costs, which are multiples of it
+            low, high = shifted_costs(np.array(found.bounds), unit, constant).tolist()
+            return low, high
+        low, high = shifted_bounds(found.bounds, constant, border.exact)
+        rounding = _breakpoint_error(goal, asked, border.shift)
+        return low - rounding, high + rounding
+
+    value = shifted(found.value, constant)
+    if unit is not None and isinstance(goal, VaR):
+        value = float(shifted_costs(np.array([found.value]), unit, constant)[0])
+    policy = on_model(found.policy, border.given)
+    return RiskSolution(border.given, goal, limits, value, Later(bounds), policy, found.multipliers)
+
+
+def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
+    """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
+    nothing.
+    """
+    total = 0.0
+    for (factor, old), (_, new) in zip(goal.terms, asked.terms):
+        if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
+            pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
+            distance = max(abs(float(there - (here - by))) for here, there in pairs)
+            total += abs(factor) * distance * old.curve.steepest * 2
+    return total
 
 
 def _with_intervals(
