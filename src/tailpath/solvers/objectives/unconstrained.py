@@ -84,12 +84,11 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     """An expected loss, or mean and CVaR; None for a sum of a loss and a CVaR."""
     row, mean = row_of(goal), _factor_of_mean(goal)
     if row.factor == 0:
+        if spared := _risk_neutral_if_enough(ssp, goal):
+            return spared
         losses, alone = Losses(ssp, [row.curve]), np.ones(1)
-        return _risk_neutral_if_enough(ssp, goal) or (
-            losses.price(alone).value,
-            lambda: (losses.low(alone), float(losses.high(alone)[0])),
-            losses.policy(alone),
-        )
+        value, policy = losses.price(alone).value, losses.policy(alone)
+        return value, lambda: (losses.low(alone), float(losses.high(alone)[0])), policy
     if mean is None:
         return None
     alpha, scale = row.alpha, mean + row.factor
