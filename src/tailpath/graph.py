@@ -198,11 +198,15 @@ class Transitions:
         digits where 1 - p has none. A node without others has no edges left.
         """
         loop = self.source == self.target
-        if edges is not None:
-            loop &= edges
-        others = self.only(~loop)
+        return self.without(loop if edges is None else loop & edges)
+
+    def without(self, edges: BoolArray) -> Transitions:
+        """The chance of some edges shared out among the others of their row."""
+        if not edges.any():
+            return self
+        others = self.only(~edges)
         leaves = np.ones(self.n)
-        stays = np.bincount(self.source[loop], minlength=self.n) > 0
+        stays = np.bincount(self.source[edges], minlength=self.n) > 0
         leaves[stays] = others.sums(others.probability)[stays]
         return others.replaced(probability=others.probability / leaves[others.source])
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tailpath.certify.rounding import ROUNDOFF, row_error
+from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
 from tailpath.dp.budgets import Filled
 from tailpath.dp.joint import MARGIN, Joint, joint_optimum
@@ -41,6 +42,9 @@ from tailpath.kernels.jit import frozen
 OUTWARDS = 8 * ROUNDOFF
 #: Roundings of a step beside those of its row: the constant of its choice, and a closed form.
 BESIDE_ROW = 6
+#: Roundings of each outcome of a row where probabilities are intervals: their ends and widths, what
+#: is handed out and each share of it, beside those of any row.
+HANDED_OUT = 3
 #: By how much the rows of joint blocks are scaled more: the residual left, and its own rounding.
 JOINTLY = 1.5 * MARGIN
 #: More than what may have been taken for 0, in all levels together.
@@ -136,35 +140,45 @@ def table_sides(
 
 
 class Share(NamedTuple):
-    """How far values of any policy in a table may be off: by a share of them, and by so many units
-    of V* on top of it.
+    """How far values of any policy in a table may be off, at one level or at each of several: by a
+    share of them, and by so many units of V* on top of it.
     """
 
-    share: float
+    share: Any
     slack: float
 
-    def below(self, value: float) -> float:
-        return max(value * (1 - self.share) - self.slack, 0.0) if self.share < 1 else 0.0
+    def below(self, value: Any) -> Any:
+        return np.maximum(value * np.maximum(1 - self.share, 0.0) - self.slack, 0.0)
 
-    def above(self, value: float) -> float:
-        return value / (1 - self.share) + self.slack if self.share < 1 else math.inf
+    def above(self, value: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.share < 1, value / (1 - self.share) + self.slack, np.inf)[()]
 
 
 def table_share(
-    layout: Layout, ends: Ends, levels: int, residual: float, slope: float = 1.0
+    layout: Layout,
+    ends: Ends | None,
+    levels: Any,
+    residual: float,
+    slope: float = 1.0,
+    marginal: float = 0.0,
 ) -> Share:
-    """What is known of every policy of a table with so many levels, without another sweep: each
-    level adds a share, and V*, or V* less a budget where criteria have a slope, counts once. Where
-    some V* are known so badly that a share of them says nothing, their error counts as it is.
+    """What is known of every policy of a table after so many levels, without another sweep: each
+    level adds a share, and V*, or V* less a budget where criteria have a slope, counts once, unless
+    nothing is read of it. Where some V* are known so badly that a share of them says nothing, their
+    error counts as it is.
     """
-    value = layout.nodes.value
-    apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
-    left = np.maximum(value - layout.nodes.certain_cost if slope else value, 1e-300)
-    share = float(np.max(apart / left, where=apart > 0, initial=0.0))
-    slack = VANISHED
-    if share > BADLY:
-        share, slack = 0.0, float(np.max(apart)) * (1 + FEW)
-    return Share(share + levels * level_share(layout, ends.error, residual) + FEW, slack)
+    share, slack, error = 0.0, VANISHED, 0.0
+    if ends is not None:
+        value, error = layout.nodes.value, ends.error
+        with np.errstate(invalid="ignore"):
+            apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
+        left = np.maximum(value - layout.nodes.certain_cost if slope else value, 1e-300)
+        share = float(np.max(apart / left, where=apart > 0, initial=0.0))
+        if share > BADLY:
+            share, slack = 0.0, float(np.max(apart)) * (1 + FEW)
+    each = level_share(layout, error, residual) * (1 + marginal)
+    return Share(share + levels * each + FEW, slack)
 
 
 def early_bounds(
@@ -178,8 +192,9 @@ def early_bounds(
     low, most = low * (1 - OUTWARDS), per_value * high * (1 + OUTWARDS)
     known = table_share(layout, ends, level, 0.0)
     known = known._replace(slack=known.slack * per_value)
-    # How much joint blocks missed is not known on the way.
-    if math.isfinite(best) and not len(layout.joint.inner_target):
+    # How much joint blocks missed is not known on the way,
+    # nor how much what nature hands out last.
+    if math.isfinite(best) and not len(layout.joint.inner_target) and layout.nature == CERTAIN:
         beyond = objective.weight * level + objective.floor * (1 - OUTWARDS)
         low, most = max(low, min(known.below(best), beyond)), min(most, known.above(best))
     return min(low, most), most
@@ -212,7 +227,9 @@ def level_share(layout: Layout, error: float, residual: float) -> float:
     comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is
     at least x_j times the probability of getting from i to j.
     """
-    off = float(np.max(row_error(layout.row_size, layout.row_size + BESIDE_ROW, 2 * error)))
+    size = layout.row_size
+    additions = size + BESIDE_ROW + (0 if layout.nature == CERTAIN else HANDED_OUT * size)
+    off = float(np.max(row_error(size, additions, 2 * error)))
     blocks = layout.nodes.block_joint
     stay = _longest_stay(layout) if blocks.any() else 0.0
     return float(np.count_nonzero(~blocks)) * off + float(np.count_nonzero(blocks)) * stay * (

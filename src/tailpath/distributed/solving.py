@@ -25,6 +25,7 @@ from tailpath.distributed.ranks import Job
 from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS, Changes, Objective
 from tailpath.dp.budgets import Filled
+from tailpath.dp.layout_builders import LEFT_OUT
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
@@ -33,7 +34,6 @@ from tailpath.options import Progress, check_alpha, check_amount, check_invertib
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact import solver
 from tailpath.solvers.exact.budget_solution import TIED
-from tailpath.solvers.exact.layout import LEFT_OUT
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN

@@ -5,8 +5,9 @@ costs reach, and the model that the sweep reads for some budgets.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +39,16 @@ FEW_ROWS = 8
 class Layout:
     """The nodes of the sweep in their order, their choices and outcomes.
 
-    `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`,
-    a cost in units; the target of one that arrives is -1, and those inside a joint block are left
-    out. `row_size[k]` is how many outcomes choice k has in the model. Where probabilities are
-    intervals, `probability` has the low ones and `spread` what `nature` hands out; node 0 is then
-    the goal.
+    `choice[k]` is the caller's choice behind choice k, and `choice_cost[k]` what it costs on
+    average. Outcomes are by choice, with their `level`, a cost in units; the target of one that
+    arrives is -1, and those inside a joint block are left out. `row_size[k]` is how many outcomes
+    choice k has in the model. Where probabilities are intervals, `probability` has the low ones
+    and `spread` what `nature` hands out; the goal is then a node like others.
     """
 
     nodes: Nodes
     node_choices: IntArray
+    choice: IntArray
     choice_cost: FloatArray
     outcome_start: IntArray
     target: NDArray[np.int32]
@@ -57,6 +59,11 @@ class Layout:
     row_size: IntArray
     spread: Spread = field(default=NO_SPREAD, kw_only=True)
     nature: int = field(default=CERTAIN, kw_only=True)
+
+    @classmethod
+    def of(cls, layout: Layout, **more: Any) -> Self:
+        """A layout with more fields, or others."""
+        return cls(**{**{f.name: getattr(layout, f.name) for f in fields(Layout)}, **more})
 
     @property
     def n(self) -> int:
@@ -146,21 +153,21 @@ class Layout:
             # the outcomes of a row, so it gets copies.
             rows, spread = self.everything.transitions, self.spread
             rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
-            spread = spread._replace(width=spread.width.copy())
+            spread = spread._replace(width=spread.width[~self.arrives])
             return self.everything._replace(transitions=rows, spread=spread, nature=self.nature)
         if self.longest < limit:
             return self.everything
         return self._split(self.arrives | (self.level >= limit))
 
-    def beyond(self, limit: float) -> Layout:
-        """A layout against nature in which outcomes that cost the limit or more lead, for 1, to
-        nodes of their own behind all others.
+    def beyond(self, limit: float) -> Self:
+        """The layout; against nature one in which outcomes that cost the limit or more lead, for 1,
+        to nodes of their own behind all others.
 
         No budget up to the limit has any of it left there, so that these have a closed form at
         every level: the levels that others need are fewer.
         """
         far = np.flatnonzero(self.level >= limit)
-        if not len(far):
+        if self.nature == CERTAIN or not len(far):
             return self
         own, of_far = np.unique(
             np.stack([self.target[far], self.level[far]]), axis=1, return_inverse=True

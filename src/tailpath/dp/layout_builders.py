@@ -1,42 +1,122 @@
-"""Ways to lay decisions out for the sweep over budgets: a chain, and a game against nature; and
-what these share with the layout of a model (`solvers/exact/layout.py`).
+"""Rows laid out for the sweep over budgets: those of a model, of a chain, or of a game against
+nature.
+
+A zero-cost outcome back to its own node is divided out. What zero-cost outcomes remain between
+nodes decides the order of the blocks: they lead to earlier blocks, or within a joint one.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
-from tailpath.dp.backup import Spread
 from tailpath.dp.budget_model import Nodes
-from tailpath.dp.games import Game
 from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
 from tailpath.dp.layout import Layout
 from tailpath.errors import ModelError
-from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions, members_of, owners
 
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
 LARGEST_JOINT = 2_000
+#: Closed forms take at most this share of V* off it: four bits of it cancel.
+LEFT_OUT = 15 / 16
 
 
-class Choices(NamedTuple):
-    """Choices in the order of their nodes, and their outcomes.
+def lay_out(
+    rows: Transitions,
+    node_choices: IntArray,
+    value: FloatArray,
+    start: int,
+    *,
+    first: BoolArray | None = None,
+    certain_cost: IntArray | None = None,
+    cost_from_start: FloatArray | None = None,
+) -> tuple[Layout, IntArray]:
+    """Choices laid out, as far as the start can get, and where each node stands then: (n + 1,), -1
+    for those left out and for goals.
 
-    `choice` is what the caller calls each, and `node` whose it is. By outcome: `owner`, the choice
-    that it belongs to, its `level`, a cost in units, its `target`, -1 at goals, and `probability`.
+    `rows` has one row for each choice, with costs in units; those of node s are `node_choices[s] :
+    node_choices[s + 1]`, and targets beyond the nodes are goals. `value` (n,) is V in units;
+    `first` marks the choice of each node that comes first, which wins ties; `certain_cost` (n,)
+    are the budgets up to which every run exceeds them, and which are left to closed forms.
+    `cost_from_start` (n,) is the least cost at which the start gets to a node; where it is given,
+    other starts may be asked for, too.
     """
+    n = len(node_choices) - 1
+    by_node = rows.joined(node_choices)
+    if cost_from_start is None:
+        cost_from_start = by_node.costs_from(start)[:-1]
+    if certain_cost is None:
+        certain_cost = np.zeros(n, dtype=np.int64)
+    order, nodes = _ordered(by_node, cost_from_start, certain_cost, value)
+    position = np.full(n + 1, -1, dtype=np.int32)
+    position[order] = np.arange(len(order))
+    choice, starts = members_of(node_choices, order)
+    node = owners(starts, np.int32)
+    if first is not None:
+        choice = choice[np.argsort(2 * node.astype(np.int64) - first[choice], kind="stable")]
+    rows = rows.restrict(choice).renumber(position)
+    assert rows.level is not None
+    row_size = np.diff(rows.row_start)
+    loops = (rows.level == 0) & (rows.target == node[rows.source])
+    rows = rows.without(loops)
+    assert rows.level is not None
+    choice_cost = rows.sums(rows.probability * rows.level)
+    joint, outer = _joint_of(rows, node, nodes)
+    assert outer.level is not None
+    layout = Layout(
+        nodes=nodes,
+        node_choices=starts,
+        choice=choice,
+        choice_cost=choice_cost,
+        outcome_start=outer.row_start,
+        target=outer.target,
+        level=outer.level,
+        probability=outer.probability,
+        joint=joint,
+        start=int(position[start]),
+        row_size=row_size,
+    )
+    return layout, position
 
-    choice: Array
-    node: Array
-    owner: Array
-    level: Array
-    target: Array
-    probability: Array
+
+def _ordered(
+    rows: Transitions, cost_from_start: FloatArray, certain_cost: IntArray, value: FloatArray
+) -> tuple[IntArray, Nodes]:
+    """The nodes in the order of the sweep, and as the sweep reads them. Plain blocks are sorted by
+    the first level that is read, and by the cost from the start.
+    """
+    reached = np.isfinite(cost_from_start)
+    depth, group = np.zeros(rows.n, dtype=np.int64), np.full(rows.n, -1)
+    zero_cost = np.asarray(rows.level == 0)
+    if zero_cost.any():
+        zero_cost &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
+        depth, group = _zero_cost_blocks(rows.only(zero_cost))
+    joint = group >= 0
+    certain_cost = np.where(joint, 0, certain_cost)
+    first_level = first_levels(rows, cost_from_start, certain_cost)
+    selected = np.flatnonzero(reached)
+    keys = cost_from_start, np.where(joint, 1, first_level), group, depth
+    node = selected[np.lexsort(tuple(key[selected] for key in keys))]
+    begins = (np.diff(depth[node]) != 0) | (np.diff(group[node]) != 0)
+    first = np.concatenate(([0], np.flatnonzero(begins) + 1, [len(node)]))
+    by_node = cost_from_start[node].astype(np.int64), certain_cost[node], first_level[node]
+    # A start that is a goal reaches no node.
+    together = np.append(joint[node], False)[first[:-1]]
+    return node, Nodes(first, together, *by_node, value[node])
 
 
-def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
+def certain_costs(rows: Transitions, value: FloatArray, late: bool = False) -> IntArray:
+    """The budgets up to which every run from a node exceeds them, in units. Of excesses V - w, the
+    closed form, digits cancel: only a share of V is left out, unless it is lateness that counts.
+    """
+    nearest = rows.distances().least[: rows.n]
+    if not late:
+        nearest = np.minimum(nearest, LEFT_OUT * value)
+    return np.nan_to_num(np.floor(nearest), posinf=0.0).astype(np.int64)
+
+
+def _zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
     """Where each node stands in the order of zero-cost edges, which are all that is given.
 
     The first result is the most other components on a way from a node; the second numbers the
@@ -56,28 +136,17 @@ def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
     return depth[component], np.where(size[component] > 1, component, -1)
 
 
-def block_starts(depth: Array, group: Array) -> IntArray:
-    """Where each block starts, and where the last ends, if nodes are sorted by these two."""
-    new = (np.diff(depth) != 0) | (np.diff(group) != 0)
-    return np.concatenate(([0], np.flatnonzero(new) + 1, [len(depth)]))
-
-
-def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, Any]:
-    """The zero-cost outcomes inside joint blocks, and which outcomes are all others."""
+def _joint_of(rows: Transitions, node: Array, nodes: Nodes) -> tuple[Joint, Transitions]:
+    """The zero-cost outcomes inside joint blocks, and all others; `node` is that of each choice."""
     if not nodes.block_joint.any():
-        return NO_JOINT, slice(None)
-    block = owners(nodes.block_start)
-    stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
-    inner = stays & (choices.level == 0) & nodes.block_joint[block[choices.target]]
-    inner_edges, count = np.flatnonzero(inner), len(choices.choice)
-    target = choices.target[inner_edges]
-    joint = Joint(
-        inner_start=offsets_of(choices.owner[inner_edges], count),
-        inner_target=target - nodes.block_start[block[target]],
-        inner_probability=choices.probability[inner_edges],
-        leave=np.bincount(choices.owner[~inner], choices.probability[~inner], count),
-    )
-    return joint, ~inner
+        return NO_JOINT, rows
+    block = np.append(owners(nodes.block_start), -1)  # goals are in none
+    inner = (rows.level == 0) & (block[rows.target] == block[node[rows.source]])
+    inner &= nodes.block_joint[block[rows.target]]
+    inside, outer = rows.only(inner), rows.only(~inner)
+    target = inside.target - nodes.block_start[block[inside.target]]
+    leave = outer.sums(outer.probability)
+    return Joint(inside.row_start, target, inside.probability, leave), outer
 
 
 def first_levels(
@@ -98,108 +167,12 @@ def first_levels(
 
 
 def chain_layout(
-    rows: Transitions, value: FloatArray, cost_from_start: IntArray | None = None, start: int = 0
+    rows: Transitions, value: FloatArray, cost_from_start: FloatArray | None = None, start: int = 0
 ) -> tuple[Layout, IntArray]:
-    """A chain laid out, and its nodes in their order: every node has one choice.
-
-    Targets beyond the rows are goals; `value` (n,) is V in units, and `cost_from_start` (n,) the
-    least cost, in units, at which the start gets to a node; 0 where other starts are asked for,
-    too.
+    """A chain laid out, in which every node has one choice, and its nodes in their order: for all
+    starts, unless the least costs at which one of them gets to every node are given.
     """
-    n = rows.n
     if cost_from_start is None:
-        cost_from_start = np.zeros(n, dtype=np.int64)
-    assert rows.level is not None
-    loop = (rows.level == 0) & (rows.source == rows.target)
-    rows = rows.without_self_loops(loop)
-    assert rows.level is not None
-    depth, group = zero_cost_blocks(rows.only((rows.level == 0) & (rows.target < n)))
-    order = np.lexsort((group, depth))
-    position = np.full(n + 1, -1, dtype=np.int64)
-    position[order] = np.arange(n)
-    rows = rows.restrict(order).renumber(position)
-    assert rows.level is not None
-    first = block_starts(depth[order], group[order])
-    zero = np.zeros(n, dtype=np.int64)
-    blocks = first, group[order][first[:-1]] >= 0
-    nodes = Nodes(*blocks, cost_from_start[order], zero, zero + 1, value[order])
-    each = np.arange(n)
-    choices = Choices(each, each, rows.source, rows.level, rows.target, rows.probability)
-    joint, outer = joint_of(choices, nodes)
-    layout = Layout(
-        nodes=nodes,
-        node_choices=np.arange(n + 1),
-        choice_cost=rows.sums(rows.probability * rows.level),
-        outcome_start=offsets_of(rows.source[outer], n),
-        target=rows.target[outer],
-        level=rows.level[outer],
-        probability=rows.probability[outer],
-        joint=joint,
-        start=int(position[start]),
-        row_size=np.diff(rows.row_start),
-    )
-    return layout, order
-
-
-def game_transitions(game: Game, level: IntArray) -> Transitions:
-    """The outcomes of a game by node, with costs in units: (A,)."""
-    decisions = game.decisions
-    row_start = decisions.choice_outcomes[decisions.state_choices]
-    return Transitions(row_start, decisions.target, game.low, game.cost, level)
-
-
-def interval_layout(
-    game: Game,
-    level: IntArray,
-    chosen: IntArray,
-    value: FloatArray,
-    certain_cost: IntArray,
-    start: int,
-) -> tuple[Layout, IntArray, IntArray]:
-    """A game against nature laid out for budgets, as far as `start` can get; its nodes and rows
-    behind those of the layout, -1 for the goal's.
-
-    `level` (A,) are costs in units, `chosen` (n,) the rows that are best with the budget spent,
-    `value` (n,) what they are worth then, in units, and `certain_cost` (n,) the budgets up to which
-    every run exceeds them. Zero-cost outcomes must form no cycle.
-    """
-    decisions, n = game.decisions, len(value)
-    rows = game_transitions(game, level)
-    cost_from_start = rows.costs_from(start)[:-1]
-    depth = zero_cost_blocks(rows.only((level == 0) & (rows.target < n)))[0]
-    first_level = first_levels(rows, cost_from_start, certain_cost)
-    reached = np.isfinite(cost_from_start)
-    selected = np.flatnonzero(reached)
-    keys = cost_from_start[selected], first_level[selected], depth[selected]
-    node = selected[np.lexsort(keys)]
-    position = np.zeros(n + 1, dtype=np.int64)
-    position[node] = np.arange(1, len(node) + 1)
-    owner = owners(decisions.state_choices)
-    row = np.flatnonzero(reached[owner])
-    row = row[np.lexsort((row != chosen[owner[row]], position[owner[row]]))]
-    outcome, outcome_start = members_of(decisions.choice_outcomes, row)
-    blocks = np.append(0, block_starts(depth[node], np.zeros(len(node))) + 1)
-    nodes = Nodes(
-        blocks,
-        np.zeros(len(blocks) - 1, dtype=np.bool_),
-        np.append(0, cost_from_start[node]).astype(np.int64),
-        np.append(0, certain_cost[node]),
-        np.append(1, first_level[node]),
-        np.append(0.0, value[node]),
-    )
-    layout = Layout(
-        nodes=nodes,
-        node_choices=np.append(0, offsets_of(position[owner[row]] - 1, len(node)) + 1),
-        choice_cost=np.zeros(len(row) + 1),
-        outcome_start=np.append(0, outcome_start + 1),
-        target=np.append(-1, position[decisions.target[outcome]]).astype(np.int32),
-        level=np.append(0, level[outcome]),
-        probability=np.append(1.0, game.low[outcome]),
-        joint=NO_JOINT,
-        start=int(position[start]),
-        row_size=np.append(1, np.diff(outcome_start)),
-        # Of outcomes that have a row in the table: all but the goal's.
-        spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row])),
-        nature=game.nature,
-    )
-    return layout, np.append(-1, node), np.append(-1, row)
+        cost_from_start = np.zeros(rows.n)
+    layout, _ = lay_out(rows, np.arange(rows.n + 1), value, start, cost_from_start=cost_from_start)
+    return layout, layout.choice

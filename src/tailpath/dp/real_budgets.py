@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.budgets import Filled
+from tailpath.dp.budget_model import Changes
 from tailpath.graph import FloatArray
 
 #: Sweeps beyond which the search ends with the bounds it has.
@@ -40,7 +40,7 @@ class Excess(NamedTuple):
     value: FloatArray
     low: tuple[FloatArray, ...]
     high: FloatArray
-    found: Filled
+    changes: Changes
 
     def budget(self, index: int) -> float:
         """The budget at an index, in units."""

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import MAX_BYTES, Robust, robust
 from tailpath.certify.budgets import Later, TableSides
-from tailpath.dp.budgets import Filled
+from tailpath.dp.budget_model import Changes
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
@@ -32,6 +32,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.table import budget_policy
 from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
@@ -40,13 +41,10 @@ from tailpath.verify.intervals import check_robust_cvar
 TOLERANCE = 1e-6
 
 
-def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
+def robust_budget_policy(problem: Robust, changes: Changes, budget: int) -> BudgetPolicy:
     """The policy of a table for an index of it, the budget at the start."""
-    inside = problem.model.inside
-    steps = problem.steps(found, budget)
-    return BudgetPolicy.from_changes(
-        inside, budget, steps, problem.risk_neutral, inside.outcome_level, inside.cost_unit
-    )
+    layout, inside = problem.layout, problem.model.inside
+    return budget_policy(inside, layout, changes, budget, problem.risk_neutral)
 
 
 class MoreData(NamedTuple):
@@ -222,7 +220,7 @@ class RobustSolution(Record):
         'train'
         """
         found = self._cvar(self.alpha if a is None else a)
-        return robust_budget_policy(self._problem, found.table.found, found.position)
+        return robust_budget_policy(self._problem, found.table.changes, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
         """Check both bounds and the policy on the model as given, in exact arithmetic.
@@ -386,8 +384,8 @@ def robust_lateness(
     choices are equally late the one of least expected cost is taken if it is among them.
     """
     problem = robust_with_penalty(model, nature, units, max_bytes)
-    found = problem.late(units + 1)
-    low, high = problem.enclosed(found, scale=0.0)
-    sides = TableSides(low, high[:, None])
-    policy = robust_budget_policy(problem, found, units + 1).by_deadline()
-    return found.values[1:, 0].copy(), Later(lambda: sides), policy
+    table = problem.late(units + 1)
+    known, late = table.share(), table.values[:, 0]
+    sides = TableSides(known.below(late), known.above(late)[:, None])
+    policy = robust_budget_policy(problem, table.changes, units + 1).by_deadline()
+    return late[1:].copy(), Later(lambda: sides), policy

@@ -1,142 +1,25 @@
-"""The table over (state, budget left): swept level by level, kept as small as the answers need.
-
-Values live in a window of as many levels as the largest cost, to a state that is no goal, that a
-budget can exceed; only the values at the start are kept. Of the decisions only the budgets are kept
-at which a state's choice changes.
+"""Tables over budgets (`analysis/tables.py`) as policies: the budgets at which a node's choice
+changes are steps of all its states.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.certify.budgets import TableSides, early_bounds, table_sides
-from tailpath.dp.budget_model import NO_LOSS, Changes, Objective
-from tailpath.dp.budgets import Fill, Filled, cutoff_of, fill
-from tailpath.errors import LimitExceededError
-from tailpath.graph import Array, FloatArray, IntArray, members_of, owners
+from tailpath.analysis.tables import MAX_BYTES as MAX_BYTES
+from tailpath.analysis.tables import BudgetTable as BudgetTable
+from tailpath.analysis.tables import ModelLayout
+from tailpath.analysis.tables import fill_table as fill_table
+from tailpath.analysis.tables import first_guess as first_guess
+from tailpath.analysis.tables import too_many_levels as too_many_levels
+from tailpath.dp.budget_model import Changes
+from tailpath.graph import Array, IntArray, members_of, owners
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.solvers.exact.layout import ModelLayout
-
-#: What is kept of values and decisions may take this much memory.
-MAX_BYTES = 4 * 2**30
-
-
-#: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
-Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
-
-
-@dataclass(frozen=True, eq=False)
-class BudgetTable:
-    """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
-    `budgets[j]` in criterion i; with prices `values[j, i, k]`. No budget beyond `limit` was looked
-    at; values of joint blocks miss their backup by `residual` at most, relatively; `again` fills
-    the same budgets of another layout.
-    """
-
-    layout: ModelLayout
-    objective: Objective
-    budgets: IntArray
-    values: FloatArray
-    changes: Changes
-    limit: int
-    residual: float
-    again: Again
-    loss: FloatArray = field(default_factory=lambda: NO_LOSS)
-    method: str = ""
-
-    def sides(self, losses: tuple[FloatArray, FloatArray] | None = None) -> TableSides:
-        """Bounds on the values at the start; `losses` are those on what arriving is worth."""
-        ends, both = self.layout.ends(), losses or (self.loss, self.loss)
-        return table_sides(self.layout, self.objective, ends, self.again, self.changes, both)
-
-
-def fill_table(
-    layout: ModelLayout,
-    objective: Objective,
-    loss: FloatArray = NO_LOSS,
-    *,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-    way: Fill = fill,
-) -> BudgetTable:
-    """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w
-    is worth in criterion i.
-
-    The largest budget that may matter is guessed where that pays, and raised if it was too small:
-    the smaller it is, the fewer states the start can reach within it, and the fewer levels are
-    kept.
-    """
-
-    def run(objective: Objective) -> tuple[BudgetTable, float]:
-        """One pass from budget 0 to the cutoff, and the best value at the start."""
-
-        def check(memory: int, w: int, best: float) -> None:
-            if memory > max_bytes:
-                raise _too_large(layout, objective, max_bytes, w, best)
-
-        def report(w: int, best: float) -> None:
-            if progress is not None:
-                progress(w, best * float(layout.unit))
-
-        found = way(layout, objective, loss, max_bytes, check, report)
-        last = len(found.values) - 1
-
-        def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:
-            return fill(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
-
-        method = f"all budgets up to {last} in all states"
-        columns = np.arange(last + 1), found.values, found.changes, last, found.residual
-        return BudgetTable(layout, objective, *columns, again, loss, method), found.best
-
-    if objective.weight == 0:
-        return run(objective)[0]
-    guess = first_guess(layout)
-    while guess < max(2 * layout.farthest, layout.longest + 1):
-        table, best = run(objective._replace(limit=guess))
-        if cutoff_of.plain(objective, best) <= guess:
-            return table
-        guess = min(cutoff_of.plain(objective, best), 2 * guess)
-    return run(objective)[0]
-
-
-def first_guess(layout: ModelLayout) -> float:
-    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected
-    cost, or less where a low guess is cheap or spares the values of many levels.
-    """
-    guess = max((1.25 if layout.skips else 2.0) * layout.start_value, 16.0)
-    reach = layout.reach(guess)
-    return float(reach) if reach > 0.75 * guess else guess
-
-
-def _too_large(
-    layout: ModelLayout, objective: Objective, max_bytes: int, w: int, best: float
-) -> LimitExceededError:
-    unit, bounds = float(layout.unit), (0.0, math.inf)
-    if objective.weight > 0 and isinstance(layout, ModelLayout):
-        bounds = early_bounds(layout, objective, layout.ends(), w, best)
-    return LimitExceededError(
-        f"{layout.n} states x {w} cost levels need more than {max_bytes / 2**30:.3g}"
-        " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
-        " max_bytes would help",
-        (bounds[0] * unit, bounds[1] * unit),
-    )
-
-
-def too_many_levels(levels: int, max_bytes: int = MAX_BYTES) -> LimitExceededError:
-    return LimitExceededError(
-        f"{levels} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser grid (--delta,"
-        " delta=) would help",
-        (0.0, math.inf),
-    )
 
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:

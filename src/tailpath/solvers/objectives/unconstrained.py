@@ -321,8 +321,9 @@ def _least_loss(
         raise OptionError(
             "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
         )
-    found = problem.loss(terminal_loss - shift, slope)
-    low, high = problem.enclosed(found, slope)
-    value = float(found.values[-1, 0]) + shift
-    bounds = float(low[-1]) + shift - error_bound, float(high[-1]) + shift + error_bound
-    return value, bounds, robust_budget_policy(problem, found, len(found.values) - 1)
+    table = problem.loss(terminal_loss - shift, slope)
+    known, values = table.share(), table.values[:, 0]
+    low, high = float(known.below(values)[-1]), float(known.above(values)[-1])
+    bounds = low + shift - error_bound, high + shift + error_bound
+    policy = robust_budget_policy(problem, table.changes, table.limit)
+    return float(values[-1]) + shift, bounds, policy
