@@ -33,8 +33,7 @@ from tailpath.model.cost_units import in_units
 from tailpath.options import Progress, check_alpha, check_amount, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.solvers.exact import solver
-from tailpath.solvers.exact.budget_solution import TIED
-from tailpath.solvers.exact.solution import ExactSolution
+from tailpath.solvers.exact.solution import TIED, ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution

@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from tailpath.methods.method import GAMMA, Account, Found, Method, Plan, bounds_row
+from tailpath.model.border import most_steps
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
 from tailpath.risk.measures import CVaR, Mean
-from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
+from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 

@@ -1,10 +1,16 @@
 """The border: what is changed of a model before it is solved, and of the answer afterwards.
 
 `prepare` takes what a verb is given, and hands over the model to compute with, whose costs are 0 or
-more, and the way back. On every run that arrives the cost as given is Z = Z' + shift
-(`potential.py`), so that an answer is moved by the shift, and bounds besides outwards where the
-costs of Z' are only the nearest floats. Nobody below asks for signs; where no cost is negative the
-two models are one, and nothing moves. Intervals that are points are probabilities.
+more, and the way back. Nobody below asks for signs, grids or discounts; where there are none the
+two models are one, and nothing moves.
+
+- *Signs.* On every run that arrives the cost as given is Z = Z' + shift (`potential.py`), so that
+  an answer is moved by the shift, and bounds besides outwards where the costs of Z' are only the
+  nearest floats.
+- *Grids.* Costs rounded up to multiples of `delta` are those that policies are made for, and costs
+  rounded down bound every answer from below (`grid.py`).
+- *Discounts.* Steps become a part of the states (`within`).
+- Intervals that are points are probabilities.
 """
 
 from __future__ import annotations
@@ -15,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import LimitExceededError
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.endings import within
+from tailpath.model.grid import rounded, rounded_down
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import NEAREST, exact_cost, shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
@@ -26,9 +34,12 @@ from tailpath.options import Progress
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """The way between a model as given and the one that is solved."""
+    """The way between a model as given and the one that is solved; `delta` is the width of a grid
+    for its costs, if there is one.
+    """
 
     given: Any
+    delta: Any = None
 
     @property
     def uncertain(self) -> bool:
@@ -42,9 +53,21 @@ class Border:
 
     @property
     def model(self) -> SSP:
-        """The model that is solved; a cycle that costs less than nothing is refused."""
+        """The model with costs of 0 or more; a cycle that costs less than nothing is refused."""
         model: SSP = self.given.reduced if self.moves else self.given
         return model
+
+    @property
+    def solved(self) -> SSP:
+        """The model that is solved: on the grid, with costs rounded up."""
+        return self.model if self.delta is None else rounded(self.model, self.delta, up=True)
+
+    @property
+    def below(self) -> SSP | None:
+        """The model whose answers are lower bounds, where costs are rounded and that says
+        anything.
+        """
+        return None if self.delta is None else rounded_down(self.model, self.delta)
 
     @property
     def shift(self) -> Fraction:
@@ -105,10 +128,28 @@ class Border:
 
     def restore(self, answer: Any) -> Any:
         """An answer of the model that was solved, as one of the model as given."""
-        return answer.restored(self) if self.moves else answer
+        return answer.restored(self) if self.moves or self.delta is not None else answer
 
 
-def prepare(model: SSP | IntervalSSP | None) -> Border:
+def prepare(model: SSP | IntervalSSP | None, *, delta: Any = None, gamma: Any = 1) -> Border:
     """The border of a model, of intervals only where they are none that are points."""
     certain = isinstance(model, IntervalSSP) and model.is_certain
-    return Border(model.inside if certain else model)  # type: ignore[union-attr]
+    given: Any = model.inside if certain else model  # type: ignore[union-attr]
+    if gamma != 1 and not isinstance(given, IntervalSSP):  # verbs refuse those
+        given = within(given, most_steps(given), gamma=gamma)
+    return Border(given, delta)
+
+
+def most_steps(ssp: SSP) -> int:
+    """The most steps that a run can take, which a discount needs."""
+    rows = ssp.by_state
+    inside = rows.reachable(ssp.start_index)[rows.source] & ~ssp.is_goal[rows.target]
+    order = rows.only(inside).acyclic_order()
+    if order is None:
+        raise OptionError(
+            "with a discount every step has costs of its own, so a run that may take any number of"
+            " steps has no cost unit to count in; limit the steps, within(ssp, n, gamma=gamma)"
+            " (--within N), or read the discount as a chance to end, as solve_expected(ssp,"
+            " gamma=gamma) (--method expected) does"
+        )
+    return order[1] + 1

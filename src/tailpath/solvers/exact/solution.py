@@ -1,33 +1,48 @@
-"""What the exact solver found: the optimum as a function of alpha, with proved bounds, and the
-policies that attain it.
+"""What the exact solver found: a table of budgets at the start, and from it the optimum as a function
+of alpha, with proved bounds, and the policies that attain it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailpath.certify.budgets import Later, TableSides
 from tailpath.errors import OptionError
+from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import FloatArray
-from tailpath.model.border import prepare
+from tailpath.graph import FloatArray, IntArray
+from tailpath.model.border import Border, prepare
+from tailpath.model.records import Record
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,
-    same_alpha,
     takes_alpha,
     usual_alphas,
     vectorised,
 )
 from tailpath.pictures.notebook import card
-from tailpath.solvers.exact.budget_solution import BudgetSolution
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.table import model_as_counted
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_border, check_optimum
 
+#: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
+#: says where VaR is.
+LEAST_EVALUATED = 1e-250
+#: Budgets whose values differ by less, relatively, tie.
+TIED = 1e-12
+
 
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class ExactSolution(BudgetSolution):
+class ExactSolution(Record):
     """The least CVaR for every `a >= alpha`, with a policy for each.
 
     Attributes
@@ -62,6 +77,32 @@ class ExactSolution(BudgetSolution):
     >>> tp.solve_cvar_exact(ssp, 0.1).excess
     array([2.4, 1.4, 0.4, 0. ])
     """
+
+    alpha: float
+    budgets: IntArray
+    excess: FloatArray
+    mean_cost: FloatArray | None
+    largest: BudgetPolicy
+    sides: Later = field(compare=False)
+    beyond: float = math.inf
+    plain: Later | None = field(default=None, compare=False)
+    floor: Any = None
+    least: float | None = None
+    method: str = "nothing to decide by budgets"
+
+    @property
+    def lexicographic(self) -> bool:
+        """Whether ties were broken by the expected cost."""
+        return self.plain is not None
+
+    @property
+    def _weight(self) -> float:
+        """What a unit of the budget counts in what is minimised."""
+        return 1.0
+
+    def _total(self, a: float) -> FloatArray:
+        total: FloatArray = self._weight * self.budgets + self._price(a)
+        return total
 
     @vectorised
     def cvar(self, a: float) -> float:
@@ -117,6 +158,8 @@ class ExactSolution(BudgetSolution):
         no policy has a CVaR below ... at alpha 0.1
         the policy given has a CVaR of at most ... at alpha 0.1
         """
+        if self._weight != 1:
+            raise OptionError("what is verified is the least CVaR, no weighted sum")
         alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
         border = prepare(ssp)
         computed = replace(self, largest=self.largest.on(border.model)) if border.moves else self
@@ -124,7 +167,274 @@ class ExactSolution(BudgetSolution):
         claim = {f"the least CVaR at alpha {alpha:g}": (self.bounds(alpha), computed.bounds(alpha))}
         return check_border(border, found, claim)
 
+    def policy(self, a: float | None = None) -> BudgetPolicy:
+        """The policy that attains the optimum.
+
+        All share one table; they differ in the budget at the start.
+
+        Parameters
+        ----------
+        a : float in (0, 1], optional
+            The mass of the worst tail, `alpha` or more; by default `alpha`.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+
+        Raises
+        ------
+        OptionError
+            If the table was not made for `a`.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
+        <BudgetPolicy budget of 3 units of 10, 1 step in 2 states>
+        """
+        return self.largest.with_budget(self.budget(self.alpha if a is None else a))
+
+    def budget(self, a: float) -> int:
+        """The budget that the policy for `a` starts with.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        int
+            In cost units.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).budget(0.1)
+        3
+        """
+        return int(self.budgets[self._position(a)])
+
+    def best_position(self, a: float, among: int | None = None) -> int:
+        """The index in `budgets` of the best budget.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+        among : int, optional
+            Look at so many budgets, from the first on; by default at all.
+
+        Returns
+        -------
+        int
+            The index.
+        """
+        return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
+
+    def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
+        """The first position with the least value or, given means, the least mean among those."""
+        slack = 1 + TIED
+        tied = np.flatnonzero(total[:among] <= total[:among].min() * slack)
+        if mean is not None:
+            tied = tied[mean[tied] <= mean[tied].min() * slack]
+        return int(tied[0])
+
+    def _position(self, a: float) -> int:
+        among = int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
+        return self.best_position(self._check(a), among)
+
+    def bounds(self, a: float) -> tuple[float, float]:
+        """Proved bounds on `objective(a)`, the least value of what is minimised.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the optimum of the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_cvar_exact(ssp, 0.1).bounds(0.1)
+        >>> low <= 30 <= high
+        True
+        """
+        a = self._check(a)
+        sides: TableSides = self.sides.found
+        price = 1 / a if self._weight == 1 else 1.0
+        asked = self.budgets, self._weight, price, self.beyond, self._position(a)
+        low, high = (end * self._unit for end in sides.total_bounds(*asked))
+        low, high = self._border.bounds((low, high))
+        below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
+        return max((bound for bound in below if bound is not None), default=low), high
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """`cvar` at each of some tail masses.
+
+        Parameters
+        ----------
+        alphas : array of float, shape (m,)
+            Masses of the worst tail.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            The CVaR at each.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
+        array([30., 28., 24.])
+        """
+        found: FloatArray = self.cvar(np.asarray(alphas, dtype=np.float64).ravel())
+        return found
+
+    @vectorised
+    def var(self, a: float) -> float:
+        """The VaR at `a` of the policy for `a`.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail, `alpha` or more.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).var([0.1, 0.5])
+        array([30., 20.])
+        """
+        return self._var(self._check(a))
+
+    def _var(self, a: float) -> float:
+        """The smallest best budget, or the VaR of the policy evaluated where rounding leaves a
+        question, or no budget is needed.
+        """
+        position, total = self._position(a), self._total(a)
+        tied = np.count_nonzero(total <= total[position] * (1 + TIED)) > 1
+        w = int(self.budgets[position])
+        if w == 0 or (tied and a >= LEAST_EVALUATED):
+            return self._border.cost(self._costs(a).var(a))
+        return float(w * self.largest.unit + self._border.shift)
+
+    def _costs(self, a: float) -> CostDistribution:
+        """The policy for `a` evaluated, with costs as it counts them."""
+        if a not in self._evaluated:
+            counted = model_as_counted(self.largest)
+            self._evaluated[a] = evaluate(counted, self.policy(a), a)
+        return self._evaluated[a]
+
+    @cached_property
+    def _evaluated(self) -> dict[float, CostDistribution]:
+        return {}
+
+    def objective(self, a: float) -> float:
+        """The least value of what is minimised.
+
+        Of budgets that tie within rounding the policy takes the smallest, whose own value may be a
+        little more.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            CVaR, or the weighted sum of mean and CVaR.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).objective(0.5)
+        28.0
+        """
+        return self._as_cost(np.min(self._total(self._check(a))))
+
+    @vectorised
+    def mean(self, a: float) -> float:
+        """The expected cost of the policy for `a`.
+
+        If the table does not know it, the policy is evaluated.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The expected cost.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).mean([0.1, 0.5])
+        array([30., 24.])
+        """
+        if self.mean_cost is None:
+            return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
+        return self._as_cost(self.mean_cost[self._position(a)])
+
+    def plain_mean(self, a: float) -> float:
+        """The expected cost of the policy that the solver would return without `lexicographic`.
+
+        That one is solved for when this is first asked.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            The expected cost.
+        """
+        found: float = (self if self.plain is None else self.plain.found).mean(a)
+        return found
+
+    def _as_cost(self, units: Any) -> float:
+        """A number of units of the table as a cost of the model."""
+        return self._border.cost(float(units) * self._unit)
+
+    @property
+    def _unit(self) -> float:
+        return float(self.largest.unit)
+
+    @property
+    def _border(self) -> Border:
+        """The way from what the table counts to the costs as given."""
+        return Border(self.largest.ssp)
+
+    def restored(self, border: Border) -> Self:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        ExactSolution
+            With policies for the model as given.
+        """
+        plain = self.plain
+        if plain is not None:
+            found = plain
+            plain = Later(lambda: border.restore(found.found))
+        return replace(self, largest=self.largest.on(border.given), plain=plain)
+
     def _price(self, a: float) -> FloatArray:
+        """What is minimised beside the budget, by position."""
         return self.excess / a
 
     def _check(self, a: float) -> float:
@@ -135,7 +445,7 @@ class ExactSolution(BudgetSolution):
             )
         return known
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         ssp = self.largest.ssp
         on_map = ssp.geometry is not None
         draw = (lambda: self.policy(self.alpha).plot(ssp)) if on_map else None
@@ -150,97 +460,4 @@ class ExactSolution(BudgetSolution):
         return (
             f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR"
             f" {self.var(self.alpha):.6g}>"
-        )
-
-
-@takes_alpha
-@dataclass(frozen=True, eq=False, repr=False)
-class WeightedSolution(BudgetSolution):
-    """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.
-
-    Attributes
-    ----------
-    alpha : float
-        The tail mass it is for.
-    budgets : array of int64, shape (n,)
-        Budgets, in cost units, rising; with weight 0 there is budget 0 alone.
-    excess, mean_cost : array of float64, shape (n,)
-        The excess and the expected cost of the policy of each budget.
-    largest : BudgetPolicy
-        The policy for `alpha`; its steps are those of all others.
-    sides : Later
-        Bounds on the weighted sums, found when `bounds` first asks for them.
-    beyond : float
-        No budget that is not in the table makes the weighted sum less than this, in units.
-    plain : Later or None
-        With `lexicographic`, the solution without.
-    floor : WeightedSolution or None
-        With `delta`, the solution for the costs rounded down, as of `ExactSolution`.
-    least : float or None
-        With `delta`, a proved lower bound on the expected cost of every policy.
-    method : str
-        Over which budgets it was found, and why.
-    weight : float in [0, 1]
-        The weight of CVaR.
-    price : array of float64, shape (n,)
-        (1 - weight) * mean + weight / alpha * excess of each budget, in units.
-
-    Examples
-    --------
-    >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1)
-    <WeightedSolution for alpha 0.1, weight 0.1: 27.6>
-    """
-
-    weight: float = field(kw_only=True)
-    price: FloatArray = field(kw_only=True)
-
-    @vectorised
-    def cvar(self, a: float) -> float:
-        """The CVaR of the policy; with weight 0 the policy is evaluated.
-
-        Parameters
-        ----------
-        a : float, or a list or array (m,) of them
-            The mass of the worst tail: `alpha`.
-
-        Returns
-        -------
-        float, or array of float64, shape (m,)
-            The CVaR.
-
-        Examples
-        --------
-        >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1).cvar(0.1)
-        60.0
-        """
-        a = self._check(a)
-        if self.weight == 0:
-            return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
-        position = self._position(a)
-        return self._as_cost(self.budgets[position] + self.excess[position] / a)
-
-    def _var(self, a: float) -> float:
-        if self.weight == 0:
-            return evaluate(self.largest.ssp, self.policy(a), a).var(a)
-        return super()._var(a)
-
-    @property
-    def _weight(self) -> float:
-        return self.weight
-
-    def _price(self, a: float) -> FloatArray:
-        return self.price
-
-    def _check(self, a: float) -> float:
-        if not same_alpha(check_invertible_alpha(a), self.alpha):
-            raise OptionError(
-                f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone;"
-                f" solve with alpha={a:g}"
-            )
-        return self.alpha
-
-    def __repr__(self) -> str:
-        return (
-            f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}:"
-            f" {self.objective(self.alpha):.6g}>"
         )

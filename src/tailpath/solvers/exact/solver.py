@@ -20,15 +20,13 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from tailpath.analysis.reachability import nature_called, reachable_states
+from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import FEW, Later, TableSides
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
-from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.model.border import prepare
-from tailpath.model.endings import within
+from tailpath.model.border import Border, prepare
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import (
@@ -39,23 +37,19 @@ from tailpath.options import (
     takes_model,
 )
 from tailpath.registers import module_of
-from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import ModelLayout, layout_of, require_unit
+from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
-from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
+from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
-from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-
-#: From so many states times levels on it is worth to find out which budgets are sure to be
-#: exceeded.
-WORTH_SKIPPING = 2**18
+from tailpath.solvers.exact.weighted import WeightedSolution
+from tailpath.solvers.expectation import solve_expected
 
 
 class Task(NamedTuple):
     """What is asked for; and how, which changes no number. `pairs` says whether the table is over
     pairs or over all budgets (None: whichever is smaller), `skip` whether budgets that every run
-    exceeds are left out (None: where the table is large).
+    exceeds are left out.
     """
 
     alpha: float
@@ -64,20 +58,8 @@ class Task(NamedTuple):
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
     pairs: bool | None = None
-    skip: bool | None = None
+    skip: bool = True
     way: Fill = fill
-
-    def layout(self, expected: ExpectedSolution) -> ModelLayout:
-        ssp = expected.ssp
-        assert ssp.cost_unit is not None
-        large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
-        return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
-
-    def solution(self, price: FloatArray, **fields: Any) -> ExactSolution | WeightedSolution:
-        """`price` is what is minimised beside the budget."""
-        if self.weight == 1:
-            return ExactSolution(self.alpha, **fields)
-        return WeightedSolution(self.alpha, **fields, weight=self.weight, price=price)
 
 
 @overload
@@ -86,6 +68,7 @@ def solve_cvar_exact(
     alpha: float,
     lexicographic: bool = False,
     *,
+    weight: float = 1.0,
     delta: Any = None,
     gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
@@ -96,23 +79,8 @@ def solve_cvar_exact(
 
 @overload
 def solve_cvar_exact(
-    ssp: SSP,
-    alpha: float,
-    lexicographic: bool = False,
-    *,
-    weight: float,
-    delta: Any = None,
-    gamma: Any = 1,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-    comm: Any = None,
-) -> ExactSolution | WeightedSolution: ...
-
-
-@overload
-def solve_cvar_exact(
     ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
-) -> RobustSolution | ExactSolution | WeightedSolution: ...
+) -> RobustSolution | ExactSolution: ...
 
 
 @takes_model
@@ -129,7 +97,7 @@ def solve_cvar_exact(
     progress: Progress | None = None,
     nature: str = "adversarial",
     comm: Any = None,
-) -> ExactSolution | WeightedSolution | RobustSolution:
+) -> ExactSolution | RobustSolution:
     """Find the least CVaR over all policies (the paper's Eq. 8), for every `a >= alpha`.
 
     All policies means all: those that remember the whole history and randomise are included.
@@ -214,23 +182,19 @@ def solve_cvar_exact(
             "solve_cvar", comm, alpha, max_bytes, progress, **options
         )
         return found
-    border = prepare(ssp)
+    border = prepare(ssp, delta=delta, gamma=gamma)
     nature_called(nature)
     if border.uncertain:
         return solve_robust_cvar(border.given, alpha, nature, max_bytes, **options)
-    ssp = border.given
-    if gamma != 1:
-        ssp = within(ssp, most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)
     weight = check_amount(weight, "a weight")
     if weight > 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     if weight > 0 and 1 - weight == 1:
         raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
-    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
-    if comm is not None:
-        task = task._replace(way=filled_on_ranks(comm))
-    return solve_task(ssp, task, delta)
+    way = fill if comm is None else filled_on_ranks(comm)
+    how = max_bytes, border.progress(progress)
+    return solve_task(border, Task(alpha, float(weight), bool(lexicographic), *how, way=way))
 
 
 def filled_on_ranks(comm: Any) -> Fill:
@@ -239,72 +203,28 @@ def filled_on_ranks(comm: Any) -> Fill:
     return found
 
 
-def most_steps(ssp: SSP) -> int:
-    """The most steps that a run can take, which a discount needs."""
-    rows = ssp.by_state
-    inside = reachable_states(ssp)[rows.source] & ~ssp.is_goal[rows.target]
-    order = rows.only(inside).acyclic_order()
-    if order is None:
-        raise OptionError(
-            "with a discount every step has costs of its own, so a run that may take any number of"
-            " steps has no cost unit to count in; limit the steps, within(ssp, n, gamma=gamma)"
-            " (--within N), or read the discount as a chance to end, as solve_expected(ssp,"
-            " gamma=gamma) (--method expected) does"
-        )
-    return order[1] + 1
-
-
-def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | WeightedSolution:
-    """`solve_cvar_exact` with everything decided."""
-    border = prepare(ssp)
-    task = task._replace(progress=border.progress(task.progress))
+def solve_task(border: Border, task: Task) -> ExactSolution:
+    """The answer of the model that is solved, as one of the model as given."""
     try:
-        found: ExactSolution | WeightedSolution = border.restore(
-            _on_grid(border.model, task, delta)
-        )
+        answer: ExactSolution = border.restore(_solved(border.solved, task))
     except LimitExceededError as error:
         raise border.error(error) from None
-    return found
+    if border.delta is None:
+        return answer
+    # The policy is that for costs rounded up. Costs rounded down bound it from below, and so does
+    # the least expected cost.
+    below, least = border.below, solve_expected(border.given).bounds[0]
+    floor = None if below is None else border.restore(_solved(below, task))
+    return replace(answer, floor=floor, least=least)
 
 
-def _on_grid(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
-    """On the costs as they are, or between those rounded up, whose policy it is, and down."""
-    if delta is None:
-        require_unit(ssp)
-        return _solved(ssp, task)
-    above, below = rounded(ssp, delta, up=True), rounded_down(ssp, delta)
-    upper = _solved(above, task)
-    return replace(
-        upper,
-        largest=upper.largest.on(ssp),
-        floor=None if below is None else _solved(below, task),
-        least=solve_expected(ssp).bounds[0],
-    )
-
-
-def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
-    assert ssp.cost_unit is not None
+def _solved(ssp: SSP, task: Task) -> ExactSolution:
+    """The answer for costs of 0 or more, which have a unit."""
+    require_unit(ssp)
+    if task.weight == 0 or ssp.is_goal[ssp.start_index]:
+        return _without_budgets(ssp, task)
     expected, weight = solve_expected(ssp), task.weight
-    unit = float(ssp.cost_unit)
-    alike = task._replace(lexicographic=False)
-    plain = Later(partial(_solved, ssp, alike)) if task.lexicographic else None
-    if weight == 0 or ssp.is_goal[ssp.start_index]:
-        alone = np.array([expected.cost() / unit])
-
-        def of_mean() -> TableSides:
-            low, high = (np.array([side / unit]) for side in expected.bounds)
-            return TableSides(low * (1 - FEW), high[:, None] * (1 + FEW))
-
-        return task.solution(
-            alone,
-            budgets=np.zeros(1, np.int64),
-            excess=alone,
-            mean_cost=alone if weight < 1 or task.lexicographic else None,
-            largest=always_risk_neutral(ssp, expected.choices),
-            sides=Later(of_mean),
-            plain=plain,
-        )
-    layout = task.layout(expected)
+    layout = layout_of(ssp, "excess" if task.skip else "")
     criteria, price = [EXCESS], 1 / task.alpha
     if weight < 1:
         criteria, price = [(1 - weight) * MEAN + weight / task.alpha * EXCESS, MEAN, EXCESS], 1.0
@@ -319,18 +239,50 @@ def _solved(ssp: SSP, task: Task) -> ExactSolution | WeightedSolution:
     )
     how: Any = {"max_bytes": task.max_bytes, "progress": task.progress, "way": task.way}
     table = fill_smaller(layout, objective, pairs=task.pairs, **how)
-    values = table.values.T
-    found = task.solution(
+    values, least = table.values.T, expected.bounds[0] / float(layout.unit)
+    found = _answer(
+        ssp,
+        task,
         values[0],
         budgets=table.budgets,
         excess=values[0 if weight == 1 else 2],
         mean_cost=values[1] if len(criteria) > 1 else None,
-        largest=always_risk_neutral(ssp, expected.choices),
         sides=Later(table.sides),
-        plain=plain,
-        beyond=weight * (table.limit + 1) + (1 - weight) * expected.bounds[0] / unit,
+        beyond=weight * (table.limit + 1) + (1 - weight) * least,
         method=table.method,
     )
     largest = int(table.budgets[found.best_position(task.alpha)])
     policy = budget_policy(ssp, layout, table.changes, largest, expected.choices)
     return replace(found, largest=policy)
+
+
+def _without_budgets(ssp: SSP, task: Task) -> ExactSolution:
+    """The risk-neutral policy, where nothing is decided by budgets."""
+    expected, unit = solve_expected(ssp), float(ssp.cost_unit or 1)
+    alone = np.array([expected.cost() / unit])
+
+    def sides() -> TableSides:
+        low, high = (np.array([side / unit]) for side in expected.bounds)
+        return TableSides(low * (1 - FEW), high[:, None] * (1 + FEW))
+
+    return _answer(
+        ssp,
+        task,
+        alone,
+        budgets=np.zeros(1, np.int64),
+        excess=alone,
+        mean_cost=alone if task.weight < 1 or task.lexicographic else None,
+        sides=Later(sides),
+    )
+
+
+def _answer(ssp: SSP, task: Task, price: Any, **fields: Any) -> ExactSolution:
+    """The answer as far as the table at the start decides it, risk-neutral as yet; `price` is what
+    is minimised beside the budget.
+    """
+    if task.lexicographic:
+        fields["plain"] = Later(partial(_solved, ssp, task._replace(lexicographic=False)))
+    largest = always_risk_neutral(ssp, solve_expected(ssp).choices)
+    if task.weight == 1:
+        return ExactSolution(task.alpha, largest=largest, **fields)
+    return WeightedSolution(task.alpha, largest=largest, **fields, weight=task.weight, price=price)
