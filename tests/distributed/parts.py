@@ -1,12 +1,9 @@
 """All that is found of a model in parts, by any number of ranks or without MPI."""
 
-from unittest import mock
-
 import numpy as np
 
 import tailpath as tp
 from tailpath.distributed.policies import PartMarkovPolicy
-from tailpath.solvers.exact import solver
 from tests.distributed.models import bits, late_bits, table_bits
 
 ALPHA, DEADLINE = 0.1, 20
@@ -18,13 +15,11 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
     best = tp.solve_cvar_exact(part, ALPHA, comm=comm)
     late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
     sides = [joined(comm, side).tolist() for side in (mean.value, mean.lower, mean.upper)]
-    with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
-        skipping = tp.solve_cvar_exact(part, ALPHA, comm=comm)
     mixed = PartMarkovPolicy(mean.policy.comm, part, mixture(part, mean.choices))
-    policies = best.policy(ALPHA), skipping.policy(ALPHA), mean.policy, mixed
+    policies = best.policy(ALPHA), mean.policy, mixed
     tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.latest.gather(ssp))
     return {
-        "bounded": bounded(best, skipping, late, sides, mean),
+        "bounded": bounded(best, late, sides, mean),
         "costs": [followed(each) for each in policies],
         "bits": [*tables, bits(*sides, mean.policy.gather(ssp).choices_for(ssp))],
     }
@@ -33,20 +28,17 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
 def in_one_process(ssp) -> dict[str, object]:
     """The same numbers of the whole model, without parts."""
     best, late = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_on_time(ssp, DEADLINE)
-    with mock.patch.object(solver, "WORTH_SKIPPING", 0.0):
-        skipping = tp.solve_cvar_exact(ssp, ALPHA)
     mean = tp.solve_expected(ssp)
     sides = [side.tolist() for side in (mean.value, mean.lower, mean.upper)]
-    return {"bounded": bounded(best, skipping, late, sides, mean)}
+    return {"bounded": bounded(best, late, sides, mean)}
 
 
-def bounded(best, skipping, late, values, mean) -> dict[str, list[list[float]]]:
-    """Numbers, lower and upper bounds: of CVaR, with and without budgets that are left to a closed
-    form, the tables at the start, V* of all states, and lateness."""
+def bounded(best, late, values, mean) -> dict[str, list[list[float]]]:
+    """Numbers, lower and upper bounds: of CVaR, the tables at the start, V* of all states, and
+    lateness."""
     table, lateness = best.sides.found, late.sides.found
     return {
         "cvar": [[best.cvar(ALPHA)], *([side] for side in best.bounds(ALPHA))],
-        "skipping": [[skipping.cvar(ALPHA)], *([side] for side in skipping.bounds(ALPHA))],
         "table": listed(best.excess, table.low, table.high[:, 0]),
         "late": listed(late.lateness, lateness.low[1:], lateness.high[1:, 0]),
         "asked": [[late.late(12)], *([side] for side in late.late_bounds(12))],
@@ -70,14 +62,13 @@ def check_agree(found, wanted) -> None:
 
 
 def check_policies(found) -> None:
-    """Policies deliver what was promised for them: the first two CVaR, the third the mean."""
+    """Policies deliver what was promised for them: the first CVaR, the second the mean."""
     promised, costs = found["bounded"], found["costs"]
-    for kind, (_, cvar, _, *bounds) in zip(("cvar", "skipping"), costs):
-        _, (low,), (high,) = promised[kind]
-        assert low <= bounds[1] and bounds[0] <= high
-        assert low <= cvar * (1 + 1e-12)
+    (_, cvar, _, *bounds), (_, (low,), (high,)) = costs[0], promised["cvar"]
+    assert low <= bounds[1] and bounds[0] <= high
+    assert low <= cvar * (1 + 1e-12)
     _, (low,), (high,) = promised["mean"]
-    assert low * (1 - 1e-12) <= costs[2][2] <= high * (1 + 1e-12)
+    assert low * (1 - 1e-12) <= costs[1][2] <= high * (1 + 1e-12)
 
 
 def joined(comm, mine):

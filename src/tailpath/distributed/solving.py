@@ -32,7 +32,6 @@ from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
 from tailpath.options import Progress, check_alpha, check_amount, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.solvers.exact import solver
 from tailpath.solvers.exact.solution import TIED, ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
@@ -67,11 +66,6 @@ class PartTable:
     def of(cls, part: Part, job: Job, max_bytes: int, progress: Progress | None) -> PartTable:
         expected = solve_part_expected(graph_of(job.comm, part))
         return cls(job, expected, max_bytes, progress if job.comm.rank == 0 else None)
-
-    @property
-    def no_budgets(self) -> IntArray:
-        """No budget is left to a closed form."""
-        return np.zeros(self.expected.graph.n, dtype=np.int64)
 
     @property
     def sure_budgets(self) -> IntArray:
@@ -133,9 +127,7 @@ def solve_cvar(
     """`solve_cvar_exact` of a model in parts."""
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
-    large = part.n_states * table.expected.start[0] / float(part.unit) > solver.WORTH_SKIPPING
-    certain_cost = table.sure_budgets if large else table.no_budgets
-    filled = table.filled(certain_cost, EXCESS, weight=1.0, price=1 / alpha)
+    filled = table.filled(table.sure_budgets, EXCESS, weight=1.0, price=1 / alpha)
     nothing: Any = table.policy(filled, 0)
     solution = PartSolution(
         alpha,

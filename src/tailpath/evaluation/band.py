@@ -6,8 +6,9 @@ the worst that nature can do. Model x policy is a model with one choice in every
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from tailpath.analysis.reachability import almost_sure_under_nature
 from tailpath.analysis.robust import robust, unit_to_count_in
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
-from tailpath.dp.real_budgets import Least, RealBudgets
+from tailpath.dp.real_budgets import Least
 from tailpath.errors import (
     GoalUnreachableError,
     LimitExceededError,
@@ -103,57 +104,53 @@ class CostBand(Record):
             for nature in (COOPERATIVE, ADVERSARIAL)
         ]
 
-    @cached_property
+    @property
     def mean_bounds(self) -> tuple[float, float]:
         """Proved: no nature makes the mean less than the first, or more than the second."""
-        best, worst = self._means
-        return best[0], worst[2]
+        (low, _, _), (_, _, high) = self._means
+        return low, high
 
-    @cached_property
+    @property
     def mean(self) -> tuple[float, float]:
         """The least and the most expected cost; infinite where arriving is not sure."""
-        best, worst = self._means
-        return best[1], worst[1]
+        (_, least, _), (_, most, _) = self._means
+        return least, most
 
     @cached_property
-    def _means(self) -> list[tuple[float, float, float]]:
+    def _means(self) -> list[tuple[float, ...]]:
         """Lower bound, value and upper bound with the best nature and the worst."""
         start, found = self.product.inside.start_index, []
         for nature, almost_sure in self._natures:
-            low = value = high = math.inf
+            sides: tuple[float, ...] = (math.inf, math.inf, math.inf)
             if almost_sure:
                 problem = robust(self.product, nature)
-                bounds = problem.optimum.bounds
-                low, value, high = (
-                    float(problem.to_states(side)[start])
-                    for side in (bounds.lower, bounds.value, bounds.upper)
+                bounds = problem.optimum.bounds.each(problem.to_states)
+                sides = tuple(
+                    float(side[start]) for side in (bounds.lower, bounds.value, bounds.upper)
                 )
-            found.append((low, value, high))
+            found.append(sides)
         return found
 
     @cached_property
-    def _excess(self) -> list[RealBudgets | None]:
-        """The tables of E[(Z - w)+]; None where the mean is infinite."""
+    def _excess(self) -> list[Callable[[float], Least] | None]:
+        """The least CVaRs, in units, found once for each alpha, with the best nature and the worst;
+        None where they are infinite.
+        """
         return [
-            robust(self.product, nature).excess(self.alpha) if almost_sure else None
+            cache(
+                partial(robust(self.product, nature).excess(self.alpha).least, tolerance=TOLERANCE)
+            )
+            if almost_sure
+            else None
             for nature, almost_sure in self._natures
         ]
 
-    @cached_property
-    def _cvars_found(self) -> dict[float, list[Least | None]]:
-        return {}
-
     def _cvars(self, a: float) -> list[Least | None]:
-        """In units, with the best nature and the worst; None where it is infinite."""
         if check_alpha(a) < self.alpha:
             raise OptionError(
                 f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}"
             )
-        if a not in self._cvars_found:
-            self._cvars_found[a] = [
-                None if table is None else table.least(a, TOLERANCE) for table in self._excess
-            ]
-        return self._cvars_found[a]
+        return [None if least is None else least(a) for least in self._excess]
 
     @vectorised
     def cvar(self, a: float) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError
+from tailpath.model.border import prepare
 from tailpath.solvers.exact.solver import Task, solve_task
 from tailpath.solvers.improvement import best_for_budget
 from tests.solvers.exact.behaviour import assert_behaves
@@ -127,7 +128,9 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
 @pytest.mark.parametrize("problem", ["gridworld:8x9", "river:10x3"])
 def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
-    full, pairs = (solve_task(ssp, Task(0.01, pairs=which, **options)) for which in (False, True))
+    full, pairs = (
+        solve_task(prepare(ssp), Task(0.01, pairs=which, **options)) for which in (False, True)
+    )
     assert of_pairs(pairs) and not of_pairs(full)
     both = np.intersect1d(full.budgets, pairs.budgets)
     assert len(both) > 10
@@ -167,7 +170,7 @@ def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
 
 def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     ssp = layered(12, (1, 97), 7)
-    best = solve_task(ssp, Task(0.05, pairs=True))
+    best = solve_task(prepare(ssp), Task(0.05, pairs=True))
     policy = best.policy(0.05)
     assert of_pairs(best) and len(policy.choice) > 0
     assert_behaves(ssp, policy, tmp_path, 0.05)
@@ -238,7 +241,7 @@ def test_free_components_and_free_cycles_on_a_long_table() -> None:
     ]
     rows += [("porch", "knock", "goal", 0.5, 50)]
     ssp = tp.SSP.from_outcomes(rows, "room0", ["goal"])
-    best = solve_task(ssp, Task(0.01, pairs=True))
+    best = solve_task(prepare(ssp), Task(0.01, pairs=True))
     assert of_pairs(best)
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"

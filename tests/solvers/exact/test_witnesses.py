@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.model.border import prepare
 from tailpath.solvers.exact.solver import Task, solve_task
 from tests.reference import Model, State, cost_distribution, to_ssp
 from tests.solvers.exact.fractions_table import ExactTable
@@ -100,7 +101,7 @@ def test_the_optimum_agrees_with_fractions(
 ) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
-    best = solve_task(ssp, Task(alpha, **table))
+    best = solve_task(prepare(ssp), Task(alpha, **table))
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -125,14 +126,14 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(
 ) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
-    best = solve_task(ssp, Task(alpha, **table, lexicographic=True))
+    best = solve_task(prepare(ssp), Task(alpha, **table, lexicographic=True))
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(
         float(objective), rel=1e-11, abs=1e-300
     )
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
-    plain = solve_task(ssp, Task(alpha, **table))
+    plain = solve_task(prepare(ssp), Task(alpha, **table))
     assert best.plain_mean(alpha) == pytest.approx(
         tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300
     )
@@ -150,7 +151,7 @@ def test_weighted_sums_agree_with_fractions(
 ) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
-    best = solve_task(ssp, Task(alpha, **table, weight=float(weight)))
+    best = solve_task(prepare(ssp), Task(alpha, **table, weight=float(weight)))
     low, high = best.bounds(alpha)
     assert best.objective(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -170,7 +171,7 @@ def test_no_history_dependent_policy_does_better(
     table: dict[str, bool], model: Model, alpha: float
 ) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert solve_task(to_ssp(model), Task(alpha, **table)).cvar(alpha) == pytest.approx(
+    assert solve_task(prepare(to_ssp(model)), Task(alpha, **table)).cvar(alpha) == pytest.approx(
         float(least), rel=1e-13, abs=1e-300
     )
 
@@ -190,7 +191,7 @@ def test_no_policy_has_a_better_weighted_sum(
         )
 
     least = min(score(d) for d in all_distributions(model, model.start))
-    best = solve_task(to_ssp(model), Task(alpha, **table, weight=float(weight)))
+    best = solve_task(prepare(to_ssp(model)), Task(alpha, **table, weight=float(weight)))
     assert best.objective(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
@@ -204,8 +205,8 @@ def test_a_grid_brackets_the_optimum(
     table: dict[str, bool], model: Model, alpha: float, delta: Fraction
 ) -> None:
     ssp = to_ssp(model)
-    exact = solve_task(ssp, Task(alpha, **table)).cvar(alpha)
-    coarse = solve_task(ssp, Task(alpha, **table), delta)
+    exact = solve_task(prepare(ssp), Task(alpha, **table)).cvar(alpha)
+    coarse = solve_task(prepare(ssp, delta=delta), Task(alpha, **table))
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
     assert (

@@ -98,7 +98,7 @@ class RobustSolution(Record):
     def _cvars_found(self) -> dict[float, Least]:
         return {}
 
-    def _cvar(self, a: float) -> Least:
+    def _best(self, a: float) -> Least:
         if check_invertible_alpha(a) < self.alpha:
             raise OptionError(
                 f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
@@ -135,7 +135,7 @@ class RobustSolution(Record):
         >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).cvar(0.1)
         30.0
         """
-        return self._cvar(a).value * self._unit
+        return self._best(a).value * self._unit
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on the least CVaR; the upper one holds for the policy.
@@ -161,7 +161,7 @@ class RobustSolution(Record):
         >>> low <= 30 <= high
         True
         """
-        found = self._cvar(a)
+        found = self._best(a)
         return min(found.low, found.high) * self._unit, found.high * self._unit
 
     def budget(self, a: float) -> float:
@@ -189,7 +189,7 @@ class RobustSolution(Record):
         >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).budget(0.1)
         30.0
         """
-        found = self._cvar(a)
+        found = self._best(a)
         budget = max(found.table.budget(found.position), 0.0)
         return float(Fraction(budget) * Fraction(self.model.cost_unit or 1))
 
@@ -219,7 +219,7 @@ class RobustSolution(Record):
         >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).policy(0.1).action("home")
         'train'
         """
-        found = self._cvar(self.alpha if a is None else a)
+        found = self._best(self.alpha if a is None else a)
         return robust_budget_policy(self._problem, found.table.changes, found.position)
 
     def verify(self, a: float | None = None) -> Proof:

@@ -1,5 +1,5 @@
-"""What the exact solver found: a table of budgets at the start, and from it the optimum as a function
-of alpha, with proved bounds, and the policies that attain it.
+"""What the exact solver found: a table of budgets at the start, and from it the optimum for every
+alpha, with proved bounds, and the policies that attain it.
 """
 
 from __future__ import annotations
@@ -398,8 +398,9 @@ class ExactSolution(Record):
         float
             The expected cost.
         """
-        found: float = (self if self.plain is None else self.plain.found).mean(a)
-        return found
+        if self.plain is None:
+            return self.mean(a)
+        return self._border.cost(self.plain.found.mean(a))
 
     def _as_cost(self, units: Any) -> float:
         """A number of units of the table as a cost of the model."""
@@ -427,11 +428,7 @@ class ExactSolution(Record):
         ExactSolution
             With policies for the model as given.
         """
-        plain = self.plain
-        if plain is not None:
-            found = plain
-            plain = Later(lambda: border.restore(found.found))
-        return replace(self, largest=self.largest.on(border.given), plain=plain)
+        return replace(self, largest=self.largest.on(border.given))
 
     def _price(self, a: float) -> FloatArray:
         """What is minimised beside the budget, by position."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tailpath.errors import OptionError
+from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray
 from tailpath.options import check_invertible_alpha, same_alpha, takes_alpha, vectorised
 from tailpath.solvers.exact.solution import ExactSolution
@@ -72,9 +73,14 @@ class WeightedSolution(ExactSolution):
         """
         a = self._check(a)
         if self.weight == 0:
-            return self._border.cost(self._costs(a).cvar(a))
+            return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
         position = self._position(a)
         return self._as_cost(self.budgets[position] + self.excess[position] / a)
+
+    def _var(self, a: float) -> float:
+        if self.weight == 0:
+            return evaluate(self.largest.ssp, self.policy(a), a).var(a)
+        return super()._var(a)
 
     @property
     def _weight(self) -> float:

@@ -22,12 +22,12 @@ from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.border import Border, prepare
 from tailpath.model.cost_units import in_units
+from tailpath.model.grid import rounded
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.robust import robust_lateness
 from tailpath.solvers.exact.solver import filled_on_ranks
@@ -128,7 +128,7 @@ def solve_on_time(
             "solve_late", comm, deadline, max_bytes, progress, **refused
         )
         return late
-    border = prepare(ssp)
+    border = prepare(ssp, delta=delta)
     nature_called(nature)
     if border.uncertain:
         return _with_intervals(border.given, deadline, nature, delta, max_bytes)
@@ -136,15 +136,11 @@ def solve_on_time(
     how: Any = {"max_bytes": max_bytes, "progress": progress}
     if comm is not None:
         how["way"] = filled_on_ranks(comm)
-    upper = lower = border.model
-    if delta is not None:
-        upper, lower = rounded_both_ways(border.model, delta)
-    found = _until(upper, border, deadline, **how)
-    if delta is not None:
-        floor: OnTimeSolution = border.restore(_until(lower, border, deadline, **how))
-        found = replace(found, latest=found.latest.on(border.model), floor=floor)
-    restored: OnTimeSolution = border.restore(found)
-    return restored
+    answer: OnTimeSolution = border.restore(_until(border.solved, border, deadline, **how))
+    if delta is None:
+        return answer
+    below = border.below or rounded(border.model, delta, up=False)
+    return replace(answer, floor=border.restore(_until(below, border, deadline, **how)))
 
 
 def _until(ssp: SSP, border: Border, deadline: float, **how: Any) -> OnTimeSolution:

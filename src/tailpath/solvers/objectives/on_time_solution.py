@@ -262,10 +262,6 @@ class OnTimeSolution(Record):
             )
         if math.isinf(t):
             return len(self.lateness)
-        return self._units(t)
-
-    def _units(self, t: float) -> int:
-        """A finite cost of the model in units, rounded down."""
         return math.floor(self._border.units(t, self.latest.unit))
 
     def _cost(self, level: int) -> float:
