@@ -228,7 +228,7 @@ def test_closed_forms_subtract(monkeypatch: pytest.MonkeyPatch) -> None:
     weights = [Fraction(k, 1000) for k in range(1, 1000)]
     assert not any(excluded(*closed_forms(weight)) for weight in weights)
     monkeypatch.setattr(certify, "OUTWARDS", 0.0)
-    monkeypatch.setattr(certify, "FEW", 0.0)
+    monkeypatch.setattr(certify, "AFTERWARDS", 0.0)
     assert any(excluded(*closed_forms(weight)) for weight in weights)
 
 

@@ -44,7 +44,7 @@ WAYS = (
 )
 NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
 #: Sums this close to 1 are added up exactly.
-CLOSE = 1e-9
+ADDED_EXACTLY_WITHIN = 1e-9
 
 
 def until_goals(ssp: SSP) -> Transitions:
@@ -165,8 +165,8 @@ def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
     part = ~all_outcomes(ssp, allowed)
     found = all_outcomes(ssp, allowed | (model.low == 0))
     total = ssp.transitions.sums(np.where(allowed, model.high, 0.0))
-    found &= ~part | (total > 1 - CLOSE)
-    for k in np.flatnonzero(part & found & (total < 1 + CLOSE)).tolist():
+    found &= ~part | (total > 1 - ADDED_EXACTLY_WITHIN)
+    for k in np.flatnonzero(part & found & (total < 1 + ADDED_EXACTLY_WITHIN)).tolist():
         each = slice(rows[k], rows[k + 1])
         found[k] = (
             sum((as_fraction(p) for p in model.high[each][allowed[each]].tolist()), as_fraction(0))

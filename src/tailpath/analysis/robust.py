@@ -22,11 +22,11 @@ from tailpath.analysis.reachability import (
     require_almost_sure,
 )
 from tailpath.analysis.tables import MAX_BYTES, BudgetTable, ModelLayout, fill_table
-from tailpath.dp.backup import COOPERATIVE, Decisions, Spread
+from tailpath.dp.backup import COOPERATIVE, Decisions, Slack
 from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.games import Game, GameOptimum, game_optimum
-from tailpath.dp.layout_builders import certain_costs, lay_out
+from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import ModelError
 from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
@@ -100,7 +100,7 @@ class Robust:
             np.bincount(of_row, inside * cost, len(row)),
         )
         width, rest = frozen(width, rest)
-        game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest), cost, self.nature)
+        game = Game(Decisions(*frozen(*rows)), low, Slack(width, rest), cost, self.nature)
         level = (
             ended(ssp.outcome_level, self.penalty)[outcome]
             if ssp.cost_unit is not None
@@ -165,9 +165,9 @@ class Robust:
             value,
             int(node_of[ssp.start_index]),
             first=first,
-            certain_cost=certain_costs(rows.joined(node_choices), value),
+            unavoidable_cost=unavoidable_costs(rows.joined(node_choices), value),
         )
-        width, rest = np.append(game.spread.width, 0.0), np.append(game.spread.rest, 0.0)
+        gap, free_mass = (np.append(column, 0.0) for column in game.slack)
         # Who would end at the penalty takes the first choice of the state.
         taken = np.where(
             choice >= 0, choice, ssp.state_choices[nodes[owners(decisions.state_choices)]]
@@ -175,7 +175,7 @@ class Robust:
         return ModelLayout.of(
             layout,
             choice=np.append(taken, -1)[layout.choice],
-            spread=Spread(width[rows.edges(layout.choice)], rest[layout.choice]),
+            slack=Slack(gap[rows.edges(layout.choice)], free_mass[layout.choice]),
             nature=self.nature,
             node_of=np.append(position, -1)[node_of].astype(np.int32),
             unit=unit,

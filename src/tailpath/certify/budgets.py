@@ -49,10 +49,10 @@ HANDED_OUT = 3
 JOINTLY = 1.5 * MARGIN
 #: More than what may have been taken for 0, in all levels together.
 VANISHED = 1e-270
-#: V* that are off by more than this, relatively, are known badly.
-BADLY = 1e-9
+#: Errors of V* count as a share of it up to this, and beyond it as they are.
+SHARES_UP_TO = 1e-9
 #: A few operations behind the table: by this share its bounds are widened.
-FEW = 8 * ROUNDOFF
+AFTERWARDS = 8 * ROUNDOFF
 
 Layouts = TypeVar("Layouts", bound=Layout)
 
@@ -106,9 +106,9 @@ class TableSides(NamedTuple):
         """Bounds on the least `weight * w + price * value`, which is at least `beyond` for budgets
         not in the table; the policy with the budget at `position` keeps the upper one.
         """
-        low = float(np.min(weight * budgets + price * self.low, initial=beyond)) * (1 - FEW)
+        low = float(np.min(weight * budgets + price * self.low, initial=beyond)) * (1 - AFTERWARDS)
         high = weight * float(budgets[position]) + price * float(self.high[position, 0])
-        return low, high * (1 + FEW)
+        return low, high * (1 + AFTERWARDS)
 
 
 def table_sides(
@@ -127,14 +127,18 @@ def table_sides(
     below = scaled_layout(layout, -1, ends.low, ends.error)
     alone = objective._replace(criteria=objective.criteria[:1])
     found = fill(below, alone, np.ascontiguousarray(losses[0][:, :1]), NOTHING_HELD)
-    low = found.values[:, 0] * (1 - FEW) if found.residual <= MARGIN else 0 * found.values[:, 0]
+    low = (
+        found.values[:, 0] * (1 - AFTERWARDS)
+        if found.residual <= MARGIN
+        else 0 * found.values[:, 0]
+    )
     above = scaled_layout(layout, 1, np.where(proved, ends.high, layout.nodes.value), ends.error)
     order = np.argsort(changes.budget, kind="stable")
     held = Changes(*(of[order].astype(like.dtype) for of, like in zip(changes, NOTHING_HELD)))
     found = fill(above, objective._replace(held=True), losses[1], held)
     unproved = (objective.criteria[:, TO_GO] > 0) & (not proved.all())
     scale = np.abs(objective.criteria).sum(axis=1) + np.max(losses[1], initial=0.0)
-    high = found.values * (1 + FEW) + VANISHED * scale
+    high = found.values * (1 + AFTERWARDS) + VANISHED * scale
     high[:, unproved | (found.residual > MARGIN)] = np.inf
     return TableSides(low, high)
 
@@ -165,20 +169,19 @@ def table_share(
 ) -> Share:
     """What is known of every policy of a table after so many levels, without another sweep: each
     level adds a share, and V*, or V* less a budget where criteria have a slope, counts once, unless
-    nothing is read of it. Where some V* are known so badly that a share of them says nothing, their
-    error counts as it is.
+    nothing is read of it. Where a share of V* would say nothing, its error counts as it is.
     """
     share, slack, error = 0.0, VANISHED, 0.0
     if ends is not None:
         value, error = layout.nodes.value, ends.error
         with np.errstate(invalid="ignore"):
             apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
-        left = np.maximum(value - layout.nodes.certain_cost if slope else value, 1e-300)
+        left = np.maximum(value - layout.nodes.unavoidable_cost if slope else value, 1e-300)
         share = float(np.max(apart / left, where=apart > 0, initial=0.0))
-        if share > BADLY:
-            share, slack = 0.0, float(np.max(apart)) * (1 + FEW)
+        if share > SHARES_UP_TO:
+            share, slack = 0.0, float(np.max(apart)) * (1 + AFTERWARDS)
     each = level_share(layout, error, residual) * (1 + marginal)
-    return Share(share + levels * each + FEW, slack)
+    return Share(share + levels * each + AFTERWARDS, slack)
 
 
 def early_bounds(

@@ -134,7 +134,9 @@ def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
     """The rank of every node: bands around the start, each with about the same work."""
     order = np.argsort(layout.nodes.cost_from_start, kind="stable")
     limit = min(objective.limit, 4.0 * layout.start_value + 16.0)
-    effort = np.maximum(limit - layout.nodes.cost_from_start - layout.nodes.certain_cost, 0.0) + 1.0
+    effort = (
+        np.maximum(limit - layout.nodes.cost_from_start - layout.nodes.unavoidable_cost, 0.0) + 1.0
+    )
     done = np.cumsum(effort[order])
     owner = np.empty(layout.n, dtype=np.int64)
     owner[order] = np.minimum((done - effort[order] / 2) * (ranks / done[-1]), ranks - 1)

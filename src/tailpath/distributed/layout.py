@@ -127,7 +127,7 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
     chosen, node_choices = members_of(layout.node_choices, own)
     outcome, outcome_start = members_of(layout.outcome_start, chosen)
     start = offsets_of(block[own], len(nodes.block_joint))
-    by_node = nodes.cost_from_start[number], nodes.certain_cost[number], nodes.first_level[own]
+    by_node = nodes.cost_from_start[number], nodes.unavoidable_cost[number], nodes.first_level[own]
     is_joint = nodes.block_joint & (np.diff(start) > 0)
     return PartLayout(
         **_with_ghosts(Nodes(start, is_joint, *by_node, nodes.value[number]), node_choices),
@@ -171,14 +171,14 @@ def _joint_of(joint: Joint, chosen: IntArray) -> Joint:
     return Joint(inner_start, target, probability, joint.leave[chosen])
 
 
-def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
+def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayout:
     """The part laid out, given by node the budgets, in units, that are left to their
     closed form.
     """
     graph, own, decisions = expected.graph, expected.graph.own, expected.graph.decisions
     least, unit = graph.least(), graph.part.unit
     vars(graph).pop("links", None)  # large, and no longer needed
-    first_level = _first_levels(graph, certain_cost, least)
+    first_level = _first_levels(graph, unavoidable_cost, least)
     depth, reads = _blocks(graph)
     node = np.lexsort((least[:own], first_level[:own], depth[:own]))
     number = np.append(node, np.arange(own, graph.n))
@@ -189,7 +189,7 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     level, probability = graph.level[outcome].astype(np.int64), decisions.probability[outcome]
     start = offsets_of(depth[node], len(reads))
     reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
-    by_node = reached[number], certain_cost[number], first_level[node]
+    by_node = reached[number], unavoidable_cost[number], first_level[node]
     value = expected.bounds.value[number] / float(unit)
     nodes = Nodes(start, np.zeros(len(reads), dtype=np.bool_), *by_node, value)
     return PartLayout(
@@ -208,19 +208,19 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
         place=number,
         choice=choice,
         stages=_stages(reads),
-        overall=_overall(graph, certain_cost, least),
+        overall=_overall(graph, unavoidable_cost, least),
         unit=unit,
     )
 
 
-def _first_levels(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
+def _first_levels(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> IntArray:
     """The first level of each node that is read, by itself or by one that leads to it."""
     decisions, level = graph.decisions, graph.level.astype(np.int64)
     rows = decisions.choice_outcomes[decisions.state_choices]
     edges = Transitions(
         rows, decisions.target, decisions.probability, graph.part.outcome_cost, level
     )
-    first = first_levels(edges, least, certain_cost)
+    first = first_levels(edges, least, unavoidable_cost)
     graph.halo.gather_least(first)
     return first
 
@@ -239,7 +239,7 @@ def _blocks(graph: PartGraph) -> tuple[IntArray, Array]:
     return depth, np.logical_or.reduce(comm.allgather(reads))
 
 
-def _overall(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> Overall:
+def _overall(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> Overall:
     comm = graph.comm
     home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
     if not home:
@@ -249,7 +249,7 @@ def _overall(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> Ove
         costs=np.unique(joined(comm, costs)),
         home=home[0],
         farthest=largest(comm, np.max(least, where=np.isfinite(least), initial=0.0)),
-        skips=anywhere(comm, certain_cost),
+        skips=anywhere(comm, unavoidable_cost),
     )
 
 

@@ -85,8 +85,8 @@ class PartTable:
         found = table_sides(layout, table.objective, ends, table.again, table.changes)
         return Later(lambda: found)
 
-    def filled(self, certain_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
-        layout: Any = lay_out_part(self.expected, certain_cost)
+    def filled(self, unavoidable_cost: IntArray, criteria: FloatArray, **how: Any) -> BudgetTable:
+        layout: Any = lay_out_part(self.expected, unavoidable_cost)
         table = fill_table(
             layout,
             layout.objective(criteria, **how),
@@ -128,13 +128,13 @@ def solve_cvar(
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
     filled = table.filled(table.sure_budgets, EXCESS, weight=1.0, price=1 / alpha)
-    nothing: Any = table.policy(filled, 0)
+    risk_neutral: Any = table.policy(filled, 0)
     solution = PartSolution(
         alpha,
         filled.budgets,
         filled.values[:, 0],
         None,
-        nothing,
+        risk_neutral,
         table.sides(filled),
         beyond=filled.limit + 1.0,
         method=filled.method,
@@ -186,8 +186,8 @@ def solve_late(
     """`solve_on_time` of a model in parts, which has no dead ends."""
     units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
     table = PartTable.of(part, job, max_bytes, progress)
-    certain_cost = table.expected.nearest.astype(np.int64)
-    filled = table.filled(certain_cost, LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
+    unavoidable_cost = table.expected.nearest.astype(np.int64)
+    filled = table.filled(unavoidable_cost, LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
     policy: Any = table.policy(filled, units + 1)
     sides = table.sides(filled)
     return PartOnTimeSolution(deadline, filled.values[1:, 0].copy(), (0.0, 0.0), policy, sides)

@@ -6,7 +6,7 @@ products with values.
                           rate[k]
     outcome o leads to    target[o] with probability[o]
 
-Probabilities may be known as intervals only: `Spread` has what is to be handed out above the least
+Probabilities may be known as intervals only: `Slack` has what is to be handed out above the least
 ones, and *nature* hands it out, to the worst outcomes first (`ADVERSARIAL`) or to the best
 (`COOPERATIVE`): the greatest and the least expected value of a row.
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import Array, kernel
-from tailpath.kernels.rounding import PER_SERVED, ROUNDOFF, SURPLUS, SURPLUS_FINE
+from tailpath.kernels.rounding import PER_ORDERED, ROUNDOFF, SURPLUS, SURPLUS_FINE
 
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
@@ -32,22 +32,22 @@ COOPERATIVE = -1
 AT_ONCE = 4
 
 
-class Spread(NamedTuple):
-    """What intervals leave open: by outcome how much it may have above its low probability,
-    `width`; by row how much there is, `rest`.
+class Slack(NamedTuple):
+    """What intervals leave open: by outcome how much it may have above its low probability, `gap`;
+    by row how much probability is free, `free_mass`.
 
-    Kernels that hand it out sort the outcomes of a row, target, low probability and width: the next
-    order is much the same.
+    Kernels that hand it out order the outcomes of a row, target, low probability and gap, by what
+    they are worth (O-maximisation): the next order is much the same.
     """
 
-    width: Array  # float64 (outcomes,)
-    rest: Array  # float64 (rows,)
+    gap: Array  # float64 (outcomes,)
+    free_mass: Array  # float64 (rows,)
 
 
 #: Values have nothing beyond their floats.
 NOTHING_MORE = np.zeros(0)
 #: All probabilities are known.
-NO_SPREAD = Spread(np.zeros(0), np.zeros(0))
+NO_SLACK = Slack(np.zeros(0), np.zeros(0))
 
 
 class Decisions(NamedTuple):
@@ -115,28 +115,28 @@ def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
 
 
 @kernel(inline=True)
-def served_value(
+def ordered_value(
     row_start: Array,
     target: Array,
     low: Array,
-    spread: Spread,
+    slack: Slack,
     nature: int,
     row: int,
     value_start: int,
     value: Array,
 ) -> tuple[float, float, bool]:
-    """The expected value of where a row leads if outcomes are served as they stand, the value of
-    the last one served, and whether nature would serve them in another order.
+    """The expected value of where a row leads if free mass goes to outcomes as they stand, the
+    value of the last one that gets any, and whether nature would take them in another order.
     """
-    width, rest = spread
+    gap, free_mass = slack
     total, marginal = 0.0, 0.0
-    remaining = rest[row]
+    remaining = free_mass[row]
     before, disordered = np.inf, False
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
         ahead = value[np.uint64(value_start + target[outcome])]
         disordered |= nature * ahead > before
         before = nature * ahead
-        share = min(width[outcome], remaining)
+        share = min(gap[outcome], remaining)
         marginal = ahead if share > 0.0 else marginal
         remaining -= share
         total += (low[outcome] + share) * ahead
@@ -148,31 +148,31 @@ def sorted_value(
     row_start: Array,
     target: Array,
     low: Array,
-    spread: Spread,
+    slack: Slack,
     nature: int,
     row: int,
     value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """`extreme_value` of a row whose outcomes are first brought into the order in which nature
-    serves them. Called and not put into the loops, it would slow them down where it is not needed.
+    takes them. Called and not put into the loops, it would slow them down where it is not needed.
     """
     first, last = row_start[row], row_start[row + 1]
-    width = spread.width
+    gap = slack.gap
     for i in range(first + 1, last):
         to, least = target[i], low[i]
-        more, j = width[i], i
+        more, j = gap[i], i
         key = nature * value[value_start + to]
         while j > first and nature * value[value_start + target[j - 1]] < key:
             target[j] = target[j - 1]
             low[j] = low[j - 1]
-            width[j] = width[j - 1]
+            gap[j] = gap[j - 1]
             j -= 1
         target[j] = to
         low[j] = least
-        width[j] = more
-    total, marginal, _ = served_value(
-        row_start, target, low, spread, nature, row, value_start, value
+        gap[j] = more
+    total, marginal, _ = ordered_value(
+        row_start, target, low, slack, nature, row, value_start, value
     )
     return total, marginal
 
@@ -182,24 +182,24 @@ def extreme_value(
     row_start: Array,
     target: Array,
     low: Array,
-    spread: Spread,
+    slack: Slack,
     nature: int,
     row: int,
     value_start: int,
     value: Array,
 ) -> tuple[float, float]:
     """The greatest or least expected value of where a row leads, and the value of the last outcome
-    that was served.
+    that got free mass.
 
     A share that is off by e, since the rest is rounded, moves the result by no more than e times
     that value. Outcomes stand in the order of the last visit, which as a rule still holds.
     """
-    total, marginal, disordered = served_value(
-        row_start, target, low, spread, nature, row, value_start, value
+    total, marginal, disordered = ordered_value(
+        row_start, target, low, slack, nature, row, value_start, value
     )
-    if disordered and spread.rest[row] > 0.0:
+    if disordered and slack.free_mass[row] > 0.0:
         found: tuple[float, float] = sorted_value(
-            row_start, target, low, spread, nature, row, value_start, value
+            row_start, target, low, slack, nature, row, value_start, value
         )
         return found
     return total, marginal
@@ -207,7 +207,7 @@ def extreme_value(
 
 @kernel
 def improve_shares(
-    rows: tuple[Array, Array, Array, Spread, int],
+    rows: tuple[Array, Array, Array, Slack, int],
     worth: Array,
     present: Array,
     margin: float,
@@ -219,14 +219,14 @@ def improve_shares(
     `rows` are the first arguments of `extreme_value`. `worth` is by outcome, and so is
     `out_probability`: the target of an outcome is its own number.
     """
-    row_start, target, low, spread, nature = rows
+    row_start, target, low, slack, nature = rows
     improved = 0
     for row in range(np.uint64(len(row_start) - 1)):
-        best, _ = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
+        best, _ = extreme_value(row_start, target, low, slack, nature, row, 0, worth)
         if nature * (best - present[row]) > margin * abs(best):
-            remaining = spread.rest[row]
+            remaining = slack.free_mass[row]
             for i in range(row_start[row], row_start[row + np.uint64(1)]):
-                share = min(spread.width[i], remaining)
+                share = min(slack.gap[i], remaining)
                 out_probability[target[i]] = low[i] + share
                 remaining -= share
             improved += 1
@@ -235,7 +235,7 @@ def improve_shares(
 
 @kernel
 def extreme_holds(
-    rows: tuple[Array, Array, Array, Spread, int],
+    rows: tuple[Array, Array, Array, Slack, int],
     worth: Array,
     counted: tuple[Array, Array],
     value: Array,
@@ -249,13 +249,13 @@ def extreme_holds(
     state, and the first behind them. What rounding may do, and that of the intervals themselves,
     counts against it.
     """
-    row_start, target, low, spread, nature = rows
+    row_start, target, low, slack, nature = rows
     first, last = counted
     for state in range(len(value)):
         for row in range(np.uint64(first[state]), np.uint64(last[state])):
-            total, marginal = extreme_value(row_start, target, low, spread, nature, row, 0, worth)
+            total, marginal = extreme_value(row_start, target, low, slack, nature, row, 0, worth)
             count = row_start[row + np.uint64(1)] - row_start[row]
-            error_bound = (PER_SERVED * count + SURPLUS) * ROUNDOFF * (total + marginal)
+            error_bound = (PER_ORDERED * count + SURPLUS) * ROUNDOFF * (total + marginal)
             if not side * (total - value[state]) + error_bound <= 0.0:
                 return False
     return True

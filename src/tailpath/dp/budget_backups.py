@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.dp.backup import add_row_values, extreme_value, row_value, served_value
+from tailpath.dp.backup import add_row_values, extreme_value, ordered_value, row_value
 from tailpath.dp.budget_model import (
     BASE,
     SLOPE,
@@ -60,7 +60,7 @@ def backup_lexicographic(
     of criterion 1; or that of the choice that is held. Returns how many changes there are then.
     """
     node_choices, outcome_start, offset, probability, _ = transitions
-    certain_cost, cost_to_go = nodes.certain_cost, nodes.value
+    unavoidable_cost, cost_to_go = nodes.unavoidable_cost, nodes.value
     value, constant = work.value, work.constant
     q_value, chosen = work.q_value, work.choice
     criteria, tie = objective.criteria, objective.tie
@@ -69,7 +69,7 @@ def backup_lexicographic(
     for k in range(np.uint64(len(active))):
         node, position = np.uint64(active[k]), level_start + active[k]
         first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + np.uint64(1)])
-        if w <= certain_cost[node]:
+        if w <= unavoidable_cost[node]:
             for i in range(len(criteria)):
                 value[i * stride + position] = closed_form(criteria, i, w, cost_to_go[node])
             continue
@@ -121,11 +121,11 @@ def backup_robust(
 ) -> int:
     """The active nodes of a plain block: the least value of criterion 0 against nature; and of all
     other criteria with the probabilities that it hands out there. Returns how many changes there
-    are then; `work.marginal` gets the most that the value of an outcome served last exceeds that
-    of its row, as a factor.
+    are then; `work.marginal` gets the most that the value of the last outcome that gets free mass
+    exceeds that of its row, as a factor.
     """
     node_choices, outcome_start, offset, probability, _ = model.transitions
-    certain_cost, cost_to_go = model.nodes.certain_cost, model.nodes.value
+    unavoidable_cost, cost_to_go = model.nodes.unavoidable_cost, model.nodes.value
     criteria = objective.criteria
     value, constant = work.value, work.constant
     chosen = work.choice
@@ -135,7 +135,7 @@ def backup_robust(
         node = np.int64(active[k])
         picked, least = np.int64(node_choices[node]), np.inf
         position = level_start + node
-        if w <= certain_cost[node]:
+        if w <= unavoidable_cost[node]:
             for i in range(count):
                 value[i * stride + position] = closed_form(criteria, i, w, cost_to_go[node])
             continue
@@ -143,7 +143,7 @@ def backup_robust(
             value[i * stride + position] = np.inf
         for choice in range(node_choices[node], node_choices[node + 1]):
             successors, marginal = extreme_value(
-                outcome_start, offset, probability, model.spread, nature, choice, level_start, value
+                outcome_start, offset, probability, model.slack, nature, choice, level_start, value
             )
             total = constant[0, choice] + successors
             if marginal > worst * total and total > TINY:
@@ -151,11 +151,11 @@ def backup_robust(
             picked = np.int64(choice) if total < least else picked
             least = min(least, total)
             for i in range(1, count):
-                successors, marginal, _ = served_value(
+                successors, marginal, _ = ordered_value(
                     outcome_start,
                     offset,
                     probability,
-                    model.spread,
+                    model.slack,
                     nature,
                     choice,
                     i * stride + level_start,
@@ -183,7 +183,7 @@ def backup_scalarised(
     prices. Loops over prices alone, on few arrays, are what becomes vectors.
     """
     node_choices, outcome_start, offset, probability, _ = model.transitions
-    certain_cost, cost_to_go = model.nodes.certain_cost, model.nodes.value
+    unavoidable_cost, cost_to_go = model.nodes.unavoidable_cost, model.nodes.value
     criteria, prices = objective.criteria, objective.prices
     constant, n_prices = work.constant, len(objective.prices)
     w, level_start, stride = level
@@ -196,7 +196,7 @@ def backup_scalarised(
         node = np.int64(active[j])
         for i in range(n_prices):
             least[i] = np.inf
-        if w <= certain_cost[node]:
+        if w <= unavoidable_cost[node]:
             for i in range(n_prices):
                 best_mean[i] = closed_form(criteria, 0, w, cost_to_go[node])
                 best_risk[i] = closed_form(criteria, 1, w, cost_to_go[node])

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
+from tailpath.dp.backup import CERTAIN, NO_SLACK, Slack
 from tailpath.dp.joint import Joint
 from tailpath.kernels.jit import Array
 
@@ -59,7 +59,7 @@ class Nodes(NamedTuple):
     block_start: Array
     block_joint: Array
     cost_from_start: Array
-    certain_cost: Array
+    unavoidable_cost: Array
     first_level: Array
     value: Array
 
@@ -73,7 +73,7 @@ class BudgetModel(NamedTuple):
     terminal: TerminalOutcomes
     nodes: Nodes
     joint: Joint
-    spread: Spread = NO_SPREAD
+    slack: Slack = NO_SLACK
     nature: int = CERTAIN
 
 
@@ -104,7 +104,7 @@ class Work(NamedTuple):
     a node; by node the level at which its constants change next; the active nodes of each block,
     the next one to become active, and how many are; the choice of every node; how much values of
     joint blocks miss their backup at most, relatively; and against nature the most that the value
-    of an outcome served last exceeds that of its row, as a factor.
+    of the last outcome that gets free mass exceeds that of its row, as a factor.
     """
 
     value: Array

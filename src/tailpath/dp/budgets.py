@@ -18,8 +18,8 @@ Three backups (`budget_backups.py`):
 - *Lexicographic*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All
   others are carried along for the choice taken. Choices may also be held: those of a table.
 - *Robust*: the least value of criterion 0, where nature hands out what is not known of the
-  probabilities (`Spread`); all others are the least values with what it handed out there. The goal
-  is then a node like others, since what arrives is served in its turn.
+  probabilities (`Slack`); all others are the least values with what it handed out there. The goal
+  is then a node like others, since what arrives gets its share in its turn.
 - *Scalarised*: the least `criterion 0 + price * criterion 1`, for several prices side by side.
 
 **Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the
@@ -33,8 +33,8 @@ which changes from level to level.
 **Order.** Nodes come in blocks such that zero-cost outcomes only lead back. The nodes of a plain
 block do not need one another at the same level; those of a joint block do, and are solved together
 (`joint.py`). Of a plain block only the nodes *active* are looked at. Up to a budget of
-`certain_cost(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed form
-of a spent budget still holds, since slope + per_step = to_go: it is put down from
+`unavoidable_cost(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed
+form of a spent budget still holds, since slope + per_step = to_go: it is put down from
 `first_level(s)` on, the first that another node reads. And at level w only nodes with
 `cost_from_start + w <= cutoff` can matter, the least cost at which the start can reach them; the
 cutoff falls as better values are found.
@@ -155,9 +155,9 @@ def cutoff_of(objective: Objective, best: float) -> float:
 
 
 @kernel(inline=True)
-def update_active(nodes: Nodes, block: int, w: int, slack: float, work: Work) -> int:
+def update_active(nodes: Nodes, block: int, w: int, room: float, work: Work) -> int:
     """Bring the list of active nodes of a plain block up to date at budget w: the start can reach
-    them for `slack` or less.
+    them for `room` or less.
 
     Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `next_node[b]` have
     been active. Returns where they end.
@@ -167,11 +167,11 @@ def update_active(nodes: Nodes, block: int, w: int, slack: float, work: Work) ->
     first_level = nodes.first_level
     end, node = first, work.next_node[block]
     for k in range(first, first + work.n_active[block]):
-        if cost_from_start[active[k]] <= slack:
+        if cost_from_start[active[k]] <= room:
             active[end] = active[k]
             end += 1
     while node < last and first_level[node] <= w:
-        if cost_from_start[node] <= slack:
+        if cost_from_start[node] <= room:
             active[end] = node
             end += 1
         node += 1
@@ -220,7 +220,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
         next_held = np.searchsorted(held.budget, w)
         cutoff = cutoff_of(objective, best)
         while w <= last_level and w <= cutoff and n_changes + n <= len(out.node):
-            slack = cutoff - w
+            room = cutoff - w
             if (w - work.origin[0]) * n >= stride:
                 move_window(n * n_prices, len(criteria), work)
             level = Level(w, (w - work.origin[0]) * n, stride)
@@ -230,7 +230,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
             for block in range(len(nodes.block_joint)):
                 begin, end = nodes.block_start[block], nodes.block_start[block + 1]
                 if joints and nodes.block_joint[block]:
-                    if nodes.cost_from_start[begin] > slack:
+                    if nodes.cost_from_start[begin] > room:
                         continue
                     for node in range(begin, end):
                         work.active[node] = node
@@ -241,7 +241,7 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
                     n_changes = backup_joint(model, objective, block, level, work, out, n_changes)
                     continue
                 next_node = work.next_node[block]
-                end = update_active(nodes, block, w, slack, work)
+                end = update_active(nodes, block, w, room, work)
                 active = work.active[begin:end]
                 if block_update[block] <= w or work.next_node[block] > next_node:
                     block_update[block] = set_constants(model, criteria, loss, w, active, work)

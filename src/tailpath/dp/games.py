@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import (
     Decisions,
-    Spread,
+    Slack,
     best_rows,
     extreme_holds,
     improve_shares,
@@ -56,7 +56,7 @@ class Game(NamedTuple):
 
     decisions: Decisions
     low: FloatArray
-    spread: Spread
+    slack: Slack
     cost: FloatArray
     nature: int
 
@@ -97,15 +97,15 @@ class GameOptimum(NamedTuple):
 
 class _Nature:
     """Who answers to values, and checks what they prove. The outcomes of rows stay in the order in
-    which they were last served: the next is much the same.
+    which they were last ordered: the next is much the same.
     """
 
     def __init__(self, game: Game) -> None:
         self.game = game
-        width = game.spread.width.copy()
-        spread = game.spread._replace(width=width)
+        width = game.slack.gap.copy()
+        slack = game.slack._replace(gap=width)
         outcome, low = np.arange(len(width)), game.low.copy()
-        self.rows = game.decisions.choice_outcomes, outcome, low, spread, game.nature
+        self.rows = game.decisions.choice_outcomes, outcome, low, slack, game.nature
 
     def answer(self, decisions: Decisions, value: FloatArray) -> Decisions | None:
         """The problem that is left if nature decides by these values; None if it gains nothing."""

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
+from tailpath.dp.backup import CERTAIN, NO_SLACK, Slack
 from tailpath.dp.budget_model import (
     BASE,
     TO_GO,
@@ -32,7 +32,7 @@ from tailpath.kernels.jit import Array, frozen
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
 #: At least so many levels are put down before those that later ones need are moved.
-FEW_ROWS = 8
+LEAST_ROWS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Layout:
     average. Outcomes are by choice, with their `level`, a cost in units; the target of one that
     arrives is -1, and those inside a joint block are left out. `row_size[k]` is how many outcomes
     choice k has in the model. Where probabilities are intervals, `probability` has the low ones
-    and `spread` what `nature` hands out; the goal is then a node like others.
+    and `slack` what `nature` hands out; the goal is then a node like others.
     """
 
     nodes: Nodes
@@ -57,7 +57,7 @@ class Layout:
     joint: Joint
     start: int
     row_size: IntArray
-    spread: Spread = field(default=NO_SPREAD, kw_only=True)
+    slack: Slack = field(default=NO_SLACK, kw_only=True)
     nature: int = field(default=CERTAIN, kw_only=True)
 
     @classmethod
@@ -116,12 +116,14 @@ class Layout:
     @cached_property
     def skips(self) -> bool:
         """Whether budgets that every run exceeds are left to their closed form."""
-        return bool(self.nodes.certain_cost.any())
+        return bool(self.nodes.unavoidable_cost.any())
 
     def entries(self, limit: float) -> float:
         """How many entries the table has for budgets up to the limit."""
         return float(
-            np.sum(np.maximum(limit - self.nodes.cost_from_start - self.nodes.certain_cost, 0.0))
+            np.sum(
+                np.maximum(limit - self.nodes.cost_from_start - self.nodes.unavoidable_cost, 0.0)
+            )
         )
 
     def objective(
@@ -149,12 +151,12 @@ class Layout:
     def up_to(self, limit: float) -> BudgetModel:
         """What the kernel needs for budgets up to a limit."""
         if self.nature != CERTAIN:
-            # What lies beyond every budget is served in its turn, like all others. The kernel sorts
-            # the outcomes of a row, so it gets copies.
-            rows, spread = self.everything.transitions, self.spread
+            # What lies beyond every budget gets its share in its turn, like all others. The kernel
+            # sorts the outcomes of a row, so it gets copies.
+            rows, slack = self.everything.transitions, self.slack
             rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
-            spread = spread._replace(width=spread.width[~self.arrives])
-            return self.everything._replace(transitions=rows, spread=spread, nature=self.nature)
+            slack = slack._replace(gap=slack.gap[~self.arrives])
+            return self.everything._replace(transitions=rows, slack=slack, nature=self.nature)
         if self.longest < limit:
             return self.everything
         return self._split(self.arrives | (self.level >= limit))
@@ -183,7 +185,7 @@ class Layout:
             np.append(nodes.block_start, self.n + count),
             np.append(nodes.block_joint, False),
             np.append(nodes.cost_from_start, cost_from_start),
-            np.append(nodes.certain_cost, np.full(count, np.iinfo(np.int64).max)),
+            np.append(nodes.unavoidable_cost, np.full(count, np.iinfo(np.int64).max)),
             np.append(nodes.first_level, np.ones(count, dtype=np.int64)),
             np.append(nodes.value, nodes.value[own[0]] + own[1] - 1),
         )
@@ -225,7 +227,7 @@ class Layout:
         reach, row = self.reach(objective.limit), 8 * n * n_prices * count
         if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
-            rows = int(max(min(max(WINDOW // row, 2 * reach, reach + FEW_ROWS), most) - reach, 1))
+            rows = int(max(min(max(WINDOW // row, 2 * reach, reach + LEAST_ROWS), most) - reach, 1))
         return new_work(
             self.nodes, (count, len(self.choice_cost)), reach, (reach + rows) * n_prices
         )

@@ -29,7 +29,7 @@ def lay_out(
     start: int,
     *,
     first: BoolArray | None = None,
-    certain_cost: IntArray | None = None,
+    unavoidable_cost: IntArray | None = None,
     cost_from_start: FloatArray | None = None,
 ) -> tuple[Layout, IntArray]:
     """Choices laid out, as far as the start can get, and where each node stands then: (n + 1,), -1
@@ -37,7 +37,7 @@ def lay_out(
 
     `rows` has one row for each choice, with costs in units; those of node s are `node_choices[s] :
     node_choices[s + 1]`, and targets beyond the nodes are goals. `value` (n,) is V in units;
-    `first` marks the choice of each node that comes first, which wins ties; `certain_cost` (n,)
+    `first` marks the choice of each node that comes first, which wins ties; `unavoidable_cost` (n,)
     are the budgets up to which every run exceeds them, and which are left to closed forms.
     `cost_from_start` (n,) is the least cost at which the start gets to a node; where it is given,
     other starts may be asked for, too.
@@ -46,9 +46,9 @@ def lay_out(
     by_node = rows.joined(node_choices)
     if cost_from_start is None:
         cost_from_start = by_node.costs_from(start)[:-1]
-    if certain_cost is None:
-        certain_cost = np.zeros(n, dtype=np.int64)
-    order, nodes = _ordered(by_node, cost_from_start, certain_cost, value)
+    if unavoidable_cost is None:
+        unavoidable_cost = np.zeros(n, dtype=np.int64)
+    order, nodes = _ordered(by_node, cost_from_start, unavoidable_cost, value)
     position = np.full(n + 1, -1, dtype=np.int32)
     position[order] = np.arange(len(order))
     choice, starts = members_of(node_choices, order)
@@ -81,7 +81,7 @@ def lay_out(
 
 
 def _ordered(
-    rows: Transitions, cost_from_start: FloatArray, certain_cost: IntArray, value: FloatArray
+    rows: Transitions, cost_from_start: FloatArray, unavoidable_cost: IntArray, value: FloatArray
 ) -> tuple[IntArray, Nodes]:
     """The nodes in the order of the sweep, and as the sweep reads them. Plain blocks are sorted by
     the first level that is read, and by the cost from the start.
@@ -93,20 +93,20 @@ def _ordered(
         zero_cost &= (rows.target < rows.n) & (rows.target != rows.source) & reached[rows.source]
         depth, group = _zero_cost_blocks(rows.only(zero_cost))
     joint = group >= 0
-    certain_cost = np.where(joint, 0, certain_cost)
-    first_level = first_levels(rows, cost_from_start, certain_cost)
+    unavoidable_cost = np.where(joint, 0, unavoidable_cost)
+    first_level = first_levels(rows, cost_from_start, unavoidable_cost)
     selected = np.flatnonzero(reached)
     keys = cost_from_start, np.where(joint, 1, first_level), group, depth
     node = selected[np.lexsort(tuple(key[selected] for key in keys))]
     begins = (np.diff(depth[node]) != 0) | (np.diff(group[node]) != 0)
     first = np.concatenate(([0], np.flatnonzero(begins) + 1, [len(node)]))
-    by_node = cost_from_start[node].astype(np.int64), certain_cost[node], first_level[node]
+    by_node = cost_from_start[node].astype(np.int64), unavoidable_cost[node], first_level[node]
     # A start that is a goal reaches no node.
     together = np.append(joint[node], False)[first[:-1]]
     return node, Nodes(first, together, *by_node, value[node])
 
 
-def certain_costs(rows: Transitions, value: FloatArray, late: bool = False) -> IntArray:
+def unavoidable_costs(rows: Transitions, value: FloatArray, late: bool = False) -> IntArray:
     """The budgets up to which every run from a node exceeds them, in units. Of excesses V - w, the
     closed form, digits cancel: only a share of V is left out, unless it is lateness that counts.
     """
@@ -150,15 +150,15 @@ def _joint_of(rows: Transitions, node: Array, nodes: Nodes) -> tuple[Joint, Tran
 
 
 def first_levels(
-    rows: Transitions, cost_from_start: FloatArray, certain_cost: IntArray
+    rows: Transitions, cost_from_start: FloatArray, unavoidable_cost: IntArray
 ) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond the
     certain cost there. The start's are all read.
     """
-    first = np.append(certain_cost + 1, 0)  # of goals nothing is read
-    if certain_cost.any():
+    first = np.append(unavoidable_cost + 1, 0)  # of goals nothing is read
+    if unavoidable_cost.any():
         reached = np.isfinite(cost_from_start)
-        own = np.where(reached, certain_cost + 1, np.iinfo(np.int64).max)
+        own = np.where(reached, unavoidable_cost + 1, np.iinfo(np.int64).max)
         read = own[rows.source] - rows.level
         earlier = np.flatnonzero(read < first[rows.target])
         np.minimum.at(first, rows.target[earlier], read[earlier])

@@ -66,7 +66,7 @@ def test_large_tables_leave_out_most() -> None:
     best = tp.solve_cvar_exact(ssp, 0.01)
     full = solve_task(prepare(ssp), Task(0.01, skip=False))
     assert not np.array_equal(best.excess, full.excess), "by itself"
-    assert layout.nodes.certain_cost.any()
+    assert layout.nodes.unavoidable_cost.any()
     assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp).entries(best.var(0.01))
     assert 5 * len(best.largest.choice) < layout.entries(best.var(0.01)), (
         "and of what remains few budgets are steps"
@@ -84,13 +84,13 @@ def test_every_criterion_has_its_closed_form(criteria: np.ndarray) -> None:
     full, less = (
         fill_table(layout, layout.objective(criteria, limit=60.0)).values for layout in layouts
     )
-    assert layouts[1].nodes.certain_cost.max() > 10
+    assert layouts[1].nodes.unavoidable_cost.max() > 10
     assert less == pytest.approx(full, rel=1e-12)
 
 
 def test_the_checker_agrees() -> None:
     ssp = sleet(12)
-    assert layout_of(ssp, "excess").nodes.certain_cost.any()
+    assert layout_of(ssp, "excess").nodes.unavoidable_cost.any()
     best = solve_task(prepare(ssp), Task(0.05, skip=True))
     assert best.verify().width < 1e-12
 
@@ -101,7 +101,7 @@ def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
         solve_task(prepare(ssp), Task(0.05, skip=skip)).policy(0.05) for skip in (True, False)
     )
     layout = layout_of(ssp, "excess")
-    sure = np.where(layout.node_of >= 0, layout.nodes.certain_cost[layout.node_of], 0)
+    sure = np.where(layout.node_of >= 0, layout.nodes.unavoidable_cost[layout.node_of], 0)
     assert sure.max() > 3
     assert_behaves(ssp, policy, tmp_path, 0.05)
     exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")

@@ -17,7 +17,7 @@ import numpy as np
 
 from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import ModelLayout
-from tailpath.dp.layout_builders import certain_costs, lay_out
+from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.errors import ModelError
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
@@ -67,7 +67,7 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         value,
         int(core.node_of[ssp.start_index]),
         first=risk_neutral[core.choice],
-        certain_cost=certain_costs(rows.joined(core.state_choices), value, skip == "late")
+        unavoidable_cost=unavoidable_costs(rows.joined(core.state_choices), value, skip == "late")
         if skip
         else None,
     )

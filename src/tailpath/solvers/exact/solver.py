@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
-from tailpath.certify.budgets import FEW, Later, TableSides
+from tailpath.certify.budgets import AFTERWARDS, Later, TableSides
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
@@ -263,7 +263,7 @@ def _without_budgets(ssp: SSP, task: Task) -> ExactSolution:
 
     def sides() -> TableSides:
         low, high = (np.array([side / unit]) for side in expected.bounds)
-        return TableSides(low * (1 - FEW), high[:, None] * (1 + FEW))
+        return TableSides(low * (1 - AFTERWARDS), high[:, None] * (1 + AFTERWARDS))
 
     return _answer(
         ssp,

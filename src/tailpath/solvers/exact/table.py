@@ -24,9 +24,9 @@ from tailpath.policies.budget import BudgetPolicy, steps_of
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
-    nothing = np.zeros(0, dtype=np.int64)
+    no_changes = (np.zeros(0, dtype=np.int64),) * 3
     return BudgetPolicy.from_changes(
-        ssp, 0, (nothing, nothing, nothing), risk_neutral, ssp.outcome_level, ssp.cost_unit
+        ssp, 0, no_changes, risk_neutral, ssp.outcome_level, ssp.cost_unit
     )
 
 
