@@ -38,7 +38,7 @@ from tailpath.pictures import look as look_of
 
 #: What is divided, by what the last of some methods has deployed.
 QUOTIENTS = {
-    "predicted / deployed (approximate / exact)": ("prediction", ["quantile"]),
+    "predicted / deployed\n(approximate / exact)": ("prediction", ["quantile"]),
     "deployed / optimum": ("deployed", ["quantile", "optimum"]),
 }
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
