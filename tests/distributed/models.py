@@ -5,6 +5,7 @@ import hashlib
 import numpy as np
 
 import tailpath as tp
+from tailpath.distributed.ranks import Alone
 
 #: Free moves in a row, and a zero-cost cycle, b - a - b, that leaks.
 FREE = [
@@ -112,3 +113,20 @@ def late_bits(solution, policy) -> str:
     return bits(
         solution.lateness, *solution.sides.found, policy.first, policy.from_budget, policy.choice
     )
+
+
+class Two(Alone):
+    """Rank 0 of two, which hears that rank 1 has another part."""
+
+    size = 2
+
+    def __init__(self, other):
+        self.other = other
+
+    def allgather(self, mine):
+        other = self.other
+        about = other.bounds.tolist(), other.start, other.actions, other.unit
+        return [mine, (other.index, *about, other.probability_error, other.model)]
+
+    def Abort(self, code):
+        raise SystemExit(code)

@@ -23,7 +23,7 @@ from tailpath.distributed.files import part_file, read_part, write_part, write_p
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Alone, Job
 from tailpath.errors import FormatError, ModelError
-from tests.distributed.models import models
+from tests.distributed.models import Two, models
 from tests.fuzz.damage import damage, damage_zip
 
 RIVER = models()["river"]
@@ -215,23 +215,6 @@ def test_a_change_without_a_seal_is_noticed(tmp_path):
     np.savez(path, header=np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), **arrays)
     with pytest.raises(FormatError, match="it was changed after it was written"):
         read_part(tmp_path, 0, 1)
-
-
-class Two(Alone):
-    """Rank 0 of two, which hears that rank 1 has another part."""
-
-    size = 2
-
-    def __init__(self, other):
-        self.other = other
-
-    def allgather(self, mine):
-        other = self.other
-        about = other.bounds.tolist(), other.start, other.actions, other.unit
-        return [mine, (other.index, *about, other.probability_error, other.model)]
-
-    def Abort(self, code):
-        raise SystemExit(code)
 
 
 def test_parts_of_different_models_are_not_solved_together(tmp_path, capfd):

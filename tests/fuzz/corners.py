@@ -25,7 +25,7 @@ from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Alone
 from tailpath.distributed.search import _check_fits as check_fits
 from tailpath.errors import LimitExceededError, ModelError
-from tests.distributed.test_files import Two
+from tests.distributed.models import Two
 from tests.fuzz import models
 from tests.fuzz.objectives import inside
 
