@@ -19,10 +19,9 @@ from tailpath.pictures.style import COLOURS, Axes, look, own_axes, without_mathe
 Distribution = Any
 #: Of a policy that may never arrive, costs are shown until so little of what arrives is left.
 LEFT_OUT = 1e-3
-#: More bars than this across the axes would be thinner than the eye can see; beyond the second
-#: number the costs are gathered in bins, as many as the third.
-MAX_BARS, MAX_LINES = 300, 1_200
-BINS = 150
+#: More bars than this across the axes would be thinner than the eye can see: costs that are closer
+#: are gathered in bins, as many as the second number.
+MAX_BARS, BINS = 300, 150
 INSIDE, BEYOND = "0.75", "0.25"
 #: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum;
 #: methods differ in colour and marker.
@@ -113,16 +112,13 @@ def _draw_head(
     ax: Any,
 ) -> None:
     gap = float(np.min(np.diff(costs), initial=width / 20))
-    if len(costs) > MAX_LINES:
+    if gap * MAX_BARS < width and len(costs) > BINS:
         probabilities, edges = np.histogram(costs, BINS, weights=probabilities)
         costs, gap = (edges[:-1] + edges[1:]) / 2, float(edges[1] - edges[0]) / 0.8
         ax.set_ylabel(f"probability of each {0.8 * gap:.3g}")
+    thick, edge = max(0.8 * gap, width / MAX_BARS), {"edgecolor": "black", "linewidth": 0.4}
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
-        if part.any() and gap * MAX_BARS >= width:
-            edge = {"edgecolor": "black", "linewidth": 0.4}
-            ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, **edge)
-        elif part.any():
-            ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
+        ax.bar(costs[part], probabilities[part], thick, color=colour, **edge)
 
 
 def _note_tail(distribution: Distribution, shown: int, right: float, ax: Any) -> None:

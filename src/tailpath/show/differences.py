@@ -188,12 +188,11 @@ def parted(one: Followed, other: Followed, alpha: float, to_go: bool = True) -> 
     and may be left out.
     """
     simulated = one.chain is None or other.chain is None
-    groups, runs = (
+    rows, runs = (
         _simulated_partings(one, other, alpha)
         if simulated
         else (_exact_partings(one, other, alpha if to_go else None), 0)
     )
-    rows = [_parting(one, other, group) for group in groups]
     rows.sort(
         key=lambda row: (
             -round(row.probability, 9),
@@ -206,26 +205,21 @@ def parted(one: Followed, other: Followed, alpha: float, to_go: bool = True) -> 
     return Differences(tuple(rows), alpha, means, cvars, simulated=runs)
 
 
-class _Group(NamedTuple):
-    """What is told as one: a state, and for each policy the decision, the memories, and mean and
-    CVaR of the cost to go.
-    """
-
-    state: int
-    decisions: tuple[Any, Any]
-    memories: tuple[list[Any], list[Any]]
-    probability: float
-    means: tuple[float, float]
-    cvars: tuple[float | None, float | None]
-
-
-def _parting(one: Followed, other: Followed, group: _Group) -> Parting:
+def _parting(
+    sides: tuple[Followed, Followed],
+    state: int,
+    decisions: Sequence[Decision],
+    memories: Sequence[list[Any]],
+    probability: float,
+    means: Sequence[float],
+    cvars: Sequence[float | None],
+) -> Parting:
     first, second = (
-        (_told(side.policy, group.state, memories), action_of(one.ssp, decision))
-        for side, memories, decision in zip((one, other), group.memories, group.decisions)
+        (_told(side.policy, state, own), action_of(side.ssp, decision))
+        for side, own, decision in zip(sides, memories, decisions)
     )
-    chance = min(group.probability, 1.0)
-    return Parting(one.ssp.states[group.state], *first, *second, chance, *group.means, *group.cvars)
+    name, (one, other), tails = sides[0].ssp.states[state], means, (cvars[0], cvars[1])
+    return Parting(name, *first, *second, min(probability, 1.0), one, other, *tails)
 
 
 def _told(policy: Policy, state: int, memories: list[Any]) -> str:
@@ -236,7 +230,7 @@ def _told(policy: Policy, state: int, memories: list[Any]) -> str:
     return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
 
 
-def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list[_Group]:
+def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list[Parting]:
     pairs = _partings(one, other)
     number: dict[tuple[Any, ...], int] = {}
     groups = [
@@ -262,16 +256,16 @@ def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list
             cvar = cvar_to_go(side.chain, node, group, weight, count, alpha)
         cvars.append([None if np.isnan(each) else each for each in cvar.tolist()])
     order, start = grouped(group, count)
-    found = []
+    rows = []
     for k, (state, *decisions) in enumerate(number):
         own = nodes[order[start[k] : start[k + 1]]]
         memories = list(one.memories[own[:, 0]]), list(other.memories[own[:, 1]])
-        to_go = (float(means[0][k]), float(means[1][k])), (cvars[0][k], cvars[1][k])
-        found.append(_Group(state, tuple(decisions), memories, float(total[k]), *to_go))
-    return found
+        to_go = [float(each[k]) for each in means], [each[k] for each in cvars]
+        rows.append(_parting((one, other), state, decisions, memories, float(total[k]), *to_go))
+    return rows
 
 
-def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[list[_Group], int]:
+def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[list[Parting], int]:
     """The places where two policies part in simulated runs, and how many runs there were. Both
     follow the same run until they part; each then goes on alone.
     """
@@ -298,21 +292,17 @@ def _simulated_partings(one: Followed, other: Followed, alpha: float) -> tuple[l
         onwards(ssp, side, state[parted], known[parted], drawing)
         for side, known in zip(sides, memory)
     ]
-    groups, begin = [], 0
+    rows, begin = [], 0
     for (where, *choices), own in found.items():
-        first, second = (each[begin : begin + len(own)] for each in to_go)
+        costs = [each[begin : begin + len(own)] for each in to_go]
         begin += len(own)
-        groups.append(
-            _Group(
-                where,
-                ([(choices[0], 1.0)], [(choices[1], 1.0)]),
-                (memory[0][own].tolist(), memory[1][own].tolist()),
-                len(own) / runs,
-                (float(first.mean()), float(second.mean())),
-                (tail_mean(first, alpha), tail_mean(second, alpha)),
-            )
-        )
-    return groups, runs
+        decisions = [[(choice, 1.0)] for choice in choices]
+        memories = [known[own].tolist() for known in memory]
+        means = [float(each.mean()) for each in costs]
+        cvars = [tail_mean(each, alpha) for each in costs]
+        share = len(own) / runs
+        rows.append(_parting((one, other), where, decisions, memories, share, means, cvars))
+    return rows, runs
 
 
 def _partings(one: Followed, other: Followed) -> dict[tuple[int, int], float]:

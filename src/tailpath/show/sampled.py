@@ -8,7 +8,7 @@ always draws the same runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,9 @@ class Follower:
     def __init__(self, ssp: SSP, policy: Any, seed: int = 1) -> None:
         self.ssp, self.policy = ssp, policy
         self.random = np.random.default_rng(seed)
-        self.of_state = choices_of_states(ssp, policy)
+        # The choice of every state, where it alone decides and the policy knows the model.
+        known = policy.choices_for(ssp) if isinstance(policy, MarkovPolicy) else None
+        self.of_state = None if known is None else np.asarray(known, dtype=np.int64)
         budgets = isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp)
         self.counts, self.by_calls = budgets, self.of_state is None and not budgets
         if budgets:  # as `BudgetPolicy.step_at`, laid out once for all steps of all runs
@@ -92,23 +94,6 @@ class Follower:
             ends = ssp.states[s], action, float(ssp.observed[o]), ssp.states[ssp.outcome_target[o]]
             after[k] = self.policy.remember(memory[k], *ends)
         return after
-
-
-def choices_of_states(ssp: SSP, policy: Any) -> IntArray | None:
-    """The choice of every state, if the state alone decides it; -1 where there is none."""
-    if not isinstance(policy, MarkovPolicy):
-        return None
-    known = policy.choices_for(ssp)
-    if known is not None:
-        return np.asarray(known, dtype=np.int64)
-    if any(isinstance(decision, Mapping) for decision in policy.decisions.values()):
-        return None
-    names, decisions = list(ssp.states), policy.decisions
-    found = [
-        ssp.choice_index(k, decisions[name]) if name in decisions else -1
-        for k, name in enumerate(names)
-    ]
-    return np.array(found, dtype=np.int64)
 
 
 class Drawing:

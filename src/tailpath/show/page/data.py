@@ -349,18 +349,14 @@ def _frontiers(
         {(case.of.costs.mean, case.of.costs.cvar(alpha)) for case in (row[0], row[-1])}
         for row, alpha in zip(cases, alphas)
     ]
-    begin = before = perf_counter()
+    begin = perf_counter()
     for number, weight in enumerate(WEIGHTS):
-        if 2 * perf_counter() - before - begin > SECONDS:  # the next may take as long as the last
-            return [sorted(points) for points in found], number
-        before = perf_counter()
         for alpha, points in zip(alphas, found):
-            progress(f"the frontier at alpha {alpha:g}")
-            policy = solve_cvar_exact(ssp, alpha, weight=weight).policy(alpha)
-            costs = evaluate(ssp, policy, alpha)
-            points.add((costs.mean, costs.cvar(alpha)))
             if perf_counter() - begin > SECONDS:
                 return [sorted(points) for points in found], number
+            progress(f"the frontier at alpha {alpha:g}")
+            costs = evaluate(ssp, solve_cvar_exact(ssp, alpha, weight=weight).policy(alpha), alpha)
+            points.add((costs.mean, costs.cvar(alpha)))
     return [sorted(points) for points in found], len(WEIGHTS)
 
 
