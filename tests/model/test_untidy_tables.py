@@ -164,3 +164,11 @@ def test_two_costs_are_answered():
     for cost in (["minutes", "toll"], "minutes,toll", "minutes + toll"):
         with pytest.raises(OptionError, match=r"one column is the cost: .*weighted sum"):
             tp.read(table, cost=cost)
+
+
+def test_a_table_with_other_words_is_proposed_column_by_column():
+    table = {"von": ["a"], "weg": ["B203"], "nach": ["b"], "anteil": [1.0], "minuten": [3]}
+    with pytest.raises(ModelError) as found:
+        tp.SSP.from_table(table)
+    proposal = "{'state': 'von', 'action': 'weg', 'next_state': 'nach', 'probability': 'anteil', "
+    assert f"(columns={proposal}'cost': 'minuten'}}, --column state=von" in str(found.value)

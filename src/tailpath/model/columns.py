@@ -84,7 +84,7 @@ def columns_called(
         none = "".join(f", none the {other}" for other in others)
         raise ModelError(
             f"no column is the {first}{none}{why}; there are {listed(names)}; say which"
-            f" {_how(missing, unused)}"
+            f" {_how(_likely(missing, unused), unused)}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -106,6 +106,13 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
             " probabilities"
         )
     return known
+
+
+def _likely(missing: list[str], unused: Sequence[Any]) -> list[str]:
+    """The columns that are missing, and those that a table without known names would have, too."""
+    if not {"state", "next_state", "cost"} <= set(missing) or len(unused) < 5:
+        return missing
+    return ["state", "action", "next_state", "probability", "cost"]
 
 
 def _how(columns: Sequence[str], unused: Sequence[Any]) -> str:

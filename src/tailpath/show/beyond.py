@@ -82,7 +82,7 @@ class Beyond:
         """
         visits = self.visits[0]
         for rows in self._levels:
-            yield rows, self.chain.edges(visits[rows].any(axis=0))
+            yield rows, self.chain.edges(np.any(visits[rows], axis=0))
 
     @cached_property
     def _levels(self) -> list[IntArray]:
@@ -188,7 +188,7 @@ class Beyond:
             table[self.threshold, chain.start] = 1.0
         for r in reversed(self._levels):
             table[r] = through(table[r].T).T
-            edges = chain.edges(table[r].any(axis=0))
+            edges = chain.edges(np.any(table[r], axis=0))
             edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
             flow = table[r][:, chain.source[edges]] * chain.probability[edges]
             remaining = r[:, None] - self.level[edges]

@@ -332,8 +332,8 @@ def _exact_rows(
     if state is not None:
         group = np.where(chain.state == state, group, -1)
     elif most is not None and len(ends) > most:
-        total = np.bincount(group, weights=visits.expected)
-        shown = np.isin(group, np.argsort(-total, kind="stable")[:most])
+        often = np.bincount(group, weights=visits.expected)
+        shown = np.isin(group, np.argsort(-often, kind="stable")[:most])
         group = np.where(shown, group, -1)
     if progress is not None:
         progress(0, 0.0)
@@ -355,7 +355,8 @@ def _estimated_rows(
     """The rows that simulated runs come to most often; those of one state all, as the policy has
     them.
     """
-    seen, policy = followed.seen, followed.policy
+    seen = followed.seen
+    policy: Any = followed.policy
     inside = np.arange(len(seen.run)) if state is None else np.flatnonzero(seen.state == state)
     where, memory = seen.state[inside], seen.memory[inside]
     if isinstance(policy, MarkovPolicy):

@@ -231,6 +231,7 @@ def _told(policy: Policy, state: int, memories: list[Any]) -> str:
 
 
 def _exact_partings(one: Followed, other: Followed, alpha: float | None) -> list[Parting]:
+    assert one.chain is not None
     pairs = _partings(one, other)
     number: dict[tuple[Any, ...], int] = {}
     groups = [

@@ -102,9 +102,9 @@ class Followed:
                 np.stack((self.seen.state, memory.astype(np.int64))), axis=1, return_counts=True
             )
             return state, known, times / self.seen.runs
-        memory = self.memories if counted else np.zeros(self.chain.n, dtype=np.int64)
-        order = np.lexsort((memory, self.chain.state))
-        return self.chain.state[order].astype(np.int64), memory[order], self._expected[order]
+        known = self.memories.astype(np.int64) if counted else np.zeros(self.chain.n, np.int64)
+        order = np.lexsort((known, self.chain.state))
+        return self.chain.state[order].astype(np.int64), known[order], self._expected[order]
 
     @cached_property
     def _expected(self) -> FloatArray:
@@ -134,7 +134,8 @@ class Followed:
         visits = np.asarray(np.bincount(state, often, ssp.n_states), dtype=np.float64)
         if chain is None:
             ended = ssp.outcome_target[self.seen.outcome[self.seen.last]]
-            arrived, weight = ended[ssp.is_goal[ended]], 1 / self.seen.runs
+            arrived = ended[ssp.is_goal[ended]]
+            weight = np.full(len(arrived), 1 / self.seen.runs)
         elif chain.outcome is None:
             return visits
         else:

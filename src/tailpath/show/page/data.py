@@ -82,13 +82,14 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = lambda text: None) -> d
             "the costs have no common unit that is coarse enough to count in, which a page needs;"
             " round them up to multiples of D with --delta D (delta=)"
         )
+    places = None if asked.positions is None else places_of(asked.positions, ssp)
     names, plans = zip(*_plans(ssp, asked, alphas[-1], progress))
     cases, found = [], _Cases(ssp, alphas[-1])
     for alpha in alphas:
         progress(f"alpha {alpha:g}")
         cases.append([found.find(plan.policy(alpha), alpha) for plan in plans])
     weight = np.sum([_weight(ssp, case) for row in cases for case in row], axis=0)
-    scene = scene_of(ssp, weight, asked.positions)
+    scene = scene_of(ssp, weight, places)
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are stored once
     predictions = [[plan.predict(alpha) for plan in plans] for alpha in alphas]
@@ -369,13 +370,15 @@ MAX_MET = 30
 # ---------------------------------------------------------------------- where states are drawn
 
 
-def scene_of(ssp: SSP, weight: FloatArray, positions: Any = None) -> dict[str, Any]:
+def scene_of(
+    ssp: SSP, weight: FloatArray, where: tuple[FloatArray, FloatArray] | None
+) -> dict[str, Any]:
     """Where states are drawn, and their choices: on the model's own map, or as a graph of those
     that some run comes to; where these are too many, of those with the most `weight`. `others`
     are the names of those that none comes to.
     """
     geometry = ssp.geometry
-    if geometry is not None and ssp.n_states <= MAX_CELLS and positions is None:
+    if geometry is not None and ssp.n_states <= MAX_CELLS and where is None:
         kind, states = "map", [s for s in range(ssp.n_states) if geometry.row[s] >= 0]
         x, y = ([cell + 0.5 for cell in cells] for cells in (geometry.column, geometry.row))
         width, height = float(geometry.columns), float(geometry.rows)
@@ -385,10 +388,10 @@ def scene_of(ssp: SSP, weight: FloatArray, positions: Any = None) -> dict[str, A
         others = sorted({*range(ssp.n_states)} - {*states})
         if len(states) > MAX_NODES:
             kind, states = "part", met_most(ssp, weight, MAX_MET)
-        if positions is None:
+        if where is None:
             x, y, width, height = layers(ssp, states)
         else:
-            across, down = places_of(positions, ssp)
+            across, down = where
             states = [s for s in states if not np.isnan(across[s])]
             x, y = across.tolist(), down.tolist()
             width, height = (float(axis[states].max()) + 0.9 for axis in (across, down))
