@@ -302,3 +302,32 @@ def test_dark_and_printed(browser, tmp_path, river):
     assert "the optimal policy" in by_id(browser, "printed").text, "the controls as text"
     emulate(browser, media="", features=[])
     assert browser.execute_script(background) == light
+
+
+def test_a_place_nobody_comes_to_is_in_a_fold_and_one_step_is_no_steps(browser, tmp_path):
+    rows = [("home", "walk", "work", 0.5, 1), ("home", "walk", "work", 0.5, 2)]
+    ssp = tp.SSP.from_outcomes([*rows, ("shed", "path", "home", 1, 3)], "home", ["work"])
+    path = tmp_path / "page.html"
+    tp.page(ssp, path, alphas=[0.5], unit="steps")
+    browser.get(path.as_uri())
+    fold = browser.find_element("css selector", "#others-card summary")
+    assert fold.text == "1 state that no run of these policies comes to"
+    fold.click()
+    assert by_id(browser, "others").text == "shed"
+    circles = browser.find_elements("css selector", "#scene circle title")
+    assert [each.get_attribute("textContent").split(",")[0] for each in circles] == ["home", "work"]
+    assert browser.find_element("css selector", "#large strong").text == "1 step"
+
+
+def test_cards_of_a_row_are_of_one_height(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    browser.set_window_size(1340, 1400)
+    boxes = [each.rect for each in browser.find_elements("css selector", ".cards > *")]
+    rows = {}
+    for box in boxes:
+        rows.setdefault(round(box["y"]), []).append(box)
+    assert len(rows) == 2 and all(
+        max(b["height"] for b in row) - min(b["height"] for b in row) < 2 for row in rows.values()
+    )
+    ends = [max(b["x"] + b["width"] for b in row) for row in rows.values()]
+    assert max(ends) - min(ends) < 2, "no row ends before the others"
