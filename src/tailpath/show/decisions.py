@@ -14,7 +14,6 @@ import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -246,20 +245,16 @@ def _rules(table: Decisions, unit: str) -> list[str]:
         of_state.setdefault(row.state, []).append(k)
     rules = [""] * len(table)
     for rows in of_state.values():
-        spans = {k: table.budgets[k] for k in rows}
         if len(rows) == 1:
             continue
-        if any(span is None for span in spans.values()):
-            for k in rows:
-                rules[k] = table[k].memory
-            continue
-        ordered = sorted(rows, key=lambda k: spans[k] or (0.0, 0.0))
-        ends = [amount(f"{(spans[k] or (0.0, 0.0))[1]:g}", unit) for k in ordered]
-        rules[ordered[0]] = f"{ends[0]} or less left"
-        for below, k in zip(ends, ordered[1:]):
-            rules[k] = f"more than {below} left"
-        for k, (below, end) in zip(ordered[1:-1], pairwise(ends)):
-            rules[k] = f"more than {below}, at most {end} left"
+        spans = {k: span for k in rows if (span := table.budgets[k]) is not None}
+        for k in rows:
+            rules[k] = table[k].memory
+        below = ""
+        for k in sorted(spans, key=spans.__getitem__) if len(spans) == len(rows) else ():
+            end, last = amount(f"{spans[k][1]:g}", unit), spans[k] == max(spans.values())
+            upper = f"more than {below} left" if last else f"more than {below}, at most {end} left"
+            rules[k], below = upper if below else f"{end} or less left", end
     return rules
 
 

@@ -314,13 +314,9 @@ class WorstRuns(Shown, Series[Trace]):
         }
 
     def __repr__(self) -> str:
-        if self.typical is not None and not len(self):
-            content = ".typical is one of them"
-            return (
-                f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of"
-                f" {self.chance:.4g} in all, {content}>"
-            )
+        alone = self.typical is not None and not len(self)
+        runs, one = "runs" if alone else count(len(self), "run"), ", .typical is one of them"
         return (
-            f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR"
-            f" {self.var:g}, of {self.chance:.4g} in all>"
+            f"<WorstRuns at alpha {self.alpha:g}: {runs} beyond VaR {self.var:g}, of"
+            f" {self.chance:.4g} in all{one if alone else ''}>"
         )
