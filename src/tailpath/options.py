@@ -428,8 +428,7 @@ class Option:
 
 
 class Progress(Protocol):
-    """What long computations call now and then, all in the same way: with the steps taken so far,
-    and how far these have led.
+    """Progress callback: called with the steps taken so far, and how far these have led.
 
     | who | steps | how far |
     | --- | --- | --- |

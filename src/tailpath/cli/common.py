@@ -198,9 +198,9 @@ def table_file(path: str) -> dict[str, Any]:
 
 #: Flags that make a goal sure, or go with one that does.
 ENDINGS = (
-    Option("give_up", str, None, "Let every state end the run at a price of C.", "C"),
+    Option("give_up", str, None, "Allow stopping in any state, at cost C.", "C"),
     Option(
-        "given_arrival", bool, None, "Arrive as surely as possible, and count the runs that arrive."
+        "given_arrival", bool, None, "Maximise the probability of arriving, and condition on it."
     ),
     Option(
         "within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1

@@ -1,7 +1,7 @@
 """Planning on the command line: flags made from the options of methods, measures (`--minimise`,
 `--subject-to`, `--deadline`, `--measure`), models whose probabilities are intervals, and `--mpi`.
 
-With `--mpi` every rank of MPI runs the command, and rank 0 speaks for all. A MODEL in parts is a
+With `--mpi` every rank of MPI runs the command, and only rank 0 prints. A MODEL in parts is a
 folder made by `tailpath split`, or `parts:` and `gridworld:300x400` or `river:300x400`, of which
 every rank makes its own part.
 """
@@ -185,7 +185,10 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
     }
     rows |= bounds_row(found.bounds, delta)
     if len(weights) > 1:
-        rows["policy"] = f"a coin at the start: {', '.join(f'{weight:.6g}' for weight in weights)}"
+        rows["policy"] = (
+            f"mixture of {len(weights)} policies, weights"
+            f" {' and '.join(f'{weight:.6g}' for weight in weights)}"
+        )
     rows["time"] = f"{seconds:.3g} s"
     mean = values.get(str(tailpath.Mean()))
     return Solved(found.policy, record, rows, words=list(found.words), mean=mean)

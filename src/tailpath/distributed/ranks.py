@@ -4,7 +4,7 @@ A rank works on its own nodes and on *ghosts*, copies of the nodes of others tha
 A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
 error, whether anything moved.
 
-A job is who takes part, and its checkpoints, from which a sweep over budgets can go on. A
+A job is a set of ranks with checkpoints, from which a sweep over budgets can be resumed. A
 checkpoint is one file for each rank; when all have been written, rank 0 moves a file `complete`
 into place that names them, and only then those that it named before go.
 """

@@ -114,7 +114,7 @@ def read(
     negate_reward : bool
         Take the opposite of the sign that the format's owner uses.
     rewards : bool
-        The numbers are gains, whatever the format calls them: costs are minus these.
+        Treat the numbers as rewards, whatever the format calls them: cost = -reward.
     constants : mapping, optional
         Values of the constants that the model leaves open.
     start : state, optional
@@ -153,7 +153,7 @@ def read(
     OptionError
         If the format is unknown, or has no use for an option.
     ModelError
-        If a table, a graph or an environment in memory is no problem.
+        If a table, a graph or an environment in memory does not define a valid SSP.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def _option(default: Any, word: str, text: str, flag: str = "") -> Any:
 class Reading:
     """The options as given; a field at its default was not given.
 
-    `progress`, told how far the reading has come, is no option of a format.
+    `progress` is a callback, not an option of a format.
     """
 
     goal: str | None = _option(
@@ -61,7 +61,7 @@ class Reading:
         None, "NAME", "Reward structure, or column of a table, that holds the costs."
     )
     property: str | None = _option(
-        None, "NAME", "Property of a PRISM or JANI model that says what is goal and cost."
+        None, "NAME", "Property of a PRISM or JANI model that names goal and reward."
     )
     step_cost: float | None = _option(None, "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(
@@ -70,9 +70,7 @@ class Reading:
     negate_reward: bool = _option(
         False, "", "Take the opposite of the format's own sign of rewards."
     )
-    rewards: bool = _option(
-        False, "", "The numbers are gains, whatever the format calls them: costs are minus these."
-    )
+    rewards: bool = _option(False, "", "Treat the numbers as rewards (cost = -reward).")
     constants: Mapping[str, Any] = _option(
         dict, "N=V", "Value V of the constant N (repeatable).", "--const"
     )
