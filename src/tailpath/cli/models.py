@@ -117,8 +117,8 @@ def info_text(record: dict[str, Any]) -> str:
         "costs": _costs_text(record["costs"]),
         "cost unit": _unit_text(record["cost_unit"]),
         "start": name(record["start"]),
-        "goals": some(goals),
-        "dead ends": some(dead),
+        "goals": f"{len(goals)}: {some(goals)}",
+        "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
         "goal surely reached": "yes, by some policy",
     }
     if not record["start_surely_reaches_a_goal"]:
@@ -185,7 +185,7 @@ def interval_text(record: dict[str, Any]) -> str:
         "confidence": None,
         "cost unit": _unit_text(record["cost_unit"]),
         "start": name(record["start"]),
-        "goals": some(record["goals"]),
+        "goals": f"{len(record['goals'])}: {some(record['goals'])}",
         "goal surely reached": ", ".join(
             f"{'yes' if holds else 'no'} ({nature} nature)"
             for nature, holds in record["start_surely_reaches_a_goal"].items()

@@ -85,8 +85,8 @@ def json_types(value: Any) -> Any:
 
 
 def some(values: Sequence[Any], most: int = 8) -> str:
-    """How many names there are, the first few of them, and how many more."""
-    shown = f"{len(values)}: {', '.join(map(name, values[:most]))}" if values else "none"
+    """The first few names, and how many more there are."""
+    shown = ", ".join(name(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, and {len(values) - most} more"
 
 
