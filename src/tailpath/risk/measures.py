@@ -247,9 +247,6 @@ class Shortfall(Measure):
     def farthest_cost(self) -> float:
         return self.budget
 
-    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        return Shortfall(float(less(self.budget, by, unit))), Fraction(0)
-
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         low, high = super().bounds_of(costs)
         return max(low, 0.0), high

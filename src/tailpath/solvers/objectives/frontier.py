@@ -16,7 +16,7 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.border import Border
 from tailpath.model.cost_units import in_units
-from tailpath.model.potential import shifted
+from tailpath.model.potential import less, shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Measure, is_cvar
@@ -127,6 +127,8 @@ def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
             unit = ssp.cost_unit
             budget_level(risk, border.given.cost_unit)
         asked, more = risk.moved(border.shift, unit)
+        if isinstance(risk, Shortfall):
+            asked = Shortfall(float(less(risk.budget, border.shift, unit)))
     floor = None
     if delta is not None:
         ssp, below = rounded_both_ways(ssp, delta)

@@ -173,34 +173,18 @@ def _restored(
     unit: Fraction | None,
 ) -> RiskSolution:
     """What was found for costs of 0 or more, for the model as given."""
-    asked, constant = goal.moved(border.shift, unit)
+    constant = goal.moved(border.shift, unit)[1]
 
-    def bounds() -> tuple[float, float]:
-        if unit is not None and isinstance(goal, VaR):  # possible costs, which are multiples of it
-            low, high = shifted_costs(np.array(found.bounds), unit, constant).tolist()
-            return low, high
-        low, high = shifted_bounds(found.bounds, constant, border.exact)
-        rounding = _breakpoint_error(goal, asked, border.shift)
-        return low - rounding, high + rounding
+    def possible(*costs: float) -> list[float]:
+        return shifted_costs(np.array(costs), unit, constant).tolist()
 
-    value = shifted(found.value, constant)
-    if unit is not None and isinstance(goal, VaR):
-        value = float(shifted_costs(np.array([found.value]), unit, constant)[0])
+    if isinstance(goal, VaR) and unit is not None:  # possible costs, which are multiples of it
+        value, proof = possible(found.value)[0], Later(lambda: tuple(possible(*found.bounds)))
+    else:
+        value = shifted(found.value, constant)
+        proof = Later(lambda: shifted_bounds(found.bounds, constant, border.exact))
     policy = on_model(found.policy, border.given)
-    return RiskSolution(border.given, goal, limits, value, Later(bounds), policy, found.multipliers)
-
-
-def _breakpoint_error(goal: Measure, asked: Measure, by: Fraction) -> float:
-    """What the value may be off by since breakpoints that were moved are the nearest floats: mostly
-    nothing.
-    """
-    total = 0.0
-    for (factor, old), (_, new) in zip(goal.terms, asked.terms):
-        if old.curve is not None and new.curve is not None and not isinstance(old, (Late, Mean)):
-            pairs = zip(old.curve.breakpoints, new.curve.breakpoints)
-            distance = max(abs(float(there - (here - by))) for here, there in pairs)
-            total += abs(factor) * distance * old.curve.steepest * 2
-    return total
+    return RiskSolution(border.given, goal, limits, value, proof, policy, found.multipliers)
 
 
 def _with_intervals(
