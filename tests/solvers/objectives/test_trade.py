@@ -20,7 +20,7 @@ from tests.reference import Model, to_ssp
 from tests.solvers.objectives.lotteries import Curve, draw_model
 
 ALPHAS = [0.05, 0.1, 0.2, 0.25, 0.5]
-HAIR = Fraction(1, 10**9)
+HAIR = Fraction(1, 10**12)
 
 
 def problem(seed: int) -> tuple[Model, float, Curve]:

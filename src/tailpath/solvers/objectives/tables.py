@@ -89,10 +89,10 @@ class MeanRisk:
         return np.stack([MEAN, self.axis.criterion])
 
     def _groups(self, prices: Sequence[float]) -> list[FloatArray]:
-        """Prices that are asked in one sweep: joint blocks are solved for one at a time, and so are
-        no price and an infinite one.
+        """Prices that are asked in one sweep: joint blocks are solved for one at a time, and so is
+        whatever is asked with an infinite price.
         """
-        if 0.0 in prices or math.inf in prices:
+        if math.inf in prices:
             return [np.array([price]) for price in prices]
         return np.split(np.array(prices), range(self.at_once, len(prices), self.at_once))
 
@@ -156,11 +156,13 @@ class MeanRisk:
         """
         found, (mean, risk) = [], self._both
         for few in self._groups(prices):
-            price, several = float(few[0]), few if len(few) > 1 else None
-            criteria = risk if math.isinf(price) else mean + price * risk
-            if several is not None:
-                criteria = self._both
-            objective = self.layout.objective(criteria, prices=several, limit=float(self.limit))
+            price, several = float(few[0]), len(few) > 1
+            alone = risk if math.isinf(price) else mean + price * risk
+            objective = self.layout.objective(
+                self._both if several else alone,
+                prices=few if several else None,
+                limit=float(self.limit),
+            )
             low = least_from_below(self.layout, objective, NO_LOSS)
             found.append(low.reshape(len(low), -1)[self.axis.budgets.start :].T)
         return np.concatenate(found)
