@@ -8,6 +8,7 @@ import itertools
 import pathlib
 import pickle
 import random
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import InfeasibleError, OptionError
+from tailpath.risk.measure import REGISTER
 from tests.reference import Model, to_ssp
 from tests.solvers.objectives.witnesses import exact_loss, least_under_limits
 from tests.strategies import proper_models, solvable_models
@@ -396,3 +398,33 @@ def test_no_coin_is_tossed_where_one_policy_just_keeps_the_limit():
     assert "coin" not in repr(found) and not isinstance(found.policy, tp.MixedPolicy)
     assert found.risk("late(45)") == pytest.approx(0.02, rel=1e-15)
     assert found.bounds[0] <= tp.evaluate(ssp, found.policy, 1).mean <= found.bounds[1]
+
+
+def test_a_measure_from_outside_brings_its_own_solver(monkeypatch):
+    """The largest cost of all runs, least: nothing here knows it by name."""
+    monkeypatch.setattr(REGISTER, "added", {})
+
+    @dataclass(frozen=True)
+    class Worst(tp.risk.Measure):
+        word = "worst"
+
+        def __call__(self, costs):
+            return float(costs.costs[-1])
+
+        def bounds_of(self, costs):
+            return self(costs), self(costs)
+
+        def solved(self, ssp):
+            found = tp.solve_cvar_exact(ssp, 1e-6)
+            return found.cvar(1e-6), lambda: found.bounds(1e-6), found.policy(1e-6)
+
+    rows = [("s", "safe", "g", 1, 3), ("s", "risky", "g", 0.9, 1), ("s", "risky", "g", 0.1, 9)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for objective in (Worst(), "worst"):
+        found = tp.solve(ssp, objective)
+        assert (found.value, found.risk(objective)) == (3, 3)
+        assert found.bounds == pytest.approx((3, 3), rel=1e-12)
+    held = tp.solve(ssp, Worst(), [tp.Mean() <= 4])
+    assert held.value == 3 and held.words == ("mean <= 4 holds anyway",)
+    with pytest.raises(OptionError, match="can only be minimised alone"):
+        tp.solve(ssp, Worst(), [tp.Mean() <= 2])
