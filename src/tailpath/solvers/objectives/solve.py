@@ -176,7 +176,8 @@ def _restored(
     constant = goal.moved(border.shift, unit)[1]
 
     def possible(*costs: float) -> list[float]:
-        return shifted_costs(np.array(costs), unit, constant).tolist()
+        moved: list[float] = shifted_costs(np.array(costs), unit, constant).tolist()
+        return moved
 
     if isinstance(goal, VaR) and unit is not None:  # possible costs, which are multiples of it
         value, proof = possible(found.value)[0], Later(lambda: tuple(possible(*found.bounds)))
