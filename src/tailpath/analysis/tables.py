@@ -34,6 +34,8 @@ from tailpath.graph import FloatArray, IntArray, offsets_of
 
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
+#: Where all nodes are nearer to the start, in units, a second pass costs more than levels too many.
+NEAR = 64
 
 #: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
 Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
@@ -177,9 +179,9 @@ def until_enough(
 
 def first_guess(layout: Layout) -> float:
     """A budget beyond which nothing may matter, as far as one can guess: twice the least expected
-    cost, or less where a low guess is cheap or spares the values of many levels.
+    cost, or less where a low guess spares many nodes, or the values of many levels.
     """
-    guess = max((1.25 if layout.skips else 2.0) * layout.start_value, 16.0)
+    guess = max((2.0 if layout.farthest < NEAR else 1.25) * layout.start_value, 16.0)
     reach = layout.beyond(guess).reach(guess)
     return float(reach) if reach > 0.75 * guess else guess
 

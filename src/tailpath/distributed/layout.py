@@ -35,12 +35,11 @@ from tailpath.kernels.jit import frozen
 
 class Overall(NamedTuple):
     """What all ranks must agree on: costs of outcomes, in units, that do not arrive; the rank of
-    the start; the largest least cost of a node; whether budgets are skipped."""
+    the start; the largest least cost of a node."""
 
     costs: IntArray
     home: int
     farthest: float
-    skips: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +72,6 @@ class PartLayout(Layout):
     @cached_property
     def farthest(self) -> float:
         return self.overall.farthest
-
-    @cached_property
-    def skips(self) -> bool:
-        return self.overall.skips
 
     def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[BudgetModel, Work]]:
         """What the sweep reads and works on, one stage after the other."""
@@ -145,7 +140,7 @@ def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
         place=number,
         choice=chosen,
         stages=_stages(reads),
-        overall=Overall(layout.costs, int(owner[layout.start]), layout.farthest, layout.skips),
+        overall=Overall(layout.costs, int(owner[layout.start]), layout.farthest),
         unit=getattr(layout, "unit", Fraction(1)),
     )
 
@@ -208,7 +203,7 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
         place=number,
         choice=choice,
         stages=_stages(reads),
-        overall=_overall(graph, unavoidable_cost, least),
+        overall=_overall(graph, least),
         unit=unit,
     )
 
@@ -239,7 +234,7 @@ def _blocks(graph: PartGraph) -> tuple[IntArray, Array]:
     return depth, np.logical_or.reduce(comm.allgather(reads))
 
 
-def _overall(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> Overall:
+def _overall(graph: PartGraph, least: FloatArray) -> Overall:
     comm = graph.comm
     home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
     if not home:
@@ -249,7 +244,6 @@ def _overall(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) ->
         costs=np.unique(joined(comm, costs)),
         home=home[0],
         farthest=largest(comm, np.max(least, where=np.isfinite(least), initial=0.0)),
-        skips=anywhere(comm, unavoidable_cost),
     )
 
 

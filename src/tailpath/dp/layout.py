@@ -113,11 +113,6 @@ class Layout:
         """The most that it costs at least to get to a node, in units."""
         return float(self.nodes.cost_from_start.max())
 
-    @cached_property
-    def skips(self) -> bool:
-        """Whether budgets that every run exceeds are left to their closed form."""
-        return bool(self.nodes.unavoidable_cost.any())
-
     def entries(self, limit: float) -> float:
         """How many entries the table has for budgets up to the limit."""
         return float(
@@ -168,9 +163,9 @@ class Layout:
         No budget up to the limit has any of it left there, so that these have a closed form at
         every level: the levels that others need are fewer.
         """
-        far = np.flatnonzero(self.level >= limit)
-        if self.nature == CERTAIN or not len(far):
+        if self.nature == CERTAIN or self.level.max(initial=0) < limit:
             return self
+        far = np.flatnonzero(self.level >= limit)
         own, of_far = np.unique(
             np.stack([self.target[far], self.level[far]]), axis=1, return_inverse=True
         )

@@ -69,7 +69,8 @@ def fill_smaller(
         """The table over pairs; None where they are not few or, `anyway`, do not fit."""
 
         def run(limit: float) -> tuple[BudgetTable | None, float]:
-            table = _of_pairs(layout, objective, int(limit), most if anyway else few(int(limit)))
+            some = most if anyway else few(int(limit))
+            table = _of_pairs(layout, objective, int(limit), some) if some else None
             if table is None:
                 return None, np.inf
             totals = objective.weight * table.budgets + objective.price * table.values[:, 0]
