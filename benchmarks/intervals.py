@@ -17,7 +17,7 @@ import tailpath as tp
 from benchmarks.measure import find_grid, gridworld
 from benchmarks.peers import installed
 from tailpath.analysis.robust import Robust, robust
-from tailpath.dp.backup import ADVERSARIAL, Spread, extreme_value, row_value
+from tailpath.dp.backup import ADVERSARIAL, Slack, extreme_value, row_value
 from tailpath.kernels.jit import kernel
 
 #: How far slips may be off, relatively.
@@ -58,10 +58,10 @@ def plain_rows(row_start: Any, target: Any, probability: Any, value: Any, out: A
 
 @kernel
 def extreme_rows(
-    row_start: Any, target: Any, low: Any, spread: Any, nature: int, value: Any, out: Any
+    row_start: Any, target: Any, low: Any, slack: Any, nature: int, value: Any, out: Any
 ) -> None:
     for row in range(len(row_start) - 1):
-        out[row] = extreme_value(row_start, target, low, spread, nature, row, 0, value)[0]
+        out[row] = extreme_value(row_start, target, low, slack, nature, row, 0, value)[0]
 
 
 def steps(small: bool, states: int = 20_000) -> None:
@@ -75,12 +75,12 @@ def steps(small: bool, states: int = 20_000) -> None:
         p = draw.dirichlet(np.ones(k), rows).ravel()
         low, width = p * (1 - MARGIN), 2 * MARGIN * p
         row_start, out, value = np.arange(0, rows * k + 1, k), np.empty(rows), draw.random(states)
-        spread = Spread(width, np.full(rows, MARGIN))
+        slack = Slack(width, np.full(rows, MARGIN))
         moved = [value + 1e-3 * i * draw.random(states) for i in range(10)]
 
         one = processor(partial(swept, plain_rows, (row_start, target, p), moved, out), 7)[0]
         other = processor(
-            partial(swept, extreme_rows, (row_start, target, low, spread, ADVERSARIAL), moved, out),
+            partial(swept, extreme_rows, (row_start, target, low, slack, ADVERSARIAL), moved, out),
             7,
         )[0]
         print(

@@ -210,7 +210,7 @@ class Robust:
         return self._filled(criterion, limit, np.ascontiguousarray(terminal_loss[:, None]))
 
     def _filled(
-        self, criteria: FloatArray, limit: float, loss: FloatArray = NO_LOSS, **price: float
+        self, criteria: FloatArray, limit: float, loss: FloatArray = NO_LOSS, **price: Any
     ) -> BudgetTable:
         objective = self.layout.objective(criteria, limit=limit, **price)
         return fill_table(self.layout, objective, loss, max_bytes=self.max_bytes)

@@ -8,6 +8,7 @@ nodes decides the order of the blocks: they lead to earlier blocks, or within a 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.dp.budget_model import Nodes
 from tailpath.dp.joint import NO_JOINT, Joint, longest_ways
@@ -30,8 +31,8 @@ def lay_out(
     *,
     first: BoolArray | None = None,
     unavoidable_cost: IntArray | None = None,
-    cost_from_start: FloatArray | None = None,
-) -> tuple[Layout, IntArray]:
+    cost_from_start: Array | None = None,
+) -> tuple[Layout, NDArray[np.int32]]:
     """Choices laid out, as far as the start can get, and where each node stands then: (n + 1,), -1
     for those left out and for goals.
 
@@ -167,7 +168,7 @@ def first_levels(
 
 
 def chain_layout(
-    rows: Transitions, value: FloatArray, cost_from_start: FloatArray | None = None, start: int = 0
+    rows: Transitions, value: FloatArray, cost_from_start: Array | None = None, start: int = 0
 ) -> tuple[Layout, IntArray]:
     """A chain laid out, in which every node has one choice, and its nodes in their order: for all
     starts, unless the least costs at which one of them gets to every node are given.

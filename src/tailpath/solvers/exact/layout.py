@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from tailpath.analysis.core import core_of
-from tailpath.analysis.tables import ModelLayout
+from tailpath.analysis.tables import ModelLayout as ModelLayout
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.errors import ModelError
 from tailpath.model.records import found_once

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
-from tailpath.analysis.robust import MAX_BYTES, Robust, robust
+from tailpath.analysis.robust import Robust, robust
+from tailpath.analysis.tables import MAX_BYTES
 from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import Changes
 from tailpath.dp.real_budgets import Least, RealBudgets

@@ -289,8 +289,8 @@ class ExactSolution(Record):
         >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
         array([30., 28., 24.])
         """
-        found: FloatArray = self.cvar(np.asarray(alphas, dtype=np.float64).ravel())
-        return found
+        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
+        return np.asarray(self.cvar(every))
 
     @vectorised
     def var(self, a: float) -> float:
