@@ -269,8 +269,11 @@ class Transitions:
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         least = np.full(self.n + 1, np.inf)
-        into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
-        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
+        cost = self.cost if self.level is None else self.level.astype(np.float64)
+        into, source = np.zeros(self.n + 3, dtype=np.int64), np.empty_like(self.target)
+        into_cost = np.empty_like(cost)
+        self._search(graph.turn_edges, *frozen(cost), into, source, into_cost)
+        order = dijkstra(into[:-1], source, into_cost, self.n, least)
         settled = np.count_nonzero(order >= 0)
         falling = order[:settled][::-1].astype(np.int64)
         position = np.full(self.n + 1, -1, dtype=np.int64)

@@ -134,9 +134,10 @@ def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, 
     if space.heuristic.size:
         state["bucket"] = int(space.heuristic[space.node[start]])
     begin = (int(state["bucket"]) & ((1 << shift) - 1)) * stride + start
-    use_block(ring.mass, ring.in_use, U(begin >> BLOCK))
-    ring.mass[begin] = 1.0
-    return ring, enlarged(Overflow(first, *_entries(0)), n_far, state), state
+    ring.mass[begin >> BLOCK << BLOCK :][: 1 << BLOCK] = 0.0
+    ring.mass[begin], ring.in_use[begin >> BLOCK] = 1.0, 1
+    overflow = Overflow(first, *_entries(0))
+    return ring, enlarged(overflow, n_far, state) if n_far else overflow, state
 
 
 def enlarged(overflow: Overflow, least: int, state: Any) -> Overflow:
@@ -146,9 +147,8 @@ def enlarged(overflow: Overflow, least: int, state: Any) -> Overflow:
     entries = _entries(old + max(old, least))
     for new, some in zip(entries, present, strict=True):
         new[:old] = some
-    if len(entries[0]) > old:
-        entries[0][old:] = np.append(np.arange(old + 1, len(entries[0])), state["unused"])
-        state["unused"] = old
+    entries[0][old:] = np.append(np.arange(old + 1, len(entries[0])), state["unused"])
+    state["unused"] = old
     return Overflow(first, *entries)
 
 
@@ -326,7 +326,7 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
     state.bucket = epoch << ring.shift
 
 
-@kernel(inline=True)
+@kernel
 def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
     """Send on what the nodes of a bucket hold; it stays there, too."""
     row_start, row_cell, probability = ring.row_start, ring.cell, ring.probability
@@ -419,13 +419,17 @@ def open_pairs(
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels, and masses.
     """
-    cell = np.flatnonzero(np.repeat(ring.in_use, 1 << BLOCK))
-    cell = cell[ring.mass[cell] > 0]
-    entry = np.flatnonzero(overflow.mass > 0)
+    used = np.flatnonzero(ring.in_use)
+    held = np.flatnonzero(ring.mass.reshape(-1, 1 << BLOCK)[used].ravel() > 0)
+    cell = (used[held >> BLOCK] << BLOCK) + (held & ((1 << BLOCK) - 1))
     row, x = np.divmod(cell, ring.stride)
-    ahead = (row - bucket) & ((1 << ring.shift) - 1)
-    node = ring.node[np.append(x, overflow.node[entry])]
-    level = np.append(bucket + ahead, overflow.bucket[entry])
+    level, mass = bucket + ((row - bucket) & ((1 << ring.shift) - 1)), ring.mass[cell]
+    if ring.n_far:
+        entry = np.flatnonzero(overflow.mass > 0)
+        x = np.append(x, overflow.node[entry])
+        level = np.append(level, overflow.bucket[entry])
+        mass = np.append(mass, overflow.mass[entry])
+    node = ring.node[x]
     if heuristic.size:
         level -= heuristic[node].astype(np.int64)
-    return node, level, np.append(ring.mass[cell], overflow.mass[entry])
+    return node, level, mass

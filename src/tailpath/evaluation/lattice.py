@@ -104,8 +104,8 @@ def run(
                 stopped = "user" if monitor.stop else None
             else:
                 stopped = request.out_of_nodes if status == AT_LIMIT else ""
-            # Most searches end before anybody could press a key: only now somebody listens.
-            listening.enter_context(monitor)
+            if stopped is None:  # most searches end before anybody could press a key
+                listening.enter_context(monitor)
     mass.resize(count, refcheck=False)
     return stopped, runs[: int(state["n_runs"])], mass, overflow
 

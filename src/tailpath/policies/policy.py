@@ -274,4 +274,4 @@ _UNKNOWN = Kind()
 
 def known(policy: Any) -> Kind:
     """What a policy says of itself beside its three functions: nothing, unless it is of a kind."""
-    return policy if isinstance(policy, Kind) else _UNKNOWN
+    return policy if hasattr(policy, "choices_on") else _UNKNOWN
