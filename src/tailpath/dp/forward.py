@@ -125,8 +125,8 @@ def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, 
     cells = stride << shift
     n_far = 0 if longest < 1 << shift else int(np.count_nonzero(cell >= U(cells)))
     masses = np.empty(cells), np.zeros(cells >> BLOCK, np.uint8)
-    columns = row_start, cell, probability, space.trapped
-    ring = Ring(n, shift, stride, n_far, *frozen(space.node, *columns), *masses)
+    fixed = frozen(space.node, row_start, cell, probability, space.trapped)
+    ring = Ring(n, shift, stride, n_far, *fixed, *masses)  # type: ignore[call-arg]
     first = np.full(min((longest >> shift) + 3, MAX_LISTS), -1)
     state: Any = np.zeros(1, STATE)[0]
     state["unused"] = state["no_action"] = state["trapped"] = state["last"] = -1
@@ -410,7 +410,8 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
 def levels_of(runs: Array, begin: int, end: int) -> Array:
     """The levels of some masses, by number."""
     number = np.arange(begin, end)
-    return number + runs[np.searchsorted(runs[:, 0], number, side="right") - 1, 1]
+    run = np.searchsorted(runs[:, 0], number, side="right") - 1
+    return np.asarray(number + runs[run, 1])
 
 
 def open_pairs(

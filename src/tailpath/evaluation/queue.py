@@ -328,8 +328,8 @@ class LazyEngine(QueueEngine):
         ssp = self.request.ssp
         most = int(np.diff(ssp.state_choices).max(initial=1))
         most *= int(np.diff(ssp.choice_outcomes).max(initial=1))
-        nothing = np.zeros(most)
-        row = Transitions(np.array([0, most]), nothing, nothing + 1, nothing, None)
+        edges, nothing = np.zeros(most, dtype=np.int32), np.zeros(most)
+        row = Transitions(np.array([0, most]), edges, nothing + 1, nothing, None)
         return scaled(row, side, 1, ssp.probability_error)
 
     def _graph(self, side: int) -> LazyGraph:

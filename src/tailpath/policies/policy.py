@@ -269,7 +269,7 @@ class Kind(Record, Runs, Policy):
         return card
 
 
-_UNKNOWN = Kind()
+_UNKNOWN = Kind()  # type: ignore[abstract]
 
 
 def known(policy: Any) -> Kind:
