@@ -593,15 +593,28 @@ class CostDistribution(Record):
                 " again to check it"
             )
         border = self._border
-        computed = self
-        if border.moves:
-            costs, mean = self.totals.costs, self.totals.mean
-            computed = replace(self, costs=costs, mean=mean, ssp=border.model)
+        computed = self if not border.moves else self.restored(Border(border.model))
         found = check_distribution(computed, border.model, self.policy)
         alphas = sorted({self.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > self.alpha)})
         claims = {f"CVaR at alpha {a:g}": (self.bounds(a), computed.bounds(a)) for a in alphas}
         claims = {"the mean": (self.mean_bounds, computed.mean_bounds)} | claims
         return check_border(border, found, claims)
+
+    def restored(self, border: Border) -> CostDistribution:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way back.
+
+        Returns
+        -------
+        CostDistribution
+            With every cost moved.
+        """
+        costs, mean = border.costs(self.totals.costs), border.cost(self.totals.mean)
+        return replace(self, costs=costs, mean=mean, ssp=border.given)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
