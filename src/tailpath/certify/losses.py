@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.certify.budgets import FEW, scaled_layout
+from tailpath.certify.budgets import AFTERWARDS, scaled_layout
 from tailpath.certify.rounding import ROUNDOFF
 from tailpath.certify.totals import Bracket, Enclosure
 from tailpath.dp.budget_model import Objective
@@ -142,7 +142,7 @@ def least_from_below(layout: Any, objective: Objective, loss: FloatArray) -> Flo
     value = found.values[:, 0]
     if len(objective.prices):
         value = value + found.values[:, 1] * objective.prices
-    return value * (1 - FEW) if found.residual <= MARGIN else 0 * value
+    return value * (1 - AFTERWARDS) if found.residual <= MARGIN else 0 * value
 
 
 def _least(factor: float, between: Bracket) -> float:

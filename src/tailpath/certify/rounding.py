@@ -84,6 +84,11 @@ def scaled(
     return rows.replaced(probability=rows.probability * (1 + side * step))
 
 
+def share_of(roundings: int) -> float:
+    """What so many roundings, few as they are, may change a number by, relatively."""
+    return roundings * ROUNDOFF
+
+
 def compounded(step_error: float, steps: int, side: int) -> float:
     """What so many steps make of a number: the least (`side` -1) or largest share of it."""
     return math.exp(side * min(1.01 * step_error * steps, 700.0))
