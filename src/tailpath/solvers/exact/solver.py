@@ -97,7 +97,7 @@ def solve_cvar_exact(
     progress: Progress | None = None,
     nature: str = "adversarial",
     comm: Any = None,
-) -> ExactSolution | RobustSolution:
+) -> ExactSolution | WeightedSolution | RobustSolution:
     """Find the least CVaR over all policies (the paper's Eq. 8), for every `a >= alpha`.
 
     All policies means all: those that remember the whole history and randomise are included.
