@@ -10,8 +10,6 @@ the equation V = min (r + P V) has one solution only.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +31,6 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
@@ -80,22 +77,7 @@ class Core:
         rows = frozen(
             self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
         )
-        return Decisions(*rows)._replace(error=self.ssp.probability_error)
-
-    def exact_rates(self) -> list[Fraction]:
-        """The expected cost of every choice in rationals."""
-        unit, ssp = self.ssp.cost_unit, self.ssp
-        cost = (
-            [as_fraction(c) for c in ssp.outcome_cost[self.outcome].tolist()]
-            if unit is None
-            else [unit * level for level in ssp.outcome_level[self.outcome].tolist()]
-        )
-        weight = [as_fraction(p) for p in self.probability.tolist()]
-        rows = [range(begin, end) for begin, end in pairwise(self.choice_outcomes.tolist())]
-        return [
-            sum((weight[o] * cost[o] for o in row), Fraction(0)) / sum(weight[o] for o in row)
-            for row in rows
-        ]
+        return Decisions(*rows)
 
     def renumbered(self, order: IntArray) -> Core:
         """Nodes in another order: what is used together should lie together."""

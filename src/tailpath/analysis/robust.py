@@ -22,10 +22,11 @@ from tailpath.analysis.reachability import (
     require_almost_sure,
 )
 from tailpath.analysis.tables import MAX_BYTES, BudgetTable, ModelLayout, fill_table
+from tailpath.certify.games import GameOptimum, solve_game
+from tailpath.certify.values import warn_if_unproved
 from tailpath.dp.backup import COOPERATIVE, Decisions, Slack
 from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO
-from tailpath.dp.expected import warn_if_unproved
-from tailpath.dp.games import Game, GameOptimum, game_optimum
+from tailpath.dp.games import Game
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import ModelError
@@ -115,7 +116,7 @@ class Robust:
     @cached_property
     def optimum(self) -> GameOptimum:
         """V with bounds, by node."""
-        found = game_optimum(self.game)
+        found = solve_game(self.game)
         warn_if_unproved(found.bounds)
         return found
 

@@ -1,11 +1,11 @@
-"""V* of a model in parts: value iteration over all ranks, proved by the functions of one process.
+"""V* of a model in parts: value iteration over all ranks, proved by the certificate of one process.
 
 A rank sweeps its own states from the end outwards, and then all pass on what others need of them:
 inside a rank each value takes the place of the last one at once, between ranks with the next
 sweep. What is found depends on how many ranks there are in its last bits alone, and is proved
-wherever they are: the proofs of `dp/optimum.py` look at every row where it is, and the largest of
-what ranks find counts. What one process does where sweeps prove too little (policies, eliminations,
-rationals) needs the model on one rank and is refused.
+wherever they are: `certify/values.py` looks at every row where it is, and the largest of what ranks
+find counts. What one process does where sweeps settle too slowly (policies, eliminations) needs the
+model on one rank and is refused.
 """
 
 from __future__ import annotations
@@ -16,18 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.certify.values import ROUGHLY, SOLVE_AGAIN_ABOVE, Bounds, OneProcess, value_bounds
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
-from tailpath.dp.backup import Decisions
-from tailpath.dp.bounds import FULL, Bounds, OneProcess
-from tailpath.dp.extrapolation import (
-    extrapolate,
-    extrapolation_length,
-    extrapolation_limit,
-    largest_move,
-    move_products,
-)
-from tailpath.dp.optimum import is_proved, swept_optimum
+from tailpath.dp.backup import Decisions, best_rows
 from tailpath.dp.sweeps import (
     EVALUATIONS,
     MAX_ROUNDS,
@@ -38,17 +30,19 @@ from tailpath.dp.sweeps import (
     empty_decisions,
     evaluate_rows,
     incoming_edges,
+    leap_length,
+    moves,
     without_self_loops,
 )
 from tailpath.errors import ModelError
 from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import ROUNDING_NOISE, STRICT
+from tailpath.kernels.rounding import ROUNDING_NOISE, SETTLED, STRICT
 
 SLOW = "value iteration converges too slowly on this model in parts; give the whole model"
 
 
-class AcrossRanks(OneProcess):
+class Ranks(OneProcess):
     """Every rank has its own nodes, and ghosts of those that their rows lead to."""
 
     def __init__(self, halo: Halo, ghosts: int) -> None:
@@ -57,16 +51,13 @@ class AcrossRanks(OneProcess):
     def most(self, number: float) -> float:
         return largest(self.halo.comm, number)
 
-    def total(self, count: int) -> int:
-        return sum(self.halo.comm.allgather(count))
+    def sum(self, number: float) -> float:
+        return float(sum(self.halo.comm.allgather(number)))
 
     def padded(self, values: FloatArray) -> FloatArray:
         padded = np.append(values, np.zeros(self.ghosts + 1))
         self.halo.exchange(padded)
         return padded
-
-    def width(self, bounds: Bounds) -> float:
-        return bounds.widest(self.most)
 
 
 class PartSweeps:
@@ -76,15 +67,14 @@ class PartSweeps:
 
     def __init__(self, graph: PartGraph) -> None:
         self.graph = graph
-        self.across = AcrossRanks(graph.halo, graph.n - graph.own)
-        self.n = self.across.total(graph.own)
-        extra = STRICT * self.across.most(float(graph.decisions.rate.max(initial=0.0)))
+        self.comm = Ranks(graph.halo, graph.n - graph.own)
+        extra = STRICT * self.comm.most(float(graph.decisions.rate.max(initial=0.0)))
         self.least, self.crossings = graph.distances(*incoming_edges(graph.decisions, extra))
         nearest = np.argsort(self.least[: graph.own], kind="stable")
         self.order = np.append(nearest, np.arange(graph.own, graph.n))
 
     def run(
-        self, decisions: Decisions, first: FloatArray, tolerance: float
+        self, decisions: Decisions, first: FloatArray, tolerance: float = SETTLED
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`, by own node: `Sweeps.run`, over all ranks."""
         graph, own = self.graph, self.graph.own
@@ -95,7 +85,7 @@ class PartSweeps:
         without_self_loops(decisions, *frozen(self.order), loop_free)
         position = np.argsort(self.order)
         halo = replace(graph.halo, send=tuple(position[some] for some in graph.halo.send))
-        values = _Values(self.across, halo, loop_free, own, self.across.padded(first)[self.order])
+        values = _Values(self.comm, halo, loop_free, own, self.comm.padded(first)[self.order])
         rounds = values.settle(tolerance, MAX_ROUNDS + self.crossings)
         result = np.empty(own)
         result[self.order[:own]] = values.value[:own]
@@ -106,7 +96,7 @@ class PartSweeps:
 class _Values:
     """Values on the way, by node in the order of the sweep, and the choices of own nodes."""
 
-    across: AcrossRanks
+    comm: Ranks
     halo: Halo
     loop_free: Decisions
     own: int
@@ -120,13 +110,13 @@ class _Values:
             columns = self.loop_free, 0, self.own, tolerance, self.value, chosen
             change, moved = choose_rows(*columns)
             self.halo.exchange(self.value)
-            change = self.across.most(change)
-            if self.across.every(moved == self.own) or before <= change <= ROUNDING_NOISE:
+            change = self.comm.most(change)
+            if not self.comm.most(float(moved < self.own)) or before <= change <= ROUNDING_NOISE:
                 return min(rounds, MAX_ROUNDS)
             before = change
             for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
                 self._evaluate(chosen)
-            if rounds >= PLAIN_ROUNDS and self._extrapolate(chosen):
+            if rounds >= PLAIN_ROUNDS and self._leap(chosen):
                 before = np.inf
         return MAX_ROUNDS + (before >= STALLED)
 
@@ -135,23 +125,19 @@ class _Values:
         self.halo.exchange(self.value)
         return self.value[: self.own].copy()
 
-    def _extrapolate(self, chosen: NDArray[Any]) -> bool:
+    def _leap(self, chosen: NDArray[Any]) -> bool:
         """Evaluate the choices twice, and go on as far as the second move leads if it has the
         direction of the first; whether it has.
         """
-        nodes, across = (0, self.own), self.across
-        moves = self.value[: self.own].copy(), self._evaluate(chosen), self._evaluate(chosen)
-        most = across.most(largest_move(*nodes, *moves))
-        if not 0.0 < most < np.inf:
-            return False
-        sums = move_products(*nodes, *moves, most, FULL / across.total(self.own))
-        length = extrapolation_length(*(across.total(int(each)) for each in sums))
-        if length == 0.0:
-            return False
-        length = -across.most(-extrapolation_limit(*nodes, *moves[1:], length))
-        extrapolate(*nodes, moves[1], length, self.value)
-        self.halo.exchange(self.value)
-        return True
+        before, own = self.value[: self.own].copy(), self.value[: self.own]
+        old = self._evaluate(chosen)
+        self._evaluate(chosen)
+        *sums, most = moves(0, self.own, before, old, own)
+        length = leap_length(*map(self.comm.sum, sums), -self.comm.most(-most))
+        if length > 0.0:
+            own += length * (own - old)
+            self.halo.exchange(self.value)
+        return bool(length > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,28 +171,28 @@ def _rows(graph: PartGraph) -> Decisions:
     return decisions._replace(state_choices=decisions.state_choices[: graph.own + 1])
 
 
-def _with_ghosts(sweeps: Any, found: Bounds) -> Bounds:
-    """Bounds by own node, and those of ghosts."""
-    return found.each(lambda side: sweeps.across.padded(side)[:-1])
-
-
 def solve_part_expected(graph: PartGraph) -> PartExpected:
     """V* of a model in parts, which must have no dead ends and no cycles of zero-cost outcomes."""
     nearest = graph.nearest()
     require_arrival(graph, nearest)
-    sweeps: Any = PartSweeps(graph)
+    sweeps = PartSweeps(graph)
     first = sweeps.least[: graph.own].copy()
-    if not sweeps.across.every(not np.any(graph.level == 0)):
+    if sweeps.comm.most(float(np.any(graph.level == 0))):
         graph.depth()
         first[_worth_nothing(graph)] = 0.0
-    found = swept_optimum(_rows(graph), sweeps, first)
-    if not is_proved(found, sweeps):
+    rows, padded = _rows(graph), sweeps.comm.padded
+    value, rounds = sweeps.run(rows, first)
+    chosen = best_rows(rows, padded(value))
+
+    def solve(some: Decisions) -> FloatArray:
+        return sweeps.run(some, np.zeros(graph.own), ROUGHLY)[0]
+
+    error = graph.part.probability_error
+    found, chosen = value_bounds(rows, value, chosen, error, solve, sweeps.comm)
+    if not found.widest(sweeps.comm) <= SOLVE_AGAIN_ABOVE:
         raise ModelError(SLOW)
-    lower = np.maximum(found.bounds.lower, 0.0)
-    value = np.clip(found.bounds.value, lower, found.bounds.upper)
-    bounds = replace(found.bounds, value=value, lower=lower)
-    with_ghosts = _with_ghosts(sweeps, bounds)
-    return PartExpected(graph, sweeps, with_ghosts, found.chosen, nearest, found.iterations)
+    bounds = replace(found.positive(), method="value iteration").map(lambda side: padded(side)[:-1])
+    return PartExpected(graph, sweeps, bounds, chosen, nearest, rounds)
 
 
 def _worth_nothing(graph: PartGraph) -> NDArray[np.bool_]:

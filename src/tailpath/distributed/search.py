@@ -179,7 +179,7 @@ def graph_of(comm: Any, part: Part) -> PartGraph:
         halo=Halo.of(comm, owner[~is_goal[n:]], ghost, len(own), lambda asked: node[asked - first]),
         own=len(own),
         state=np.append(own + first, ghost),
-        decisions=Decisions(*frozen(*columns))._replace(error=part.probability_error),
+        decisions=Decisions(*frozen(*columns)),
         level=part.outcome_level,
         start=int(node[part.start - first]) if first <= part.start < first + n else -1,
     )

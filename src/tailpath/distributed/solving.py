@@ -79,9 +79,11 @@ class PartTable:
         """Bounds on the values at the start: found at once, since all ranks must."""
         graph, unit = self.expected.graph, float(self.expected.graph.part.unit)
         layout: Any = table.layout
-        bounds = self.expected.bounds.each(lambda side: side[layout.place] / unit)
+        bounds = self.expected.bounds.map(lambda side: side[layout.place] / unit)
         _, low, high = self.expected.start
-        ends = Ends(bounds.lower, bounds.upper, (low / unit, high / unit), graph.decisions.error)
+        ends = Ends(
+            bounds.lower, bounds.upper, (low / unit, high / unit), graph.part.probability_error
+        )
         found = table_sides(layout, table.objective, ends, table.again, table.changes)
         return Later(lambda: found)
 

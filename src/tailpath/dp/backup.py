@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.jit import Array, kernel
-from tailpath.kernels.rounding import PER_ORDERED, ROUNDOFF, SURPLUS, SURPLUS_FINE
+from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import ROUNDING_NOISE
 
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
@@ -44,15 +44,13 @@ class Slack(NamedTuple):
     free_mass: Array  # float64 (rows,)
 
 
-#: Values have nothing beyond their floats.
-NOTHING_MORE = np.zeros(0)
 #: All probabilities are known.
 NO_SLACK = Slack(np.zeros(0), np.zeros(0))
 
 
 class Decisions(NamedTuple):
-    """State -> rows -> outcomes, with the expected cost `rate` of every row, and how far
-    probabilities may be off, relatively, beside rounding.
+    """State -> rows -> outcomes, with the expected cost `rate` of every row. A chain has one row
+    per state.
     """
 
     state_choices: Array
@@ -60,7 +58,6 @@ class Decisions(NamedTuple):
     target: Array
     probability: Array
     rate: Array
-    error: float = 0.0
 
 
 @kernel(inline=True)
@@ -233,34 +230,6 @@ def improve_shares(
     return improved
 
 
-@kernel
-def extreme_holds(
-    rows: tuple[Array, Array, Array, Slack, int],
-    worth: Array,
-    counted: tuple[Array, Array],
-    value: Array,
-    side: int,
-) -> bool:
-    """Whether the backup of values proves them a bound of the optimum; `rows` and `worth` are
-    those of `improve_shares`.
-
-    They lie below it (`side` -1) where no row of a state is less than its value, and above it (1)
-    where one row of every state is no more: `counted` are the first of the rows that count, by
-    state, and the first behind them. What rounding may do, and that of the intervals themselves,
-    counts against it.
-    """
-    row_start, target, low, slack, nature = rows
-    first, last = counted
-    for state in range(len(value)):
-        for row in range(np.uint64(first[state]), np.uint64(last[state])):
-            total, marginal = extreme_value(row_start, target, low, slack, nature, row, 0, worth)
-            count = row_start[row + np.uint64(1)] - row_start[row]
-            error_bound = (PER_ORDERED * count + SURPLUS) * ROUNDOFF * (total + marginal)
-            if not side * (total - value[state]) + error_bound <= 0.0:
-                return False
-    return True
-
-
 @kernel(inline=True)
 def best_row(
     state_choices: Array,
@@ -284,55 +253,29 @@ def best_row(
 
 
 @kernel
-def surpluses(decisions: Decisions, value: Array, fine: Array) -> tuple[Array, Array]:
-    """By row rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all
-    that probabilities may be off.
+def first_best(rows: Decisions, value: Array, margin: float, out_chosen: Array) -> None:
+    """The first row of every state that no other beats by more than `margin`, as a share of what it
+    costs and of the differences between a state and where it leads.
 
-    Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
-    stay small however long the way is, and rounding is charged on these. `fine` is what the floats
-    of `value` have no room for; if it is empty, that is nothing.
+    Probabilities sum to 1, so that a row is told by these differences, which stay small however
+    long the way is.
     """
-    state_choices, choice_outcomes, target, probability, rate, off = decisions
-    rows, in_two = state_choices[-1], len(fine) > 0
-    out_surplus, out_error = np.empty(rows), np.empty(rows)
-    for state in range(len(state_choices) - 1):
-        here = value[state]
-        fine_here = fine[state] if in_two else 0.0
+    state_choices, choice_outcomes, target, probability, rate = rows
+    for state in range(len(out_chosen)):
+        here, least, best = value[state], np.inf, state_choices[state]
         for row in range(state_choices[state], state_choices[state + 1]):
             total, size = rate[row], abs(rate[row])
-            mass, rounded = 0.0, SURPLUS
-            first, last = choice_outcomes[row], choice_outcomes[row + 1]
-            for outcome in range(np.uint64(first), np.uint64(last)):
-                to, p = np.uint64(target[outcome]), probability[outcome]
-                ahead, finely = value[to] - here, fine[to] - fine_here if in_two else 0.0
-                if finely != 0.0:
-                    rounded = SURPLUS_FINE
-                total += p * (ahead + finely)
-                size += p * (abs(ahead) + abs(finely))
-                mass += p
-            out_surplus[row] = total
-            rounding = (3 * (last - first) + rounded) * ROUNDOFF
-            out_error[row] = (rounding + abs(mass - 1.0) + off) * size
-    return out_surplus, out_error
-
-
-@kernel
-def first_least(state_choices: Array, surplus: Array, error: Array, out_chosen: Array) -> None:
-    """The first row of every state that has the least surplus but for rounding, however little
-    better it is.
-    """
-    for state in range(len(out_chosen)):
-        least, best = np.inf, state_choices[state]
-        for row in range(state_choices[state], state_choices[state + 1]):
-            if surplus[row] < least - error[row]:
-                least, best = surplus[row], row
+            for outcome in range(choice_outcomes[row], choice_outcomes[row + 1]):
+                ahead = probability[outcome] * (value[target[outcome]] - here)
+                total += ahead
+                size += abs(ahead)
+            if total < least - margin * size:
+                least, best = total, row
         out_chosen[state] = best
 
 
-def best_rows(decisions: Decisions, value: Array, fine: Array = NOTHING_MORE) -> NDArray[np.int64]:
-    """The first row of every state that is best for values of value + fine, however
-    little better.
-    """
-    chosen = np.empty(len(decisions.state_choices) - 1, dtype=np.int64)
-    first_least(decisions.state_choices, *surpluses(decisions, value, fine), chosen)
+def best_rows(rows: Decisions, value: Array) -> NDArray[np.int64]:
+    """The first row of every state that is best for these values, but for rounding."""
+    chosen = np.empty(len(rows.state_choices) - 1, dtype=np.int64)
+    first_best(rows, next(frozen(value)), ROUNDING_NOISE, chosen)
     return chosen

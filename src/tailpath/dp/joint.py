@@ -75,7 +75,7 @@ def joint_values(
         value[i, 0] = gain[choice - offset] * raised
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
-    ends = eliminate_dense(inner, leave, value)[0] < np.inf
+    ends = eliminate_dense(inner, leave, value)
     for i in range(m):
         out_value[i] = value[i, 0] / raised if ends else np.inf
     for i in range(m):

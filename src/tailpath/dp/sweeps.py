@@ -5,11 +5,11 @@ Sweeps run over rows *without self-loops*: states stand in the order in which th
 end is left out, and the chance of staying is divided out of every row by the sum of its other
 probabilities, never by 1 - p. A round chooses anew in every state and then evaluates the choices a
 few times (modified policy iteration); each value takes the place of the last one at once (Gauss and
-Seidel). States near the end settle first, and are left out until a last check of all. Where that is
-slow, values are extrapolated (`extrapolation.py`).
+Seidel). States near the end settle first, and are left out until a last check of all.
 
-States as far from the end as each other stand in the order of their numbers: on several ranks, each
-with its own states, the same values result (`distributed/expected.py`).
+Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
+direction: once two sweeps move values along the same direction, by a share q of each other, the
+remainder, q / (1 - q) times the last move, is taken at once (Aitken).
 """
 
 from __future__ import annotations
@@ -21,31 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.dp.bounds import FULL, ONE_PROCESS, OneProcess
-from tailpath.dp.extrapolation import (
-    extrapolate,
-    extrapolation_length,
-    extrapolation_limit,
-    largest_move,
-    move_products,
-)
 from tailpath.graph import FloatArray, grouped, owners
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import Array, frozen, kernel
-from tailpath.kernels.rounding import LONGEST, NONZERO, ROUNDING_NOISE, STRICT
+from tailpath.kernels.rounding import LONGEST, NONZERO, ROUNDING_NOISE, SETTLED, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
 
-#: How often a round evaluates its choices, how often once it extrapolates, and the rounds before
-#: that.
+#: How often a round evaluates its choices, how often once it leaps, and the rounds before that.
 EVALUATIONS, SLOW_EVALUATIONS = 4, 8
 PLAIN_ROUNDS = 16
 #: Rounds that have to gain a digit, and the most of them.
 PATIENCE, MAX_ROUNDS = 48, 400
 #: Checks of all states before changes that come from rounding count as none.
 CHECKS = 4
-#: Changes below this that no longer shrink come from rounding: of long ways, or of
-#: extrapolation.
+#: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
 STALLED = 1e-12
+#: Two moves have the same direction if the square of their cosine exceeds this.
+SAME_DIRECTION = 0.9
+#: By how much a leap may make a value fall, and rise, at most: as a share of it.
+MAX_FALL, MAX_RISE = 0.1, 1e6
 #: What a component does after a round: it has settled or was given up, checks all
 #: its states, or goes on.
 DONE, CHECK, GO_ON = range(3)
@@ -67,8 +61,8 @@ def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tu
     Rows that never leave their state are left out.
     """
     n, one = np.uint64(len(order)), np.uint64(1)
-    state_choices, choice_outcomes, target, probability, rate, _ = decisions
-    out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
+    state_choices, choice_outcomes, target, probability, rate = decisions
+    out_choices, out_outcomes, out_target, out_probability, out_rate = out
     number = np.empty(len(order) + 1, dtype=np.uint32)
     for position in range(n):
         number[np.uint64(order[position])] = position
@@ -109,7 +103,7 @@ def choose_rows(
     """Give every state in a row its best choice and that choice's value; the largest relative
     change beyond the tolerance, and the first state that made one.
     """
-    state_choices, choice_outcomes, target, probability, rate, _ = loop_free
+    state_choices, choice_outcomes, target, probability, rate = loop_free
     change = 0.0
     moved: Any = last
     for state in range(np.uint64(first), np.uint64(last)):
@@ -130,7 +124,7 @@ def choose_rows(
 def evaluate_rows(
     loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array
 ) -> None:
-    _, choice_outcomes, target, probability, rate, _ = loop_free
+    _, choice_outcomes, target, probability, rate = loop_free
     for state in range(np.uint64(first), np.uint64(last)):
         row = np.uint64(chosen[state])
         out_value[state] = rate[row] + row_value(
@@ -139,35 +133,56 @@ def evaluate_rows(
 
 
 @kernel
-def _extrapolate(
+def leap_length(cross: float, first_square: float, second_square: float, most: float) -> float:
+    """q / (1 - q) from what `moves` has found, or `most` if that is less; 0 if the moves differ in
+    direction.
+    """
+    if 0.0 < cross < first_square and cross**2 > SAME_DIRECTION * first_square * second_square:
+        return min(cross / (first_square - cross), most)
+    return 0.0
+
+
+@kernel
+def moves(
+    first: int, last: int, before: Array, old: Array, value: Array
+) -> tuple[float, float, float, float]:
+    """Two moves of values, from `before` to `old` and from there to `value`, as shares of these:
+    the sums of their products and of the squares of each, and how far a leap may go.
+    """
+    cross, first_square = 0.0, 0.0
+    second_square, most = 0.0, np.inf
+    for state in range(first, last):
+        size = abs(value[state]) + NONZERO
+        one, two = (old[state] - before[state]) / size, (value[state] - old[state]) / size
+        cross += one * two
+        first_square += one * one
+        second_square += two * two
+        if two != 0.0:
+            most = min(most, (MAX_FALL if two * value[state] < 0.0 else MAX_RISE) / abs(two))
+    return cross, first_square, second_square, most
+
+
+@kernel
+def _leap(
     loop_free: Decisions,
     first: int,
     last: int,
     chosen: Array,
-    before: Array,
-    old: Array,
+    scratch: Array,
     out_value: Array,
 ) -> bool:
     """Evaluate the choices twice, and go on as far as the second move leads if it has the direction
     of the first; whether it has.
     """
-    for state in range(first, last):
-        before[state] = out_value[state]
+    before, old = scratch[0], scratch[1]
+    before[first:last] = out_value[first:last]
     evaluate_rows(loop_free, first, last, chosen, out_value)
-    for state in range(first, last):
-        old[state] = out_value[state]
+    old[first:last] = out_value[first:last]
     evaluate_rows(loop_free, first, last, chosen, out_value)
-    most = largest_move(first, last, before, old, out_value)
-    if not 0.0 < most < np.inf:
-        return False
-    length = extrapolation_length(
-        *move_products(first, last, before, old, out_value, most, FULL / (last - first))
-    )
-    if length == 0.0:
-        return False
-    length = extrapolation_limit(first, last, old, out_value, length)
-    extrapolate(first, last, old, length, out_value)
-    return True
+    length = leap_length(*moves(first, last, before, old, out_value))
+    for state in range(first, last if length > 0.0 else first):
+        out_value[state] += length * (out_value[state] - old[state])
+    return bool(length > 0.0)
 
 
 @kernel
@@ -229,8 +244,8 @@ def settle(
                 continue
             for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
                 evaluate_rows(loop_free, begin, last, out_chosen, out_value)
-            if rounds >= PLAIN_ROUNDS and _extrapolate(
-                loop_free, first, last, out_chosen, scratch[0], scratch[1], out_value
+            if rounds >= PLAIN_ROUNDS and _leap(
+                loop_free, first, last, out_chosen, scratch, out_value
             ):
                 begin = first
                 convergence = Convergence(np.inf, milestone, rounds, checks)
@@ -310,7 +325,7 @@ def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Ar
     An outcome is as long as its row's rate, in size, plus `extra`, divided by its probability:
     about what it costs to wait for it.
     """
-    state_choices, choice_outcomes, target, probability, rate, _ = decisions
+    state_choices, choice_outcomes, target, probability, rate = decisions
     # Beyond the end where others have states, too.
     end = max(len(state_choices) - 1, int(target.max(initial=0)))
     order, start = grouped(target, end + 1)
@@ -365,17 +380,8 @@ class Sweeps:
         ordered, component_start = grouped(component[order], count)
         return cls(order[ordered], component_start)
 
-    @property
-    def n(self) -> int:
-        """How many states there are, those of other ranks included."""
-        return len(self.order)
-
-    @property
-    def across(self) -> OneProcess:
-        return ONE_PROCESS
-
     def run(
-        self, decisions: Decisions, first: FloatArray, tolerance: float
+        self, decisions: Decisions, first: FloatArray, tolerance: float = SETTLED
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MAX_ROUNDS` it was given up.

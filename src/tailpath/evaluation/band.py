@@ -124,7 +124,7 @@ class CostBand(Record):
             sides: tuple[float, ...] = (math.inf, math.inf, math.inf)
             if almost_sure:
                 problem = robust(self.product, nature)
-                bounds = problem.optimum.bounds.each(problem.to_states)
+                bounds = problem.optimum.bounds.map(problem.to_states)
                 sides = tuple(
                     float(side[start]) for side in (bounds.lower, bounds.value, bounds.upper)
                 )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import until_goals
-from tailpath.dp.bounds import Bounds
+from tailpath.certify.values import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.forward import ALWAYS, ONCE_SPENT, Space
 from tailpath.errors import PolicyError

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.certify.searches import early_bounds, enclosure
-from tailpath.dp.bounds import Bounds
+from tailpath.certify.values import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.totals import Totals
 from tailpath.errors import EvaluationInterrupted, LimitExceededError

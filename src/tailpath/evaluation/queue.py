@@ -28,14 +28,13 @@ from typing import Any
 import numpy as np
 
 from tailpath.certify.rounding import scaled
-from tailpath.dp.bounds import Bounds
-from tailpath.dp.expected import expected_total
+from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.errors import PolicyError
 from tailpath.evaluation.engine import Engine, Request, Search, one_side
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray, Transitions
-from tailpath.kernels.rounding import ROUNDING_NOISE, SAME_MASS
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import decimal_above, in_costs
 from tailpath.policies.chain import CostChain
 
@@ -312,7 +311,7 @@ def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> 
         np.insert(gamma * chain.probability, end, 1 - gamma),
     )
     rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
-    return expected_total(*rows, chain.ssp.probability_error, close=ROUNDING_NOISE)
+    return expected_total(*rows, chain.ssp.probability_error)
 
 
 class LazyEngine(QueueEngine):

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: An array of any kind, as kernels take them.
 Array: TypeAlias = "NDArray[Any]"
 #: Where kernels and their constants live.
-FOLDERS = ("dp", "kernels")
+FOLDERS = ("certify", "dp", "kernels")
 #: Every kernel, as modules were imported.
 KERNELS: list[Kernel] = []
 #: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may

@@ -11,9 +11,6 @@ ROUNDOFF = 2.0**-53
 #: by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
 #: (PER_EDGE * k + PER_ROW) ROUNDOFF covers an edge of a chain row of k.
 PER_EDGE, PER_ROW = 3, 9
-#: What a surplus r + P v - v(s) is off beside (PER_EDGE * k) ROUNDOFF and what its row misses 1 by:
-#: as PER_ROW, and three operations; and four more where values come in two parts.
-SURPLUS, SURPLUS_FINE = 12, 16
 #: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
 #: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_ORDERED * k)
 #: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.
@@ -23,26 +20,18 @@ PER_ORDERED = 6
 SAME_MASS = 1e-12
 #: Values that differ by less, relatively, count as equal: some hundred roundings.
 SAME_VALUE = 1e-13
-#: More than what a sum of products may lose because they fall below the smallest double.
-VANISHED = 1e-300
 #: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are
 #: slow to compute with.
 TINY = 1e-280
 #: Below this, products with probabilities that are not tiny lose digits: they fall below the
 #: doubles that have all of them.
 NEAR_UNDERFLOW = 1e-290
-#: More than a handful of operations: by this share bounds are widened after these.
-FEW = 16 * ROUNDOFF
-#: Three operations: by this share a bound is widened that is a share of a value.
-THREE_ROUNDINGS = 4 * ROUNDOFF
 #: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as
 #: close as values are.
 SETTLED = 2 * ROUNDOFF
 #: Changes up to this may go on for ever, since they come from rounding in rows of some ten
 #: outcomes.
 ROUNDING_NOISE = 64 * ROUNDOFF
-#: Bounds that are this close, relatively, need no second proof.
-CLOSE = 5.5e-14
 #: Added to what is divided by, so that nothing is divided by 0.
 NONZERO = 1e-300
 #: No way counts as longer than this, lest sums of them overflow.

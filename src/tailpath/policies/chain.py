@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.backup import row_means
-from tailpath.dp.bounds import Bounds
 from tailpath.dp.elimination import eliminate_dense
-from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
 from tailpath.graph import (
     Array,
@@ -361,8 +360,7 @@ def _exit_rows(
         q, (number(chain.source[inner]), number(chain.target[inner])), chain.probability[inner]
     )
     np.add.at(r, (number(chain.source[outer]), column.ravel()), chain.probability[outer])
-    solved, underflowed = eliminate_dense(q, r.sum(axis=1), r)
-    if underflowed or not np.isfinite(solved):
+    if not eliminate_dense(q, r.sum(axis=1), r):
         raise ModelError(
             f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
             " compute with"

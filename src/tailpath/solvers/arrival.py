@@ -5,28 +5,25 @@ Let H(s) be the largest probability, over all policies, of ever arriving from st
 sure states, 0 at dead ends. In between, cut the model off where a run enters one of these, and draw
 sets of states together that can be walked for ever without entering any. What is left every policy
 leaves, and H solves H = max (r + P H), with r the probability of entering an almost sure state at
-once: -H is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close
-also where H is small.
+once: -H is the least expected total of -r (`certify/values.py`), with bounds that are relatively
+close also where H is small.
 
 `given_arrival` keeps the choices with sum P H(s') = H(s) and drops the states with H = 0. A policy
-that surely arrives in the new model arrives in the old one with the largest probability. Models of
-up to 2,000 states that are not dense are solved so finely that H is known to the last bit.
-Otherwise the new probabilities are off by no more than the bounds of H lie apart; the new model
-says so (`probability_error`), and all later bounds count it. A choice that loses less than these
-bounds can tell counts as losing nothing.
+that surely arrives in the new model arrives in the old one with the largest probability. The new
+probabilities are off by no more than the bounds of H lie apart; the new model says so
+(`probability_error`), and all later bounds count it. A choice that loses less than these bounds can
+tell counts as losing nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 
-from tailpath.analysis.core import Core, core_of
+from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import almost_sure_states, dead_ends
-from tailpath.dp.optimum import least_total
+from tailpath.certify.values import FEW, least_total
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import (
     BoolArray,
@@ -38,9 +35,8 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FEW, NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
+from tailpath.kernels.rounding import NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.model.builders import outcomes_of_rows
-from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
@@ -49,8 +45,6 @@ from tailpath.solvers.expectation import ByState
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.
 NOTED, LARGEST_ERROR = 1e-9, 0.1
-#: The share that a unit in the last place is, at most.
-CLOSE = 2 * ROUNDOFF * (1 + 2 * FEW)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,22 +128,12 @@ def solve_arrival(ssp: SSP) -> Arrival:
         arrives = losses.outcome_target[core.outcome] == len(between)
         rate = -np.add.reduceat(np.where(arrives, core.probability, 0.0), core.choice_outcomes[:-1])
         given = core.decisions()._replace(rate=next(frozen(rate)))
-        found = least_total(given, lambda: _exact_rates(core, arrives), sharp=True).bounds
+        found = least_total(given, ssp.probability_error).bounds
         node = core.node_of[: len(between)]
         lower[between] = np.clip(-found.upper, 0.0, 1.0)[node]
         upper[between] = np.clip(-found.lower, 0.0, 1.0)[node]
         value[between] = np.clip(-found.value[node], lower[between], upper[between])
     return Arrival(ssp, value, lower, upper)
-
-
-def _exact_rates(core: Core, arrives: BoolArray) -> list[Fraction]:
-    """Minus the probability of arriving at once, by choice, in rationals."""
-    weight, home = [as_fraction(p) for p in core.probability.tolist()], arrives.tolist()
-    rows = [range(begin, end) for begin, end in pairwise(core.choice_outcomes.tolist())]
-    return [
-        -sum((weight[o] for o in row if home[o]), Fraction(0)) / sum(weight[o] for o in row)
-        for row in rows
-    ]
 
 
 def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
@@ -265,10 +249,7 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
         alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0
     )
     _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
-    worst = float(relative_error.max()) * (1 + FEW)
-    # A last bit is no more than what every reader of a model is charged for: (k + 10) ROUNDOFF
-    # here, for k terms of a sum.
-    worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error
+    worst = float(relative_error.max()) * (1 + FEW) + ssp.probability_error
     return 2 * worst / (1 - worst) * (1 + FEW)
 
 

@@ -2,8 +2,8 @@
 cost; and the same of a model with intervals, against or with nature.
 
 The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V =
-min (r + P V); `dp/optimum.py` finds it, with bounds, once for each model. With intervals it is a
-game (`analysis/robust.py`).
+min (r + P V); `dp/optimum.py` finds it, once for each model, and `certify/values.py` its bounds.
+With intervals it is a game (`analysis/robust.py`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import NATURES, nature_called, surely_zero_cost_states
 from tailpath.analysis.robust import robust
-from tailpath.dp.bounds import Bounds
-from tailpath.dp.expected import warn_if_unproved
-from tailpath.dp.optimum import least_total, sharper
-from tailpath.dp.sweeps import Sweeps
+from tailpath.certify.values import Bounds, least_total, warn_if_unproved
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.border import Border, prepare
@@ -301,18 +298,17 @@ def _least(ssp: SSP) -> ExpectedSolution:
     """`solve_expected` where costs are 0 or more."""
     core = core_of(ssp)
     zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
-    found = least_total(core.decisions(), core.exact_rates, zero)
+    found = least_total(core.decisions(), ssp.probability_error, zero)
     _refuse_infinite(found.bounds)
     warn_if_unproved(found.bounds)
-    lower = np.maximum(found.bounds.lower, 0.0)
+    bounds = found.bounds.positive().map(core.to_states)
     return ExpectedSolution(
         ssp=ssp,
-        # Bounds may be tighter than the value is exact, at the edges of the floats.
-        value=core.to_states(np.clip(found.bounds.value, lower, found.bounds.upper)),
-        lower=core.to_states(lower),
-        upper=core.to_states(found.bounds.upper),
+        value=bounds.value,
+        lower=bounds.lower,
+        upper=bounds.upper,
         choices=core.model_choices(found.chosen),
-        method=found.bounds.method,
+        method=bounds.method,
         iterations=found.iterations,
     )
 
@@ -325,15 +321,6 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
         for name in ("value", "lower", "upper", "choices")
     }
     return replace(found, ssp=ssp, gamma=gamma, **cut)
-
-
-@found_once
-def sharpened(ssp: SSP) -> ExpectedSolution:
-    """`solve_expected` with narrower bounds, for what takes differences of values."""
-    expected, core = solve_expected(ssp), core_of(ssp)
-    decisions, found = core.decisions(), bounds_by_state(expected).each(core.to_nodes)
-    sharp = sharper(decisions, Sweeps.outwards(decisions)[0], found)
-    return _with_bounds(expected, sharp.each(core.to_states))
 
 
 def bounds_by_state(found: ByState) -> Bounds:
@@ -450,7 +437,7 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     problem = robust(model, nature_called(nature))
     found = problem.optimum
     _refuse_infinite(found.bounds)
-    bounds = found.bounds.each(problem.to_states)
+    bounds = found.bounds.map(problem.to_states)
     return RobustExpected(
         model=model,
         nature=nature,

@@ -1,0 +1,412 @@
+"""Bounds on V and V*, which `dp` computes in plain doubles: one certificate, found afterwards.
+
+Let D = r + P v - v(s) be the Bellman residual of a row at values v, and T >= 0 numbers by state,
+the *slope*; T(s) - P T is its *drift*. (Proofs: docs/bounds.md.)
+
+- *Above.* If D <= e (T(s) - P T), with a positive drift, in the row that a policy takes in every
+  state, the policy ends surely and costs at most v + e T.
+- *Below.* If D + e (T(s) - P T) >= 0 for every row of every state, no policy that ends surely costs
+  less than v - e T.
+
+A small residual alone proves nothing: where runs take 10^6 steps, 10^-10 may hide 10^-4. Where
+every step costs something T = v does, since its drift is the rate: *shares*. Otherwise T is the
+expected total of *weights*, what rounding may make of a residual, the largest over all rows that
+tie; e is a few units then, and a dear step counts no more than it is likely. What the floats of v
+have no room for, the *low word*, is the expected total of the residuals; on long ways it matters.
+
+All rounding is charged to the bad side, and with it what probabilities and rates are off from the
+decimals as written. What doubles cannot prove is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.certify.rounding import PER_EDGE, ROUNDOFF
+from tailpath.dp.backup import Decisions
+from tailpath.dp.expected import SWEEPS, chain_of, total
+from tailpath.dp.optimum import VALUE_ITERATION, Optimum, optimum, policy_chain
+from tailpath.errors import TailpathWarning
+from tailpath.graph import FloatArray, members_of, owners
+from tailpath.kernels.jit import Array, frozen, kernel
+from tailpath.kernels.rounding import NONZERO
+
+#: What a residual is off beside PER_EDGE ROUNDOFF for each outcome and what its row misses 1 by: as
+#: PER_ROW, three operations, and four more where values come in two words.
+RESIDUAL = 16
+#: More than what a sum of products may lose because they fall below the smallest double.
+VANISHED = 1e-300
+#: More than a handful of operations: by this share bounds are widened after these.
+FEW = 16 * ROUNDOFF
+#: Bounds that are wider than this, relatively, are looked for by weights; and if these leave them
+#: wider than that, by another method to solve.
+WEIGHTS_ABOVE, SOLVE_AGAIN_ABOVE = 4e-12, 2e-11
+#: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
+#: and the mean weight at most; and where values are 0, as a share of the mean weight.
+LITTLE, LEAST = 0.05, 1e-250
+#: Rows that are worse by no more than this share of their weight tie with the best.
+TIE = 1e-9
+#: How often what is missing in values is looked for, and how exactly; slopes likewise.
+REFINEMENTS, ROUGHLY = 2, 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """A value, or an array of them, with lower <= truth <= upper; `method` says how the value was
+    found.
+    """
+
+    value: Any
+    lower: Any
+    upper: Any
+    method: str = ""
+
+    @cached_property
+    def width(self) -> float:
+        """The worst relative width, infinite if nothing is proved. Values far below the largest are
+        allowed what comes with its rounding.
+        """
+        return self.widest(ONE_PROCESS)
+
+    def widest(self, comm: OneProcess) -> float:
+        """The worst relative width of all ranks."""
+        size = np.abs(self.value)
+        scale = size + 1e-3 * comm.most(float(np.max(size, initial=0.0))) + NONZERO
+        with np.errstate(invalid="ignore"):
+            widest = float(np.max((self.upper - self.lower) / scale, initial=0.0))
+        return comm.most(math.inf if math.isnan(widest) else widest)
+
+    def map(self, change: Callable[[FloatArray], FloatArray]) -> Bounds:
+        """The same change made to the value and to both bounds."""
+        return Bounds(change(self.value), change(self.lower), change(self.upper), self.method)
+
+    def shifted(self, by: FloatArray) -> Bounds:
+        """Of values and so much more, each the float nearest to what is meant; infinite ones stay,
+        and so does what nothing is added to."""
+
+        def moved(values: FloatArray, side: int) -> FloatArray:
+            # The number added, the sum, and costs that are no more than the nearest floats.
+            size = np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
+            return np.where(by == 0, values, values + by + side * 4 * ROUNDOFF * size)
+
+        return Bounds(
+            moved(self.value, 0), moved(self.lower, -1), moved(self.upper, 1), self.method
+        )
+
+    def positive(self) -> Bounds:
+        """The same of what is known to be 0 or more."""
+        lower = np.maximum(self.lower, 0.0)
+        return replace(self, value=np.clip(self.value, lower, self.upper), lower=lower)
+
+
+class OneProcess:
+    """What a proof asks about all nodes at once, where all of them are in one process. On several
+    ranks each has the rows of its own nodes (`distributed/expected.py`).
+    """
+
+    def most(self, number: float) -> float:
+        """The largest of a number of every rank."""
+        return number
+
+    def sum(self, number: float) -> float:
+        """The sum of a number of every rank."""
+        return number
+
+    def padded(self, values: FloatArray) -> FloatArray:
+        """Values by node, those of other ranks that rows lead to, and 0 for the end."""
+        return np.append(values, 0.0)
+
+
+ONE_PROCESS = OneProcess()
+
+
+@kernel
+def residuals(rows: Decisions, value: Array, low_word: Array, off: float) -> tuple[Array, Array]:
+    """By row rate + P v - v(s) for v = value + low word, and what its rounding may amount to, with
+    all that probabilities may be off.
+
+    Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
+    stay small however long the way is, and rounding is charged on these.
+    """
+    state_choices, choice_outcomes, target, probability, rate = rows
+    out_residual, out_error = np.empty(len(rate)), np.empty(len(rate))
+    for state in range(len(state_choices) - 1):
+        here, low_here = value[state], low_word[state]
+        for row in range(state_choices[state], state_choices[state + 1]):
+            found, size, mass = rate[row], abs(rate[row]), 0.0
+            vanished = 0.0
+            first, last = choice_outcomes[row], choice_outcomes[row + 1]
+            for outcome in range(np.uint64(first), np.uint64(last)):
+                to, p = np.uint64(target[outcome]), probability[outcome]
+                ahead, low = value[to] - here, low_word[to] - low_here
+                found += p * (ahead + low)
+                size += p * (abs(ahead) + abs(low))
+                mass += p
+                if ahead != 0.0 or low != 0.0:
+                    vanished = VANISHED
+            out_residual[row] = found
+            rounding = (PER_EDGE * (last - first) + RESIDUAL) * ROUNDOFF
+            out_error[row] = (rounding + abs(mass - 1.0) + off) * size + vanished
+    return out_residual, out_error
+
+
+@kernel
+def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> tuple[float, float]:
+    """The least e below, for all rows, and above, for those chosen; infinite if there is none."""
+    below, above = 0.0, 0.0
+    for row in range(len(residual)):
+        missing = error[row] - residual[row]
+        if not missing <= 0.0:
+            if not (drift[row] > 0.0 and missing < np.inf):
+                below = np.inf
+                break
+            below = max(below, missing / drift[row])
+    below *= 1 + FEW
+    for row in range(len(residual)):
+        if drift[row] < 0.0 and not (residual[row] - error[row]) * (1 - FEW) >= -below * drift[row]:
+            below = np.inf
+    for row in chosen:
+        missing = residual[row] + error[row]
+        if not (drift[row] > 0.0 and missing < np.inf):
+            return below, np.inf
+        if missing > 0.0:
+            above = max(above, missing / drift[row])
+    return below, above * (1 + FEW)
+
+
+Solve = Callable[[Decisions], FloatArray]
+
+
+class _Certificate(NamedTuple):
+    """The problem and the policy of which something is to be proved."""
+
+    rows: Decisions
+    chosen: NDArray[np.int64]
+    error: float
+    comm: OneProcess
+
+    def residuals(self, value: FloatArray, low_word: FloatArray) -> tuple[FloatArray, FloatArray]:
+        words = frozen(self.comm.padded(value), self.comm.padded(low_word))
+        found: tuple[FloatArray, FloatArray] = residuals(self.rows, *words, self.error)
+        return found
+
+    def drift(self, slope: FloatArray) -> FloatArray:
+        """What is certain of T(s) - P T, by row."""
+        free = self.rows._replace(rate=next(frozen(np.zeros(len(self.rows.rate)))))
+        rise, error = self._replace(rows=free).residuals(slope, np.zeros(len(slope)))
+        return np.asarray(-rise - error)
+
+    def bounds(
+        self,
+        value: FloatArray,
+        low_word: FloatArray,
+        residual: tuple[FloatArray, FloatArray],
+        slope: FloatArray,
+    ) -> Bounds:
+        """Of values and a low word, with residuals and their errors, by T = `slope`."""
+        if self.comm.most(float(not np.all(slope >= 0.0))):
+            return unproved(value)
+        shares = least_shares(*frozen(*residual, self.drift(slope), self.chosen))
+        below, above = map(self.comm.most, shares)
+
+        def away(share: float, side: int) -> FloatArray:
+            if share == np.inf:
+                return np.full_like(value, side * np.inf)
+            if share == 0.0 and not low_word.any():  # neither a residual nor rounding
+                return value
+            slack = share * slope * (1 + FEW) + FEW * np.abs(low_word)
+            return np.nextafter(value + (low_word + side * slack), side * np.inf)
+
+        return Bounds(value + low_word, away(below, -1), away(above, 1))
+
+    def slope(
+        self, value: FloatArray, residual: tuple[FloatArray, FloatArray], solve: Solve
+    ) -> FloatArray:
+        """The largest expected total of weights over all rows that tie with those chosen. A row
+        weighs what rounding may make of its residual, in units, and a little more.
+        """
+        state_choices, row_start, target, probability, _ = self.rows
+        here = np.repeat(np.abs(value), np.diff(state_choices))
+        weight = residual[1] / ROUNDOFF
+        mean = self.comm.sum(float(weight.sum())) / max(self.comm.sum(len(weight)), 1) or 1.0
+        weight += LITTLE * np.minimum(mean, here) + LEAST * mean
+        tied = residual[0] <= TIE * weight
+        tied[self.chosen] = True
+        row = np.flatnonzero(tied)
+        outcome, row_start = members_of(row_start, row)
+        state_rows = np.append(0, np.cumsum(tied))[state_choices]
+        columns = state_rows, row_start, target[outcome], probability[outcome], -weight[row]
+        return -solve(Decisions(*frozen(*columns)))
+
+    def missing(self, residual: FloatArray, solve: Solve) -> FloatArray:
+        """What is missing in the values of the policy: the expected total of its residuals. Sweeps
+        take numbers of one sign.
+        """
+        chain, gain = policy_chain(self.rows, self.chosen), residual[self.chosen]
+        up, down = (
+            solve(chain._replace(rate=next(frozen(np.maximum(side * gain, 0.0)))))
+            for side in (1, -1)
+        )
+        return up - down
+
+    def improved(self, residual: FloatArray, error: FloatArray) -> _Certificate:
+        """With the best row of every state in which one beats that of the policy."""
+        first = self.rows.state_choices
+        state, least = owners(first), np.minimum.reduceat(residual, first[:-1])
+        better = np.flatnonzero((residual == least[state]) & (residual < -error))
+        chosen = self.chosen.copy()
+        chosen[state[better]] = better
+        return self._replace(chosen=chosen)
+
+
+def slope_of(
+    rows: Decisions, value: FloatArray, chosen: NDArray[np.int64], solve: Solve
+) -> FloatArray:
+    """The slope of rows that weigh as much as their state is worth."""
+    certificate = _Certificate(rows, chosen, 0.0, ONE_PROCESS)
+    residual, _ = certificate.residuals(value, np.zeros(len(value)))
+    error = ROUNDOFF * np.repeat(value, np.diff(rows.state_choices))
+    return certificate.slope(value, (residual, error), solve)
+
+
+def unproved(value: FloatArray) -> Bounds:
+    return Bounds(value, np.full_like(value, -np.inf), np.full_like(value, np.inf))
+
+
+def value_bounds(
+    rows: Decisions,
+    value: FloatArray,
+    chosen: NDArray[np.int64],
+    error: float,
+    solve: Solve,
+    comm: OneProcess = ONE_PROCESS,
+) -> tuple[Bounds, NDArray[np.int64]]:
+    """Bounds on V*, the upper one also on V of a policy, and this policy: `chosen`, which has about
+    this value, or one that is better by less than the floats of the value can tell.
+
+    `error` is how far probabilities may be off, relatively, beside rounding. `solve` finds the
+    least expected total of rows.
+    """
+    if comm.most(float(not np.isfinite(value).all())):
+        return unproved(value), chosen
+    certificate, low_word = _Certificate(rows, chosen, error, comm), np.zeros(len(value))
+    residual = certificate.residuals(value, low_word)
+    found = unproved(value)
+    if comm.most(-float(rows.rate.min(initial=np.inf))) < 0.0:
+        found = certificate.bounds(value, low_word, residual, value)
+    if found.widest(comm) <= WEIGHTS_ABOVE:
+        return found, chosen
+    for attempt in range(1 + REFINEMENTS):
+        if attempt > 0:
+            low_word = low_word + certificate.missing(residual[0], solve)
+            residual = certificate.residuals(value, low_word)
+            certificate = certificate.improved(*residual)
+        slope = certificate.slope(value, residual, solve)
+        other = certificate.bounds(value, low_word, residual, slope)
+        if other.widest(comm) < found.widest(comm):
+            found, chosen = other, certificate.chosen
+        # No policy costs less than what any slope proves.
+        found = replace(found, lower=np.maximum(found.lower, other.lower))
+        left = np.abs(residual[0]) - residual[1]
+        unending = comm.most(float(np.isinf(other.upper).any())) > 0.0
+        rounding = comm.most(float(np.max(left[certificate.chosen], initial=0.0))) == 0.0
+        if unending or rounding or other.widest(comm) <= WEIGHTS_ABOVE:
+            break
+    return found, chosen
+
+
+class Proved(NamedTuple):
+    """A policy, one row per state; what is proved of V* by state; how many rounds of value
+    iteration or policies it took.
+    """
+
+    chosen: NDArray[np.int64]
+    bounds: Bounds
+    iterations: int
+
+
+def _proved(rows: Decisions, error: float, solve: Callable[..., Optimum]) -> Proved:
+    """What `solve` finds of some rows, with bounds; where these are wide, directly."""
+    best: Proved | None = None
+    for directly in (False, True):
+        chosen, value, how, iterations = solve(rows, directly=directly)
+        # Where sweeps have settled, they do so for slopes.
+        options = {
+            "directly": directly or how not in (SWEEPS, VALUE_ITERATION),
+            "tolerance": ROUGHLY,
+        }
+
+        def values(some: Decisions, options: dict[str, Any] = options) -> FloatArray:
+            return solve(some, **options).value
+
+        found, chosen = value_bounds(rows, value, chosen, error, values)
+        if best is None or found.width <= best.bounds.width:
+            best = Proved(chosen, replace(found, method=how), iterations)
+        if best.bounds.width <= SOLVE_AGAIN_ABOVE:
+            break
+    assert best is not None
+    return best
+
+
+def least_total(
+    rows: Decisions, error: float = 0.0, zero: NDArray[np.bool_] | None = None
+) -> Proved:
+    """V* with bounds. `zero` marks states that are known to be worth 0 exactly."""
+
+    def solve(some: Decisions, **how: Any) -> Optimum:
+        return optimum(some, zero if some is rows else None, **how)
+
+    return _proved(rows, error, solve)
+
+
+def expected_total(
+    row_start: NDArray[Any],
+    target: NDArray[Any],
+    probability: FloatArray,
+    rate: FloatArray,
+    error: float = 0.0,
+) -> Bounds:
+    """The expected total of `rate` (n,), 0 or more, until the end, from each of n nodes. The end,
+    target n, must be reached surely from all of them.
+    """
+    if len(rate) == 0:
+        return Bounds(rate, rate, rate, SWEEPS)
+    rows = chain_of(row_start, target, probability, rate)
+
+    def solve(some: Decisions, **how: Any) -> Optimum:
+        return Optimum(some.state_choices[:-1], *total(some, **how), 1)
+
+    found = _proved(rows, error, solve).bounds.positive()
+    warn_if_unproved(found)
+    return found
+
+
+def warn_if_unproved(found: Bounds) -> None:
+    if not found.upper.max(initial=0.0) < np.inf:
+        text = (
+            "no upper bound on an expected total could be proved; the chain mixes too slowly for"
+            " its size"
+        )
+        warnings.warn(text, TailpathWarning, stacklevel=3)
+
+
+def elimination_error(eliminated: FloatArray) -> float:
+    """The relative error of what `dp.elimination.eliminate_dense` has solved, beside that of its
+    data, from the matrix that it leaves.
+
+    By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree
+    m - 1 and m with non-negative coefficients, so that a relative change of d in the probabilities
+    moves a value by at most 2 m d. Eliminating a row of k entries while m nodes remain changes them
+    by (k + 5) ROUNDOFF at most.
+    """
+    m = len(eliminated)
+    entries = np.count_nonzero(np.tril(eliminated, -1), axis=1)
+    return float(np.sum(2 * np.arange(1, m + 1) * (entries + 5)) + 2 * m) * ROUNDOFF
