@@ -49,7 +49,7 @@ def test_random_models_with_extreme_numbers(number):
 @pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning")
 @pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning")
 def test_an_optimum_at_the_scale_of_the_checker():
-    """A least CVaR of 2e-290: the bounds of doubles are wide, and the checker does not refuse them."""
+    """A least CVaR of 2e-290: the bounds of doubles are wide, and the checker accepts them."""
     assert "optimum" in list(models.attempt(2411002887))
 
 

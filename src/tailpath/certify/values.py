@@ -43,7 +43,7 @@ from tailpath.kernels.rounding import NONZERO
 #: PER_ROW, three operations, and four more where values come in two words.
 RESIDUAL = 16
 #: More than what a sum of products may lose because they fall below the smallest double.
-VANISHED = 1e-300
+VANISHED = 1e-305
 #: More than a handful of operations: by this share bounds are widened after these.
 FEW = 16 * ROUNDOFF
 #: Bounds that are wider than this, relatively, are looked for by weights; and if these leave them
