@@ -45,11 +45,15 @@ from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_
 from tailpath.solvers.exact.weighted import WeightedSolution
 from tailpath.solvers.expectation import solve_expected
 
+#: From so many states times levels on, budgets that are sure to be exceeded are left out; their
+#: values are V* - w, where a digit may cancel.
+WORTH_SKIPPING = 2**18
+
 
 class Task(NamedTuple):
     """What is asked for; and how, which changes no number. `pairs` says whether the table is over
     pairs or over all budgets (None: whichever is smaller), `skip` whether budgets that every run
-    exceeds are left out.
+    exceeds are left out (None: where the table is large).
     """
 
     alpha: float
@@ -58,7 +62,7 @@ class Task(NamedTuple):
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
     pairs: bool | None = None
-    skip: bool = True
+    skip: bool | None = None
     way: Fill = fill
 
 
@@ -224,7 +228,8 @@ def _solved(ssp: SSP, task: Task) -> ExactSolution:
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
         return _without_budgets(ssp, task)
     expected, weight = solve_expected(ssp), task.weight
-    layout = layout_of(ssp, "excess" if task.skip else "")
+    large = ssp.n_states * expected.cost() / float(ssp.cost_unit or 1) > WORTH_SKIPPING
+    layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
     criteria, price = [EXCESS], 1 / task.alpha
     if weight < 1:
         criteria, price = [(1 - weight) * MEAN + weight / task.alpha * EXCESS, MEAN, EXCESS], 1.0
