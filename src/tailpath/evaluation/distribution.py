@@ -150,22 +150,9 @@ class CostDistribution(Record):
         self._freeze()
 
     @classmethod
-    def from_totals(cls, totals: Totals, border: Border, **facts: Any) -> CostDistribution:
-        """Make a distribution of costs as given from one of the costs that are computed with.
-
-        Parameters
-        ----------
-        totals : Totals
-            The distribution.
-        border : Border
-            The way back.
-        **facts
-            The other attributes.
-
-        Returns
-        -------
-        CostDistribution
-            With every cost moved.
+    def _from_totals(cls, totals: Totals, border: Border, **facts: Any) -> CostDistribution:
+        """A distribution of costs as given from one of the costs that are computed with; `facts`
+        are the other attributes.
         """
         return cls(
             costs=border.costs(totals.costs),

@@ -247,7 +247,7 @@ class Engine(ABC):
             raise self._stopped_early(found)
         totals = self.totals(found, 0)
         missed = totals.missed > 0
-        return CostDistribution.from_totals(
+        return CostDistribution._from_totals(
             totals,
             request.border,
             alpha=request.alpha,

@@ -51,7 +51,7 @@ def mixed_distribution(
             for costs in members
         ],
     )
-    return CostDistribution.from_totals(
+    return CostDistribution._from_totals(
         found,
         request.border,
         alpha=alpha,
