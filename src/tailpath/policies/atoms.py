@@ -247,7 +247,7 @@ class AtomPolicy(Kind):
         """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
         return atom_borders(self.atoms)
 
-    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+    def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
         if not same_numbering(self.ssp, ssp):
             return None
         moves = Memories(

@@ -289,7 +289,7 @@ class BudgetPolicy(Kind):
         """The policy itself."""
         return self
 
-    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+    def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
         """Of a policy without any budget."""
         if self.budget > 0 or not same_numbering(self.ssp, ssp):
             return None

@@ -89,13 +89,13 @@ class MarkovPolicy(Kind):
         reduction = None if made is None else vars(made).get("reduction")
         return choices if ssp is made or (reduction and reduction.ssp is ssp) else None
 
-    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+    def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
         choices = self.choices_for(ssp)
         if choices is None:
             choices = named_choices(ssp, self.decisions)
         return None if choices is None else (choices, 0, None)
 
-    def shares_on(self, ssp: SSP) -> tuple[Array, Array, Array]:
+    def _shares_on(self, ssp: SSP) -> tuple[Array, Array, Array]:
         shares: list[tuple[int, int, float]] = []
         for name, decision in self.decisions.items():
             index = ssp.state_index(name)

@@ -145,34 +145,14 @@ class Kind(Record, Runs, Policy):
     #: The policy itself, if it decides by the budget that is left.
     by_budget: Any = None
 
-    def choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
-        """One choice per state and memory, as kernels follow them, if the policy has that.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model.
-
-        Returns
-        -------
-        tuple (choices, first memory, Memories), or None
-            `choices` is an array of int, shape (n_states, n_memories); -1 where there is none.
+    def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
+        """One choice per state and memory, as kernels follow them, and the first memory, if the
+        policy has that; choices have the shape (n_states, n_memories), -1 where there is none.
         """
         return None
 
-    def shares_on(self, ssp: SSP) -> tuple[Array, Array, Array] | None:
-        """The probability of every choice, if the policy remembers nothing.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model.
-
-        Returns
-        -------
-        tuple of arrays (state, choice, probability), each of shape (n,), or None
-            States rise.
-        """
+    def _shares_on(self, ssp: SSP) -> tuple[Array, Array, Array] | None:
+        """States, which rise, choices and their probabilities, if the policy remembers nothing."""
         return None
 
     def action(self, state: Name, memory: Any = AT_START) -> Any:
@@ -274,4 +254,4 @@ _UNKNOWN = Kind()  # type: ignore[abstract]
 
 def known(policy: Any) -> Kind:
     """What a policy says of itself beside its three functions: nothing, unless it is of a kind."""
-    return policy if hasattr(policy, "choices_on") else _UNKNOWN
+    return policy if isinstance(policy, Kind) else _UNKNOWN

@@ -77,12 +77,12 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     by_budget: BudgetPolicy | None = kind.by_budget
     if by_budget is not None and not _counts(by_budget, ssp):
         return _unroll_any(ssp, policy, max_nodes)
-    table = kind.choices_on(ssp)
+    table = kind._choices_on(ssp)
     if table is not None:
         return _unroll_table(ssp, *table)
     if by_budget is not None:
         return _unroll_budget(ssp, by_budget, max_nodes)
-    shares = kind.shares_on(ssp)
+    shares = kind._shares_on(ssp)
     return _unroll_any(ssp, policy, max_nodes) if shares is None else _unroll_shares(ssp, *shares)
 
 
