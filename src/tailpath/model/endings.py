@@ -15,7 +15,7 @@ import numpy as np
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
-from tailpath.model.cost_units import common_unit, exact_number
+from tailpath.model.cost_units import common_unit, exact_number, refused_unless_number
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Name, Origin
@@ -152,9 +152,10 @@ def _limited(
     ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int
 ) -> tuple[SSP, IntArray]:
     """The model, and the outcome behind each of its own; the number of all where there is none."""
-    factor = exact_number(gamma, "gamma", signed=True)
+    refusal = OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+    factor = refused_unless_number(gamma, refusal)
     if not 0 < factor <= 1:
-        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+        raise refusal
     if not isinstance(steps, (int, np.integer)) or steps < 1:
         raise OptionError(
             f"the number of steps must be a whole number of at least 1, not {steps!r}"
