@@ -374,3 +374,9 @@ def test_positions_that_help_nobody_are_refused():
         tp.page(shed(), positions={"place": ["home"], "x": [3]})
     with pytest.raises(OptionError, match="positions are numbers, not 'far'"):
         tp.page(shed(), positions={"place": ["home"], "x": ["far"], "y": [3]})
+    with pytest.raises(OptionError, match="positions are numbers, not inf"):
+        tp.page(shed(), positions={"home": (float("inf"), 1)})
+    with pytest.raises(OptionError, match=r"positions are pairs \(x, y\), not 3"):
+        tp.page(shed(), positions={"home": 3})
+    with pytest.raises(OptionError, match="a mapping, a table or a path, not 3"):
+        tp.page(shed(), positions=3)

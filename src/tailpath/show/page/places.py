@@ -15,6 +15,7 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.graph import FloatArray
+from tailpath.model.frames import is_table
 from tailpath.model.ssp import SSP
 from tailpath.texts import name as name_in_words
 
@@ -53,8 +54,10 @@ def places_of(given: Any, ssp: SSP) -> tuple[FloatArray, FloatArray]:
 def _entries(given: Any) -> Iterator[tuple[Hashable, float, float]]:
     """Names and where they are, x to the right and y up; degrees as they look in the middle."""
     if isinstance(given, Mapping) and not {*map(str, given)} & {*ACROSS, *UP}:
-        for name, (x, y) in given.items():
-            yield name, float(x), float(y)
+        for name, at in given.items():
+            if not isinstance(at, (tuple, list, np.ndarray)) or len(at) != 2:
+                raise OptionError(f"positions are pairs (x, y), not {at!r}")
+            yield name, _number(at[0]), _number(at[1])
         return
     table = _table(given)
     columns = {str(name).strip().lower(): name for name in table}
@@ -75,8 +78,10 @@ def _entries(given: Any) -> Iterator[tuple[Hashable, float, float]]:
 
 def _table(given: Any) -> Any:
     """A table by columns: a file with commas, semicolons or tabs, or one in memory."""
-    if not isinstance(given, (str, os.PathLike)):
+    if isinstance(given, Mapping) or is_table(given):
         return given
+    if not isinstance(given, (str, os.PathLike)):
+        raise OptionError(f"positions are a mapping, a table or a path, not {given!r}")
     text = read_text(os.fsdecode(given))
     mark = max(",;\t", key=text.partition("\n")[0].count)
     header, *rows = (row for row in csv.reader(text.splitlines(), delimiter=mark) if row)
@@ -85,6 +90,9 @@ def _table(given: Any) -> Any:
 
 def _number(cell: Any) -> float:
     try:
-        return float(str(cell).replace(",", "."))
+        number = float(str(cell).replace(",", "."))
     except ValueError:
-        raise OptionError(f"positions are numbers, not {cell!r}") from None
+        number = math.inf
+    if math.isinf(number):
+        raise OptionError(f"positions are numbers, not {cell!r}")
+    return number
