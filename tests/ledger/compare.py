@@ -41,6 +41,8 @@ TOLERANCE = {
     "limited": 1e-9,
     # E[Z^2] - E[Z]^2 loses digits where costs hardly vary.
     "deviation": 1e-9,
+    # The chance to arrive at all is found in doubles; the book has it in rationals.
+    "on_time": 1e-13,
     # Planners stop when no sweep moves a value by 1e-9; what all further ones would is more.
     "planner": 1e-6,
     "method": 1e-6,

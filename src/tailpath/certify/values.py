@@ -396,17 +396,3 @@ def warn_if_unproved(found: Bounds) -> None:
             " its size"
         )
         warnings.warn(text, TailpathWarning, stacklevel=3)
-
-
-def elimination_error(eliminated: FloatArray) -> float:
-    """The relative error of what `dp.elimination.eliminate_dense` has solved, beside that of its
-    data, from the matrix that it leaves.
-
-    By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree
-    m - 1 and m with non-negative coefficients, so that a relative change of d in the probabilities
-    moves a value by at most 2 m d. Eliminating a row of k entries while m nodes remain changes them
-    by (k + 5) ROUNDOFF at most.
-    """
-    m = len(eliminated)
-    entries = np.count_nonzero(np.tril(eliminated, -1), axis=1)
-    return float(np.sum(2 * np.arange(1, m + 1) * (entries + 5)) + 2 * m) * ROUNDOFF

@@ -48,8 +48,9 @@ def total(
     rows: Decisions, *, directly: bool = False, tolerance: float = SETTLED
 ) -> tuple[FloatArray, str]:
     """The expected total of the rates of a chain, by node, and how it was found. The end must be
-    reached surely. `directly`: sweeps, which stop when they
-    move no value by more than `tolerance`, are not tried first.
+    reached surely; where it is less often than doubles can say, totals count as infinite.
+    `directly`: sweeps, which stop when they move no value by more than `tolerance`, are not tried
+    first.
     """
     sweeps = Sweeps.of_chain(rows.choice_outcomes, rows.target, rows.probability)
     if not directly:
@@ -74,7 +75,7 @@ def _eliminated(rows: Decisions, sweeps: Sweeps) -> tuple[FloatArray, str] | Non
     component[sweeps.order] = owners(sweeps.component_start)
     value = np.zeros(n + 1)
     found = eliminate(np.lexsort((-degree, component)), sweeps.component_start, rows, value)
-    return (value[:-1], "elimination") if found else None
+    return value[:-1] if found else np.full(n, np.inf), "elimination"
 
 
 def _factorised(rows: Decisions) -> tuple[FloatArray, str] | None:

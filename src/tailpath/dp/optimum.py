@@ -61,7 +61,8 @@ def improve_rows(decisions: Decisions, value: Any, margin: float, out_chosen: An
             present_value = rate[present] + row_value(
                 choice_outcomes, target, probability, present, 0, value
             )
-            if not best < present_value - margin * abs(present_value):
+            room = margin * abs(present_value) if present_value < np.inf else 0.0
+            if not best < present_value - room:
                 continue
         out_chosen[state] = row
         moved += 1
@@ -113,6 +114,9 @@ def _by_policies(rows: Decisions, chosen: Chosen) -> Optimum:
         moved = improve_rows(rows, np.append(value, 0.0), SAME_VALUE, better)
         if not moved or not _is_proper(rows, better) or policies == MAX_POLICIES:
             break
+    if not np.isfinite(value).all():  # the end is less often met than doubles can say
+        value, _ = Sweeps.outwards(rows)[0].run(rows, np.zeros(len(value)), SETTLED)
+        how = VALUE_ITERATION
     return Optimum(chosen, value, f"policy iteration, {how}", policies)
 
 
