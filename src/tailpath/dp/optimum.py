@@ -115,8 +115,8 @@ def _by_policies(rows: Decisions, chosen: Chosen) -> Optimum:
         if not moved or not _is_proper(rows, better) or policies == MAX_POLICIES:
             break
     if not np.isfinite(value).all():  # the end is less often met than doubles can say
-        value, _ = Sweeps.outwards(rows)[0].run(rows, np.zeros(len(value)), SETTLED)
-        how = VALUE_ITERATION
+        swept, rounds = Sweeps.outwards(rows)[0].run(rows, np.zeros(len(value)), SETTLED)
+        value, how = (swept, VALUE_ITERATION) if rounds <= MAX_ROUNDS else (value, how)
     return Optimum(chosen, value, f"policy iteration, {how}", policies)
 
 
