@@ -352,8 +352,9 @@ class Trade(Record):
         here. With costs rounded up here, the lower one is that of the `floor`.
         """
         assert self.ssp.cost_unit is not None
-        # A risk stands for what is next to it: the decimal, or the number that it was rounded from.
-        around = 2 * Fraction(math.ulp(risk))
+        # A risk stands for what is next to it: the decimal, or the number that it was rounded from,
+        # here or as given.
+        around = 2 * Fraction(math.ulp(max(abs(risk), abs(risk - more))))
         least, most = ((Fraction(risk) + by - more) / self.axis.unit for by in (-around, around))
         low = self.low(most)
         high = self.high(least) if low < math.inf else math.inf
