@@ -46,7 +46,7 @@ def test_the_published_chances_to_survive(model, stored):
     found = tp.solve_arrival(model)
     assert found.probability() == pytest.approx(0.88, abs=0.005)
     low, high = found.bounds
-    assert high - low < 4e-12
+    assert high - low < 2e-12
     # Value iteration over all 25 actions of all states, until nothing moves.
     chance = np.zeros(716)
     chance[714] = 1.0

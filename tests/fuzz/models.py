@@ -55,6 +55,10 @@ def numbers(seconds: float, seed: int, count: int) -> Iterable[int]:
     return itertools.takewhile(lambda _: time.monotonic() < end, first)
 
 
+#: Said of free cycles that are left less often than doubles can say: refused by name, not computed.
+FREE_FOR_TOO_LONG = "at no cost for too long to compute with"
+
+
 def run(
     numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
@@ -73,15 +77,13 @@ def run(
             break
         except TimeoutError:
             counts["left after a while"] = counts.get("left after a while", 0) + 1
-        except ModelError as error:
-            # Free cycles that are left less often than doubles can say: named, and not computed.
-            if "at no cost for too long to compute with" not in str(error):
-                raise
-            counts["free cycles refused"] = counts.get("free cycles refused", 0) + 1
-        except Exception:
-            fault = traceback.format_exc(limit=-3)
-            faults.append({"kind": attempt.__module__, "number": number, "fault": fault})
-            print(json.dumps(faults[-1]), flush=True)
+        except Exception as error:
+            if isinstance(error, ModelError) and FREE_FOR_TOO_LONG in str(error):
+                counts["free cycles refused"] = counts.get("free cycles refused", 0) + 1
+            else:
+                fault = traceback.format_exc(limit=-3)
+                faults.append({"kind": attempt.__module__, "number": number, "fault": fault})
+                print(json.dumps(faults[-1]), flush=True)
         counts["models"] = counts.get("models", 0) + 1
     return faults, counts
 
