@@ -6,11 +6,6 @@ from __future__ import annotations
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 ROUNDOFF = 2.0**-53
-#: A stored probability of a row of k lies within (3 k + 3) ROUNDOFF, relatively, of the decimal as
-#: written divided by the sum of its row: one to read the decimal, and what the float row may miss 1
-#: by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
-#: (PER_EDGE * k + PER_ROW) ROUNDOFF covers an edge of a chain row of k.
-PER_EDGE, PER_ROW = 3, 9
 #: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
 #: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_ORDERED * k)
 #: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.

@@ -23,6 +23,7 @@ import numpy as np
 
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import almost_sure_states, dead_ends
+from tailpath.certify.rounding import PER_EDGE, PER_ROW, ROUNDOFF
 from tailpath.certify.values import FEW, least_total
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import (
@@ -35,7 +36,7 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import NEAR_UNDERFLOW, PER_EDGE, PER_ROW, ROUNDOFF
+from tailpath.kernels.rounding import NEAR_UNDERFLOW
 from tailpath.model.builders import outcomes_of_rows
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Name, Origin
