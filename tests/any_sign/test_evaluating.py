@@ -179,7 +179,7 @@ def test_what_needs_costs_of_0_or_more_says_so() -> None:
         ),
         *(
             (lambda name=name: tp.compare(ssp, methods=[name]), "needs costs of 0 or more")
-            for name in ("nested", "pareto", "surrogate", "layers")
+            for name in ("nested", "surrogate")
         ),
     ]
     for verb, said in refused:

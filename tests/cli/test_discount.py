@@ -103,7 +103,7 @@ def test_the_least_cvar_and_its_policy_file(stages, capsys, tmp_path):
         assert run(capsys, *command, "--within", "3", "--gamma", "0.5").code == 0
 
 
-@pytest.mark.parametrize("method", ["exact", "expected", "quantile", "layers"])
+@pytest.mark.parametrize("method", ["exact", "expected", "quantile", "nested"])
 def test_with_a_limit_of_steps_every_method_takes_it(stages, capsys, method):
     flags = [] if method == "expected" else ["--alpha", "0.5"]
     told = run(
@@ -134,7 +134,7 @@ def test_with_a_limit_of_steps_every_method_takes_it(stages, capsys, method):
             "with a discount every step has costs of its own",
         ),
         (
-            ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9", "--method", "layers"],
+            ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9", "--method", "nested"],
             "with --within N to every method",
         ),
         (

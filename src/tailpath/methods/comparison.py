@@ -51,7 +51,7 @@ BEST = "exact"
 #: What need not be improved: the same policies as others, or policies that go on from others
 #: already.
 SETTLED = (
-    *("layers", "pareto", "second-stage"),
+    "second-stage",
     *("quantile, published", "quantile, printed", "interpolation, published"),
 )
 HEADERS = (

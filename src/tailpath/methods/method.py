@@ -35,8 +35,6 @@ ADDRESSES = {
     "interpolation": "tailpath.methods.published:INTERPOLATION",
     "improved": "tailpath.methods.published:IMPROVED",
     "second-stage": "tailpath.methods.published:SECOND_STAGE",
-    "layers": "tailpath.methods.published:LAYERS",
-    "pareto": "tailpath.methods.published:PARETO",
     "surrogate": "tailpath.methods.published:SURROGATE",
     "nested": "tailpath.methods.published:NESTED",
 }

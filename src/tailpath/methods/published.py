@@ -1,7 +1,7 @@
-"""Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; nested CVaR,
-Pareto sets, the surrogate with bounded cost, and evaluation by cost layers, which solve one alpha
-at a time, on demand; and two methods that start from the policies of another one: policy iteration
-with exact evaluation, and the lexicographic second stage.
+"""Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; nested CVaR and
+the surrogate with bounded cost, which solve one alpha at a time, on demand; and two methods that
+start from the policies of another one: policy iteration with exact evaluation, and the
+lexicographic second stage.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ from tailpath.solvers.published.planners import solve_cvar_interpolation, solve_
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
 from tailpath.solvers.related import (
-    cvar_by_layers,
     second_stage,
-    solve_by_pareto_sets,
     solve_nested_cvar,
     solve_surrogate,
 )
@@ -197,11 +195,6 @@ def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
     )
 
 
-def _pareto(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
-    note = "the optimum, by value iteration over Pareto sets"
-    return _by_alpha(lambda a: solve_by_pareto_sets(ssp, a, progress), alpha, note)
-
-
 def _surrogate(
     ssp: SSP, alpha: float, *, progress: Progress, threshold: float | None = None
 ) -> Plan:
@@ -214,25 +207,12 @@ def _surrogate(
     )
 
 
-def _layers(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
-    """The risk-neutral policy, with the CVaR that the layers find for it."""
-    policy, note = solve_expected(ssp).policy, "least expected cost, evaluated by cost layers"
-    return _by_alpha(lambda a: (cvar_by_layers(ssp, policy, a)[0], policy), alpha, note)
-
-
 NESTED = Method(
     name="nested",
     title="nested CVaR",
     summary="nested CVaR, for contrast: the tail is taken again at every step",
     plan=_nested,
     doing="sweep {steps}, relative change {reached:.3g}",
-)
-PARETO = Method(
-    name="pareto",
-    title="Pareto sets",
-    summary="the optimum by Meggendorfer's value iteration over Pareto sets",
-    plan=_pareto,
-    doing="budget {steps}, best value so far {reached:.6g}",
 )
 SURROGATE = Method(
     name="surrogate",
@@ -241,12 +221,6 @@ SURROGATE = Method(
     plan=_surrogate,
     options=(Option("threshold", float, None, THRESHOLD, "D"),),
     doing="threshold of the tail {steps}, best value so far {reached:.6g}",
-)
-LAYERS = Method(
-    name="layers",
-    title="cost layers",
-    summary="the least expected cost, with its CVaR by Meggendorfer's cost layers",
-    plan=_layers,
 )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from tailpath.analysis.reachability import almost_sure_states
 from tailpath.dp.budgets import node_values
 from tailpath.errors import ModelError, OptionError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import BoolArray, FloatArray, IntArray, first_of, members
+from tailpath.graph import BoolArray, FloatArray, IntArray, first_of
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -25,7 +24,6 @@ from tailpath.options import Progress, check_alpha, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
@@ -33,12 +31,6 @@ from tailpath.solvers.expectation import solve_expected
 #: Sweeps of nested CVaR end when no value moves by more than this part of it.
 SAME_NESTED = 1e-12
 MAX_SWEEPS = 1_000_000
-#: Directions e - x p with |x - b| up to this many units are stored.
-WINDOW = 0.25
-#: Chances p that differ by no more than this are equal but for rounding.
-SAME_CHANCE = 1e-15
-Vertex = tuple[float, float]
-Vertices = list[Vertex]
 #: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
 WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
 
@@ -71,44 +63,6 @@ def best_choices(core: Core, values: FloatArray) -> tuple[FloatArray, IntArray]:
     least = np.minimum.reduceat(values, begin)
     hit = np.flatnonzero(values <= np.repeat(least, np.diff(core.state_choices)))
     return least, hit[np.searchsorted(hit, begin)]
-
-
-def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float]:
-    """CVaR and VaR at alpha of a policy that surely arrives and whose memory is finite, by cost
-    layers (Meggendorfer 2022): layer k holds the probability of being anywhere after paying k.
-
-        layer_k(x) = sum over edges (x', cost c) of layer_{k - c}(x') P(x', x)
-
-    The first k by which 1 - alpha has arrived is the VaR, and the CVaR is the mean less the head.
-    That loses digits for small alpha; `evaluate`, which is the same search cheapest first, adds up
-    the tail.
-    """
-    alpha = check_alpha(alpha)
-    unit, chain = unit_of(ssp, "evaluation by cost layers"), unroll(ssp, policy)
-    if not chain.arrives.all():
-        raise ModelError("the policy may never arrive; cost layers need a policy that does")
-    step = np.rint(chain.cost / unit).astype(np.int64)
-    if ((step == 0) & (chain.target < chain.n)).any():
-        raise ModelError("a free step does not arrive; cost layers need costs above 0")
-    longest = int(step.max(initial=1)) + 1
-    ring = np.zeros((longest, chain.n + 1))
-    ring[0, chain.start] = 1.0
-    arrived, head = 0.0, 0.0
-    k = 0
-    while True:
-        layer = ring[k % longest]
-        mass = layer[chain.source] * chain.probability
-        layer[: chain.n] = 0.0
-        # A free step arrives at once, within its layer.
-        np.add.at(ring, ((k + step) % longest, chain.target), mass)
-        here, layer[chain.n] = float(layer[chain.n]), 0.0
-        arrived, head = arrived + here, head + k * here
-        if arrived > 0 and arrived >= (1 - alpha) * (1 - 1e-15):
-            break
-        k += 1
-    mean = float(np.append(chain.expected_cost.value, 0.0)[chain.start]) / unit
-    cvar = (mean - head + k * (arrived - (1 - alpha))) / alpha
-    return cvar * unit, k * unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,115 +135,6 @@ def _finite(core: Core, alpha: float) -> BoolArray:
         if (reached == inside).all():
             return reached[:-1]
         inside = reached
-
-
-def solve_by_pareto_sets(
-    ssp: SSP, alpha: float, progress: Progress | None = None
-) -> tuple[float, BudgetPolicy]:
-    """The least CVaR at alpha, and a policy that has it, by value iteration over Pareto sets (after
-    Meggendorfer 2022).
-
-    For a threshold v the CVaR of a policy is v + (e - v p) / alpha with p = P(Z > v) and e = E[Z; Z
-    > v]. So with b of the threshold left, what matters of the future is a pair
-
-        (p, e) = (P(Z > b), E[Z; Z > b]),        (1, V*(s)) once b < 0,   (0, 0) at the goal,
-
-    and all pairs that policies can have form a convex set. An outcome of cost c turns (p, e) of its
-    successor at b - c into (p, e + c p); a choice mixes the sets of its outcomes (a Minkowski sum),
-    and a state has the hull of its choices. With b left the direction that counts is e - b p; only
-    corners that are best for a direction within `WINDOW` of it are stored, which steps carry into
-    the same window. As it narrows, one corner is left, U(s, b) of `solve_cvar_exact`.
-    """
-    alpha = check_invertible_alpha(alpha)
-    core, unit = rising_core_of(ssp, "value iteration over Pareto sets")
-    expected = solve_expected(ssp)
-    start = int(core.node_of[ssp.start_index])
-    value = np.append(core.to_nodes(expected.value), 0.0) / unit
-    sets: list[list[Vertices]] = []
-    picked: list[IntArray] = []
-    best, at = float(value[start]) / alpha, 0
-    while len(sets) <= best:
-        b = len(sets)
-        corners, choices = _layer(core, value, sets)
-        sets.append(corners)
-        picked.append(choices)
-        found = b + min(e - b * p for p, e in corners[start]) / alpha
-        if found < best * (1 - SAME_VALUE):
-            best, at = found, b
-        if progress is not None:
-            progress(b, best * unit)
-    table = np.full((ssp.n_states, at + 1), -1, dtype=np.int64)
-    taken = core.choice[np.array(picked[: at + 1])]
-    table[ssp.choice_state[taken[0]]] = taken.T
-    return best * unit, BudgetPolicy.from_table(ssp, table, expected.choices)
-
-
-def _layer(
-    core: Core, value: FloatArray, sets: list[list[Vertices]]
-) -> tuple[list[Vertices], IntArray]:
-    """The sets of all nodes with one unit more left, and of the goal; and the best choices for e -
-    b p.
-    """
-    b, rows = len(sets), core.transitions
-    level = core.level
-    corners: list[Vertices] = []
-    choices = np.zeros(core.n, dtype=np.int64)
-    for node in range(core.n):
-        everything: Vertices = []
-        least = np.inf
-        for choice in members(core.state_choices, node):
-            parts = []
-            for o in members(rows.row_start, choice):
-                target, cost = int(rows.target[o]), int(level[o])
-                chance = float(rows.probability[o])
-                there = [(1.0, float(value[target]))] if cost > b else sets[b - cost][target]
-                parts.append([(chance * p, chance * (e + cost * p)) for p, e in there])
-            mixed = _sum(parts)
-            score = min(e - b * p for p, e in mixed)
-            if score < least - SAME_VALUE * max(1.0, abs(least) if np.isfinite(least) else 1.0):
-                least, choices[node] = score, choice
-            everything += mixed
-        corners.append(_within(_hull(everything), b - WINDOW, b + WINDOW))
-    return [*corners, [(0.0, 0.0)]], choices
-
-
-def _sum(parts: list[Vertices]) -> Vertices:
-    """The Minkowski sum of lower hulls: all their edges in order of slope."""
-    p, e = sum(part[0][0] for part in parts), sum(part[0][1] for part in parts)
-    edges = [(q - p0, f - e0) for part in parts for (p0, e0), (q, f) in pairwise(part)]
-    found = [(p, e)]
-    for dp, de in sorted(edges, key=lambda edge: edge[1] / edge[0]):
-        p, e = p + dp, e + de
-        found.append((p, e))
-    return found
-
-
-def _hull(points: Vertices) -> Vertices:
-    """The lower hull, from the least p on; of equal p the least e."""
-    hull: Vertices = []
-    for point in sorted(points):
-        while hull and point[0] - hull[-1][0] <= SAME_CHANCE and point[1] < hull[-1][1]:
-            hull.pop()  # equal but for rounding, and the one before only came first
-        if hull and point[0] - hull[-1][0] <= SAME_CHANCE:
-            continue
-        while len(hull) > 1 and _turns_down(hull[-2], hull[-1], point):
-            hull.pop()
-        hull.append(point)
-    return hull
-
-
-def _within(hull: Vertices, low: float, high: float) -> Vertices:
-    """The corners that are best for e - x p with some x in [low, high]."""
-    slopes = [-np.inf, *((f - e) / (q - p) for (p, e), (q, f) in pairwise(hull)), np.inf]
-    return [
-        corner
-        for corner, before, after in zip(hull, slopes, slopes[1:])
-        if after >= low and before <= high
-    ]
-
-
-def _turns_down(a: Vertex, b: Vertex, c: Vertex) -> bool:
-    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 
 
 def solve_surrogate(

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.solvers.objectives.frontier import frontier_within
 from tests.reference import Model, to_ssp
 from tests.strategies import proper_models, solvable_models
 
@@ -58,7 +57,7 @@ def test_every_weighted_optimum_is_a_corner(model: Model, alpha: float) -> None:
 @given(
     st.one_of(proper_models(max_states=5), solvable_models(max_states=5)),
     st.sampled_from(["cvar(0.5)", "cvar(0.1)", "late(3)", "shortfall(2)"]),
-    st.sampled_from([0.3, 0.03, 1e-3, "no time", "a coarser grid"]),
+    st.sampled_from([0.3, 0.03, 1e-3, "a coarser grid"]),
 )
 def test_a_bracket_holds_the_frontier_of_all_corners(
     model: Model, measure: str, tolerance: Any
@@ -66,9 +65,7 @@ def test_a_bracket_holds_the_frontier_of_all_corners(
     ssp = to_ssp(model)
     assume(measure[0] != "s" or (2 / ssp.cost_unit).denominator == 1)
     exact = tp.frontier(ssp, measure, tolerance=0)
-    if tolerance == "no time":
-        found = frontier_within(ssp, measure, 0.0)
-    elif tolerance == "a coarser grid":
+    if tolerance == "a coarser grid":
         found = tp.frontier(ssp, measure, tolerance=0.03, delta=ssp.cost_unit * 2)
     else:
         found = tp.frontier(ssp, measure, tolerance=tolerance)
@@ -116,7 +113,7 @@ def test_costs_with_decimals_take_a_few_tables() -> None:
     assert ssp.cost_unit == Fraction(1, 100)
     found = tp.frontier(ssp, "cvar(0.05)", tolerance=1e-3, progress=lambda *at: told.append(at))
     assert found.gap == 1e-3 and told[-1][0] <= 100 and len(found) > 10
-    quick = frontier_within(ssp, "cvar(0.05)", 1e-3)
+    quick = tp.frontier(ssp, "cvar(0.05)", tolerance=1e-2, delta=1)
     assert quick.floor is not None
     for risk in np.linspace(found.risk[0], found.risk[-1], 20).tolist():
         low, high = quick.bounds(risk)

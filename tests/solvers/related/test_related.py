@@ -13,9 +13,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.methods import find_method
 from tailpath.methods.method import REGISTER
 from tailpath.solvers.related import (
-    cvar_by_layers,
     second_stage,
-    solve_by_pareto_sets,
     solve_nested_cvar,
     solve_surrogate,
 )
@@ -31,41 +29,14 @@ GRID = tp.domains.gridworld("5x5")
 
 @few
 @given(MODELS, ALPHAS)
-def test_pareto_sets_find_the_optimum(ssp, alpha):
-    best = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
-    value, policy = solve_by_pareto_sets(ssp, alpha)
-    assert value == pytest.approx(best, rel=1e-9)
-    assert tp.evaluate(ssp, policy, alpha).cvar(alpha) == pytest.approx(best, rel=1e-9)
-
-
-@pytest.mark.parametrize("alpha", [0.01, 0.1])
-def test_pareto_sets_on_the_paper_s_domains(alpha):
-    for ssp in (GRID, tp.domains.river(rows=10, columns=3)):
-        assert solve_by_pareto_sets(ssp, alpha)[0] == pytest.approx(
-            tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-10
-        )
-
-
-def test_of_equal_chances_the_least_cost_is_kept():
-    """At budgets from 1 to 4 both choices exceed them with probability 0.3, but for rounding: 0.1 +
-    0.2 is more than 0.3, and costs less.
-    """
-    rows = [("s", "a", "g", 0.3, 10), ("s", "a", "g", 0.7, 1)]
-    rows += [("s", "b", "g", 0.1, 5), ("s", "b", "g", 0.2, 6), ("s", "b", "g", 0.7, 1)]
-    ssp = tp.SSP.from_outcomes(rows, start="s", goals=["g"])
-    assert solve_by_pareto_sets(ssp, 0.35)[0] == pytest.approx(
-        5
-    )  # (0.1 * 5 + 0.2 * 6 + 0.05 * 1) / 0.35
-
-
-@few
-@given(MODELS, ALPHAS)
-def test_cost_layers_evaluate_as_we_do(ssp, alpha):
-    policy = tp.solve_expected(ssp).policy
-    costs = tp.evaluate(ssp, policy, alpha)
-    assert cvar_by_layers(ssp, policy, alpha) == pytest.approx(
-        (costs.cvar(alpha), costs.var(alpha)), rel=1e-9
-    )
+def test_theorem_2_the_cvar_from_the_mean_and_the_head(ssp, alpha):
+    """The paper subtracts the head from the mean, where `evaluate` adds up the tail."""
+    costs = tp.evaluate(ssp, tp.solve_expected(ssp).policy, alpha)
+    var = costs.var(alpha)
+    head = [(z, p) for z, p in zip(costs.costs.tolist(), costs.probabilities.tolist()) if z <= var]
+    within = sum(p for _, p in head)
+    tail = costs.mean - sum(z * p for z, p in head) + var * (within - (1 - alpha))
+    assert tail / alpha == pytest.approx(costs.cvar(alpha), rel=1e-9)
 
 
 @few
@@ -170,11 +141,10 @@ def test_free_steps_and_odd_costs_are_refused():
     odd = tp.SSP.from_outcomes(
         [("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"]
     )
-    for solve in (solve_by_pareto_sets, solve_nested_cvar):
-        with pytest.raises(ModelError, match="costs nothing and does not arrive"):
-            solve(free, 0.5)
-        with pytest.raises(ModelError, match="no common unit"):
-            solve(odd, 0.5)
+    with pytest.raises(ModelError, match="costs nothing and does not arrive"):
+        solve_nested_cvar(free, 0.5)
+    with pytest.raises(ModelError, match="no common unit"):
+        solve_nested_cvar(odd, 0.5)
     with pytest.raises(ModelError, match="no common unit"):
         solve_surrogate(odd, 0.5, 10)
     with pytest.raises(OptionError, match="the threshold must be at least the cost unit"):
@@ -192,8 +162,6 @@ def test_compare_shows_all_of_them(capsys, monkeypatch):
         "quantile, published",
         "interpolation",
         "second-stage",
-        "layers",
-        "pareto",
         "surrogate",
         "nested",
     }
@@ -202,8 +170,6 @@ def test_compare_shows_all_of_them(capsys, monkeypatch):
         for name in ("expected", "quantile", "interpolation", "surrogate", "nested")
     }
     assert all(row["deployed"] >= best * (1 - 1e-9) for row in rows.values())
-    assert (rows["pareto"]["predicted"], rows["pareto"]["deployed"]) == pytest.approx((best, best))
-    assert rows["layers"]["predicted"] == pytest.approx(rows["expected"]["deployed"])
 
 
 def test_what_refuses_a_model_is_left_out(capsys):
@@ -211,9 +177,9 @@ def test_what_refuses_a_model_is_left_out(capsys):
         capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--all", "--atoms", 3
     )
     assert result.code == 0
-    assert "tailpath: note: pareto is left out: an outcome of state" in result.err
+    assert "tailpath: note: nested is left out: an outcome of state" in result.err
     assert "costs nothing and does not arrive" in refusal(
-        capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "pareto"
+        capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "nested"
     )
 
 

@@ -8,7 +8,6 @@ import math
 import sys
 from dataclasses import replace
 from fractions import Fraction
-from time import monotonic
 from typing import Any
 
 from tailpath.dp.budget_model import EXCESS, LATE
@@ -28,9 +27,6 @@ from tailpath.solvers.objectives.chords import SAME
 from tailpath.solvers.objectives.frontier_answer import Corner, Frontier
 from tailpath.solvers.objectives.least_means import VANISHED, RiskNeutral, Trade, least_means
 from tailpath.solvers.objectives.tables import Axis
-
-#: What a machine does, about; and so many tables of so many levels show a frontier.
-UPDATES_PER_SECOND, FEWEST_TABLES, FEWEST_LEVELS = 10**8, 40, 500
 
 
 @takes_model
@@ -90,24 +86,6 @@ def frontier(
     return _prepared(ssp, risk, delta, tolerance=tolerance, progress=progress)
 
 
-def frontier_within(
-    ssp: SSP, measure: Any, seconds: float, *, progress: Progress | None = None
-) -> Frontier:
-    """The frontier as far as some seconds give it: its `gap` says how exact it is. Costs are taken
-    to a coarser grid if a few tables of them as they are would take longer.
-    """
-    until, unit = monotonic() + seconds, ssp.cost_unit
-    delta = None
-    if unit is not None:
-        levels = (solve_expected(ssp).cost() - float(ssp.shift)) / float(unit)
-        updates = FEWEST_TABLES * levels * ssp.n_outcomes
-        if updates > seconds * UPDATES_PER_SECOND and levels > FEWEST_LEVELS:
-            # Two frontiers, with costs rounded up and down.
-            coarser = 2 * updates / max(seconds * UPDATES_PER_SECOND, 1)
-            delta = unit * math.ceil(min(coarser, levels / FEWEST_LEVELS))
-    return _prepared(ssp, parse(measure), delta, progress=progress, until=until)
-
-
 def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
     """The border: the model is made one of known, non-negative costs with a unit, and the answer
     one for the model as it is.
@@ -132,8 +110,7 @@ def _prepared(ssp: SSP, risk: Measure, delta: Any, **how: Any) -> Frontier:
     floor = None
     if delta is not None:
         ssp, below = rounded_both_ways(ssp, delta)
-        half = (monotonic() + how.get("until", math.inf)) / 2
-        floor = _least_means(below, asked, {**how, "until": half})
+        floor = _least_means(below, asked, how)
     trade = _least_means(ssp, asked, how)
     of_mean, of_risk = float(ssp.cost_unit or 1), float(trade.axis.unit)
     given = None if ssp is border.given else border.given

@@ -15,7 +15,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -69,13 +68,12 @@ def least_means(
     at: float | None = None,
     tolerance: float | None = None,
     progress: Progress | None = None,
-    until: float = math.inf,
 ) -> Trade:
     """The least mean at every risk up to that of the risk-neutral policy, or at one.
 
     The search ends when it has caught the least mean within a share `tolerance` of the range of
-    means, at a risk larger by that share of the range of risks: unless told 0, or, after
-    `ALL_CORNERS_WITHIN` updates, `CAUGHT`. At the time `until` it ends with what it has.
+    means, at a risk larger by that share of the range of risks. By default it looks for all corners
+    first, and after `ALL_CORNERS_WITHIN` updates of outcomes for `CAUGHT`.
     """
     tables = MeanRisk(ssp, axis)
     search = _Search(tables, at)
@@ -85,9 +83,6 @@ def least_means(
         if at is None and tolerance is None and tables.updates >= ALL_CORNERS_WITHIN:
             gap = max(gap, CAUGHT)
         below = search.close(gap)
-        while len(below) and monotonic() >= until:
-            gap = max(2 * gap, CAUGHT)
-            below = search.close(gap)
         if progress is not None:
             progress(tables.tables, float(len(search.envelope.start)))
         if not len(below):
