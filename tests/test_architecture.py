@@ -255,15 +255,11 @@ def test_a_breach_would_be_found(module, source, found):
     assert breaches(module, source, f"tailpath.{module}") == found
 
 
-#: Files of `dp` that still know error terms. `certify` is their only home: this list only shrinks.
-WITH_ERROR_TERMS = {
-    "entries",
-}
+#: `certify` is the only home of error terms.
 PLAIN = [
     path.relative_to(PACKAGE).as_posix()
     for folder in ("dp", "evaluation", "policies")
     for path in sorted((PACKAGE / folder).glob("*.py"))
-    if folder != "dp" or path.stem not in WITH_ERROR_TERMS
 ]
 
 

@@ -21,8 +21,6 @@ EXCEPTIONS = {
     "dp/elimination.py eliminate": (
         "what waits outside of a component, each sum looked at for digits lost"
     ),
-    "dp/entries.py push": "forward: visits go from a node to where it leads",
-    "dp/entries.py first_entries": "forward: those of runs that were in a group before",
     "dp/forward.py _send_on": "forward: mass goes from a node to where it leads",
     "kernels/atom_policy.py factors": "a published planner: masses beside and at a quantile",
 }

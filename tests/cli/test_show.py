@@ -25,8 +25,8 @@ def policy_file(ssp, tmp_path_factory):
 def test_show_tells_the_table(capsys, ssp, policy_file):
     rows = run(capsys, "show", MODEL, policy_file, "--alpha", 0.1, "--json").json["rows"]
     table = tp.read_policy(policy_file, ssp).table(ssp, 0.1, most=41)
-    assert [(r["memory"], r["action"], r["probability"], r["mean"], r["cvar"]) for r in rows] == [
-        (r.memory, r.action, r.probability, r.mean, r.cvar) for r in table
+    assert [(r["memory"], r["action"], r["visits"], r["mean"], r["cvar"]) for r in rows] == [
+        (r.memory, r.action, r.visits, r.mean, r.cvar) for r in table
     ]
     text = run(capsys, "show", MODEL, policy_file, "--alpha", 0.1).out
     assert "CVaR to go at 0.1" in text.splitlines()[0]

@@ -57,9 +57,9 @@ def test_rows_are_those_of_the_exact_table(few_pairs):
             if same is None:
                 assert (row.state, row.action) in by_state
                 continue
-            assert near(row.probability, same.probability, found.estimated)
+            assert near(row.visits, same.visits, found.estimated)
             assert row.next_states == same.next_states
-            if row.probability > 0.5:
+            if row.visits > 0.5:
                 assert row.mean == pytest.approx(same.mean, rel=0.1)
         assert sum((row.state, row.action, row.memory) in known for row in found[:10]) >= 5
 

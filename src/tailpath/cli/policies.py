@@ -289,12 +289,12 @@ def show_command(
     state: str | None,
     output: str | None,
 ) -> Output:
-    """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the
-    cost from there.
+    """What a POLICY does on a MODEL: state, memory, action, how often a run is there, and the cost
+    from there.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
-    least expected cost. The likeliest rows come first; budgets left with the same decision are one
-    row.
+    least expected cost. The most visited rows come first; budgets left with the same decision are
+    one row.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def show_command(
         "state": [name(row.state) for row in shown],
         "memory": [row.memory for row in shown],
         "action": [decision_in_words(row.action) for row in shown],
-        "probability": [row.probability for row in shown],
+        "visits": [row.visits for row in shown],
         "mean to go": [row.mean for row in shown],
         f"CVaR to go at {number(alpha)}": [row.cvar for row in shown],
     }

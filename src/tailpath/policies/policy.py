@@ -199,15 +199,15 @@ class Kind(Record, Runs, Policy):
         Returns
         -------
         Decisions
-            A list of named tuples, the likeliest first: `state`, `memory` in words, `action`,
-            `probability` of ever being there, `mean` and `cvar` of the cost from there, and
-            `next_states` with their probabilities. `to_pandas()`, `to_csv()`, `to_mermaid()` and
-            `to_dot()` are other forms of it, `write(path)` a file.
+            A list of named tuples, the most visited first: `state`, `memory` in words, `action`,
+            `visits`, how often a run is there on average, `mean` and `cvar` of the cost from
+            there, and `next_states` with their probabilities. `to_pandas()`,
+            `to_csv()`, `to_mermaid()` and `to_dot()` are other forms of it, `write(path)` a file.
 
         Examples
         --------
         >>> row = tp.solve_expected(ssp).policy.table(ssp)[0]
-        >>> row.state, row.action, row.probability, row.mean, row.cvar, row.next_states
+        >>> row.state, row.action, row.visits, row.mean, row.cvar, row.next_states
         ('home', 'road', 1.0, 24.0, 60.0, {'work': 1.0})
         """
         return _display().decision_table(ssp, self, alpha, most, progress, state)

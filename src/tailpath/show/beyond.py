@@ -35,11 +35,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions
+from tailpath.graph import BoolArray, FloatArray, IntArray
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.chain import CostChain
 from tailpath.show.sampled import Walks
-from tailpath.show.visits import equations, zero_cost_walks
+from tailpath.show.visits import expected_visits, zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
 #: beyond which they take minutes.
@@ -200,13 +200,6 @@ class Beyond:
             inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
             past = expected_visits(inner, past)
         return table, past
-
-
-def expected_visits(inner: Transitions, first: FloatArray) -> FloatArray:
-    """The expected visits of every node, once runs start there with these masses."""
-    factors = equations(inner.source, inner.target, inner.probability, inner.n)
-    found: FloatArray = factors.solve(first, trans="T")
-    return found
 
 
 # ---------------------------------------------------------------------- blame

@@ -1,10 +1,10 @@
 """What a policy does, in words: one row per state and memory that it reaches, as a table, a file or
 a flow chart.
 
-Budgets left that follow each other and lead to the same decision are one row. A row tells with
-which probability a run is ever there, and, from the moment it first is, the expected cost to go and
-the CVaR of the cost to go. Where there are too many pairs of state and memory, the rows come from
-simulated runs; those of one state come from the policy itself.
+Budgets left that follow each other and lead to the same decision are one row. A row says how often
+a run is there on average, and the mean and the CVaR of the cost from such a visit on. Where there
+are too many pairs of state and memory, the rows come from simulated runs; those of one state come
+from the policy itself.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy
 from tailpath.policies.policy import Policy
 from tailpath.show.followed import Followed
 from tailpath.show.sampled import tail_mean
-from tailpath.show.visits import Visits, cvar_to_go
+from tailpath.show.visits import cvar_to_go
 from tailpath.texts import name as name_in_words
 from tailpath.texts import number as number_in_words
 
@@ -41,21 +41,22 @@ MOST_ESTIMATED = 1_000
 
 class Row(NamedTuple):
     """What a policy does at a state, and where that leads: `next_states` are names with their
-    probabilities. `cvar` is None where costs have no unit; `mean` and `cvar` are None where no
-    simulated run came.
+    probabilities. `visits` is how often a run is there on average; of states that it never leaves
+    again, the probability of getting there. `cvar` is None where costs have no
+    unit; `mean` and `cvar` are None where no simulated run came.
     """
 
     state: Name
     memory: str
     action: Any
-    probability: float
+    visits: float
     mean: float | None
     cvar: float | None
     next_states: dict[Name, float]
 
 
 class Decisions(list[Row]):
-    """The rows of a policy's table, the likeliest first.
+    """The rows of a policy's table, the most visited first.
 
     Attributes
     ----------
@@ -112,7 +113,7 @@ class Decisions(list[Row]):
         Examples
         --------
         >>> print(tp.solve_expected(ssp).policy.table(ssp).to_csv(), end="")
-        state,memory,action,probability,mean,cvar,next_states
+        state,memory,action,visits,mean,cvar,next_states
         home,,road,1.0,24.0,60.0,work 1
         """
         text = io.StringIO()
@@ -233,7 +234,7 @@ WRITTEN = {".csv": "to_csv", ".mmd": "to_mermaid", ".dot": "to_dot"}
 
 
 def _rank(row: Row) -> tuple[float, float]:
-    return -round(row.probability, 9), -(row.mean or 0.0)
+    return -round(row.visits, 9), -(row.mean or 0.0)
 
 
 def _rules(table: Decisions, unit: str) -> list[str]:
@@ -291,13 +292,13 @@ def decision_table(
     return Decisions(list(found), followed.simulated)
 
 
-#: A row before it is told: state, least and greatest memory, probability, mean and CVaR to go.
+#: A row before it is told: state, least and greatest memory, visits, mean and CVaR to go.
 Found = tuple[int, Any, Any, float, float | None, float | None]
 
 
 def _row(followed: Followed, found: Found) -> tuple[Row, tuple[float, float] | None]:
     ssp, policy = followed.ssp, followed.policy
-    state, low, high, probability, mean, cvar = found
+    state, low, high, visits, mean, cvar = found
     decision = decide(ssp, policy, state, high)
     told: tuple[str, tuple[float, float] | None] = memory_in_words(policy, high, state), None
     if isinstance(policy, BudgetPolicy):
@@ -307,7 +308,7 @@ def _row(followed: Followed, found: Found) -> tuple[Row, tuple[float, float] | N
         ssp.states[state],
         told[0],
         action_of(ssp, decision),
-        min(probability, 1.0),
+        visits,
         mean,
         None if cvar is None or np.isnan(cvar) else float(cvar),
         next_states(ssp, decision),
@@ -318,27 +319,26 @@ def _row(followed: Followed, found: Found) -> tuple[Row, tuple[float, float] | N
 def _exact_rows(
     followed: Followed, alpha: float, most: int | None, state: int | None, progress: Any
 ) -> Iterator[tuple[Row, tuple[float, float] | None]]:
-    chain, memory, budgets = followed.chain, followed.memories, followed.counts_budgets
+    chain = followed.chain
     assert chain is not None
     if chain.n == 0:
         return
-    group, ends = _grouped(followed, chain.state.astype(np.int64), memory)
-    visits = Visits(chain, memory if budgets else None)
+    group, ends = _grouped(followed, chain.state.astype(np.int64), followed.memories)
+    visits = followed.expected
     if state is not None:
         group = np.where(chain.state == state, group, -1)
     elif most is not None and len(ends) > most:
-        often = np.bincount(group, weights=visits.expected)
+        often = np.bincount(group, weights=visits)
         shown = np.isin(group, np.argsort(-often, kind="stable")[:most])
         group = np.where(shown, group, -1)
     if progress is not None:
         progress(0, 0.0)
-    entry = visits.first(group, progress)
     nodes = np.flatnonzero(group >= 0)
-    cvar = cvar_to_go(chain, nodes, group[nodes], entry[nodes], len(ends), alpha, progress)
+    cvar = cvar_to_go(chain, nodes, group[nodes], visits[nodes], len(ends), alpha, progress)
     order, first = grouped(group[nodes], len(ends))
     for number in np.unique(group[nodes]).tolist():
         own = nodes[order[first[number] : first[number + 1]]]
-        weight, to_go = entry[own], chain.expected_cost.value[own]
+        weight, to_go = visits[own], chain.expected_cost.value[own]
         total = float(weight.sum())
         mean = float(weight @ to_go) / total if total > 0 else float(to_go[0])
         yield _row(followed, (*ends[number], total, mean, cvar[number]))
@@ -362,15 +362,13 @@ def _estimated_rows(
         where = np.append(where, np.full(2 * len(begin), state))
         memory = np.concatenate((memory, begin, np.append(begin[1:] - 1, policy.budget)))
     key, ends = _grouped(followed, where, memory)
-    first = seen.of(inside).first_of(key[: len(inside)])
-    to_go, entered = seen.to_go[inside][first], key[first]
+    to_go, entered = seen.to_go[inside], key[: len(inside)]
     met = np.bincount(entered, minlength=len(ends))
     order, begin = np.argsort(entered, kind="stable"), np.concatenate(([0], np.cumsum(met)))
     for number in np.argsort(-met, kind="stable")[: most or MOST_ESTIMATED].tolist():
         costs = to_go[order[begin[number] : begin[number + 1]]]
         mean = float(costs.mean()) if len(costs) else None
-        share = len(costs) / seen.runs
-        yield _row(followed, (*ends[number], share, mean, tail_mean(costs, alpha)))
+        yield _row(followed, (*ends[number], len(costs) / seen.runs, mean, tail_mean(costs, alpha)))
 
 
 def _grouped(

@@ -24,7 +24,6 @@ from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
-from tailpath.show.beyond import expected_visits
 from tailpath.show.decisions import (
     action_of,
     budgets_in_words,
@@ -33,7 +32,7 @@ from tailpath.show.decisions import (
 )
 from tailpath.show.followed import Followed
 from tailpath.show.sampled import Drawing, Follower, onwards, tail_mean
-from tailpath.show.visits import cvar_to_go
+from tailpath.show.visits import cvar_to_go, expected_visits
 from tailpath.texts import Content, Table, count, number
 
 #: Choices with their probabilities.

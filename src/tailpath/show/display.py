@@ -114,15 +114,13 @@ def policy_card(policy: Policy) -> str:
         ]
         return card(title, [Table(("state", "action"), named)])
     cells = [
-        (name_in_words(state), memory, decision_in_words(action), probability, mean)
-        for state, memory, action, probability, mean, *_ in decision_table(
-            ssp, policy, most=CARD_ROWS
-        )
+        (name_in_words(state), memory, decision_in_words(action), visits, mean)
+        for state, memory, action, visits, mean, *_ in decision_table(ssp, policy, most=CARD_ROWS)
     ]
     fits = ssp.geometry is None or ssp.n_states <= MAX_CELLS
     draw = (lambda: draw_policy(ssp, policy)) if fits else None
     return card(
         title,
-        [Table(("state", "memory", "action", "probability", "mean to go"), cells).in_use()],
+        [Table(("state", "memory", "action", "visits", "mean to go"), cells).in_use()],
         draw,
     )

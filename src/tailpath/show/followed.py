@@ -22,7 +22,7 @@ from tailpath.policies.checks import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.unrolling import unroll
 from tailpath.show.sampled import Walks, walks
-from tailpath.show.visits import Visits
+from tailpath.show.visits import visits_of
 
 #: Pairs of state and memory beyond which a policy is not followed through all of them.
 MAX_TABLE_PAIRS = 200_000
@@ -104,12 +104,13 @@ class Followed:
             return state, known, times / self.seen.runs
         known = self.memories.astype(np.int64) if counted else np.zeros(self.chain.n, np.int64)
         order = np.lexsort((known, self.chain.state))
-        return self.chain.state[order].astype(np.int64), known[order], self._expected[order]
+        return self.chain.state[order].astype(np.int64), known[order], self.expected[order]
 
     @cached_property
-    def _expected(self) -> FloatArray:
+    def expected(self) -> FloatArray:
+        """How often a run is at each node of the chain (`visits_of`)."""
         assert self.chain is not None
-        return Visits(self.chain).expected if self.chain.n else np.zeros(0)
+        return visits_of(self.chain) if self.chain.n else np.zeros(0)
 
     @cached_property
     def usual(self) -> IntArray:
@@ -120,7 +121,7 @@ class Followed:
             taken = taken[np.argsort(times, kind="stable")]
             choices[self.ssp.choice_state[taken]] = taken
             return choices
-        order = np.argsort(self._expected, kind="stable")
+        order = np.argsort(self.expected, kind="stable")
         usual = dict(zip(self.chain.state[order].tolist(), order.tolist()))  # the last of each
         for state, node in usual.items():
             choices[state] = max(self.decision(node), key=lambda pair: pair[1])[0]
@@ -141,6 +142,6 @@ class Followed:
         else:
             last = np.flatnonzero(chain.target == chain.n)
             arrived = ssp.outcome_target[chain.outcome[last]]
-            weight = self._expected[chain.source[last]] * chain.probability[last]
+            weight = self.expected[chain.source[last]] * chain.probability[last]
         np.add.at(visits, arrived, weight)
         return visits

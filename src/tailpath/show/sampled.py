@@ -145,11 +145,6 @@ class Walks(NamedTuple):
         """The last step of each run."""
         return np.flatnonzero(np.diff(self.run, append=-1))
 
-    def first_of(self, key: IntArray) -> IntArray:
-        """The first step of each run with each key, by step."""
-        _, first = np.unique(self.run * (int(key.max(initial=0)) + 1) + key, return_index=True)
-        return np.asarray(first)
-
 
 def walks(ssp: SSP, policy: Any, seed: int = 0) -> Walks:
     """As many runs as a second or two allows, and at least `FEWEST`."""

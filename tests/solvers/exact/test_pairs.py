@@ -175,9 +175,7 @@ def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     policy = best.policy(0.05)
     assert of_pairs(best) and len(policy.choice) > 0
     assert_behaves(ssp, policy, tmp_path, 0.05)
-    assert sum(
-        row.probability for row in policy.table(ssp) if row.state == (0, 0)
-    ) == pytest.approx(1.0)
+    assert sum(row.visits for row in policy.table(ssp) if row.state == (0, 0)) == pytest.approx(1.0)
 
 
 def test_policies_of_pairs_on_other_costs(tmp_path: Path) -> None:
