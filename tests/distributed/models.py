@@ -87,11 +87,6 @@ def models() -> dict[str, tp.SSP]:
     }
 
 
-def wholes() -> dict[str, tp.SSP]:
-    """Models that every rank has."""
-    return {**models(), "cycle": tp.SSP.from_outcomes(CYCLE, "a", ["g"])}
-
-
 def bits(*found: object) -> str:
     """A text that differs where any bit of some arrays or numbers does."""
     digest = hashlib.sha256()

@@ -3,7 +3,6 @@
 import numpy as np
 
 import tailpath as tp
-from tailpath.distributed.policies import PartMarkovPolicy
 from tests.distributed.models import bits, late_bits, table_bits
 
 ALPHA, DEADLINE = 0.1, 20
@@ -15,8 +14,7 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
     best = tp.solve_cvar_exact(part, ALPHA, comm=comm)
     late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
     sides = [joined(comm, side).tolist() for side in (mean.value, mean.lower, mean.upper)]
-    mixed = PartMarkovPolicy(mean.policy.comm, part, mixture(part, mean.choices))
-    policies = best.policy(ALPHA), mean.policy, mixed
+    policies = best.policy(ALPHA), mean.policy
     tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.latest.gather(ssp))
     return {
         "bounded": bounded(best, late, sides, mean),
@@ -73,16 +71,6 @@ def check_policies(found) -> None:
 
 def joined(comm, mine):
     return mine if comm is None else np.concatenate(comm.allgather(mine))
-
-
-def mixture(part, choices) -> np.ndarray:
-    """Weights of the choices of a part: half for the one given, and some of the others get some."""
-    length = np.diff(part.state_choices)
-    state = np.repeat(np.arange(len(length)), length)
-    place = np.arange(len(state)) - part.state_choices[:-1][state]
-    weight = 0.125 * ((7 * (part.first + state) + 3 * place) % 3)
-    weight[choices[~part.is_goal]] += 1.0
-    return weight / np.bincount(state, weights=weight, minlength=len(length))[state]
 
 
 def followed(policy) -> list[float]:

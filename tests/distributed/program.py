@@ -9,7 +9,6 @@ import pathlib
 import signal
 import sys
 
-import numpy as np
 from mpi4py import MPI
 
 import tailpath as tp
@@ -18,36 +17,11 @@ from tailpath.distributed import fill
 from tailpath.distributed.generate import gridworld_part, river_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Checkpoints, Job
-from tests.distributed.models import bits, late_bits, models, table_bits, wholes
-from tests.distributed.parts import ALPHA, in_parts
+from tests.distributed.models import bits, models, table_bits
+from tests.distributed.parts import in_parts
 from tests.distributed.patient import Patient
 
 COMM = Patient(MPI.COMM_WORLD)
-
-
-def every_other(layout, ranks, objective):
-    """The neighbours of a node are on other ranks."""
-    return np.arange(layout.n) % ranks
-
-
-def one_alone(layout, ranks, objective):
-    """Rank 0 has all but one node, the last rank that one, and those between nothing."""
-    owner = np.zeros(layout.n, dtype=np.int64)
-    owner[-1] = ranks - 1
-    return owner
-
-
-def found_whole(comm, ssp):
-    """What ranks find that have the model whole, with nodes shared out in three ways."""
-    found = {}
-    for share in (None, every_other, one_alone):
-        for kind in ("plain", "lexicographic")[: 1 + (share is every_other)]:
-            options = {"lexicographic": kind == "lexicographic"}
-            best = tp.solve_cvar_exact(ssp, ALPHA, comm=Job(comm, rank_of=share), **options)
-            found[f"{kind}, {share and share.__name__}"] = table_bits(best, best.largest)
-    late = tp.solve_on_time(ssp, 20, comm=comm)
-    found["late"] = late_bits(late, late.latest)
-    return found
 
 
 def made(comm):
@@ -62,9 +36,8 @@ def made(comm):
 def found_by(comm, share):
     """All that so many ranks find; a share of the models where others take the rest."""
     first, step = share
-    whole, parts = (dict(list(of().items())[first::step]) for of in (wholes, models))
+    parts = dict(list(models().items())[first::step])
     return {
-        "whole": {name: found_whole(comm, ssp) for name, ssp in whole.items()},
         "parts": {
             name: in_parts(ssp, Part.of(ssp, *place(comm)), comm) for name, ssp in parts.items()
         },
@@ -87,8 +60,7 @@ def agree() -> None:
     every = COMM.allgather(found)
     if rank == 0:
         four, three, pair = every[0]
-        two = {kind: {**pair[kind], **every[2][2][kind]} for kind in ("whole", "parts")}
-        two["made"] = pair["made"]
+        two = {"parts": {**pair["parts"], **every[2][2]["parts"]}, "made": pair["made"]}
         print(json.dumps({1: every[3][1], 2: two, 3: three, 4: four}), flush=True)
     main(["solve", "river:8x4", "--alpha", "0.05", "--json", "--mpi"])
     sys.stdout.flush()

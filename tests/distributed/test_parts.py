@@ -10,15 +10,14 @@ from tailpath.distributed.generate import part_called, river_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.policies import PartMarkovPolicy
 from tailpath.distributed.ranks import Alone, Job
-from tailpath.errors import OptionError, PolicyError
-from tests.distributed.models import models
+from tailpath.errors import ModelError, OptionError
+from tests.distributed.models import CYCLE, models
 from tests.distributed.parts import (
     ALPHA,
     check_agree,
     check_policies,
     in_one_process,
     in_parts,
-    mixture,
 )
 
 MODELS = models()
@@ -48,12 +47,11 @@ def test_deadlines_of_parts_say_what_takes_the_whole_model():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_policies_in_parts_cost_what_they_cost_gathered(name):
-    """By budget, of least mean, and one that mixes: the library's own distribution."""
+    """By budget, and of least mean: the library's own distribution."""
     ssp = MODELS[name]
     part = Part.of(ssp, 0, 1)
-    least = tp.solve_expected(part)
-    mixed = PartMarkovPolicy(Alone(), part, mixture(part, least.choices))
-    for policy in (tp.solve_cvar_exact(part, ALPHA).policy(ALPHA), least.policy, mixed):
+    best, least = tp.solve_cvar_exact(part, ALPHA).policy(ALPHA), tp.solve_expected(part).policy
+    for policy in (best, least):
         costs, whole = policy.evaluate(ALPHA), tp.evaluate(ssp, policy.gather(ssp), ALPHA)
         assert costs.var(ALPHA) == whole.var(ALPHA)
         assert costs.bounds(ALPHA) == whole.bounds(ALPHA)
@@ -67,14 +65,12 @@ def test_a_markov_policy_in_parts():
         (2, "stay", 2, 1, 1), (2, "go", 3, 1, 9),
     ]  # fmt: skip
     part = Part.of(tp.SSP.from_outcomes(rows, 0, [3]), 0, 1)
-    policy = PartMarkovPolicy.from_choices(Alone(), part, np.array([0, 2, 3, -1]))
+    policy = PartMarkovPolicy(Alone(), part, np.array([0, 2, 3, -1]))
     # Each round costs 3 or, one time in two, 6 and another round: m = 3 / 2 + (6 + m) / 2.
     assert policy.evaluate(0.5).mean == pytest.approx(9.0, rel=1e-14)
     assert policy.evaluate(0.5).var(0.5) == 3.0
-    stays = PartMarkovPolicy.from_choices(Alone(), part, np.array([1, 2, 3, -1]))
+    stays = PartMarkovPolicy(Alone(), part, np.array([1, 2, 3, -1]))
     assert stays.evaluate(0.5).unreached == 1.0
-    with pytest.raises(PolicyError, match="sum to 2"):
-        PartMarkovPolicy(Alone(), part, np.ones(5)).evaluate(0.5)
 
 
 def test_generated_parts_are_the_models_of_their_names():
@@ -90,7 +86,8 @@ def test_generated_parts_are_the_models_of_their_names():
 def test_the_command_line_writes_the_policy_of_parts(method, says, tmp_path, capsys):
     ssp, file = MODELS["grid"], tmp_path / "policy.json"
     asked = {"model": "grid", "alpha": ALPHA, "method": method, "output": str(file)}
-    solve_part(Part.of(ssp, 0, 1), Job.of(None), {**asked, "as_json": False})
+    asked |= {"as_json": False, "verify": False, "minimise": None, "limits": (), "deadline": None}
+    solve_part(Part.of(ssp, 0, 1), Job.of(None), asked)
     assert f"least {says}" in capsys.readouterr().out
     whole = whole_of(Alone(), Part.of(ssp, 0, 1))
     costs = tp.evaluate(whole, tp.read_policy(file, whole), ALPHA)
@@ -99,6 +96,29 @@ def test_the_command_line_writes_the_policy_of_parts(method, says, tmp_path, cap
         "expected": (costs.mean, tp.solve_expected(ssp).cost()),
     }
     assert best[method][0] == pytest.approx(best[method][1], rel=1e-12)
+
+
+def test_a_whole_model_over_ranks_is_parts_of_itself():
+    ssp, comm = MODELS["river"], Job(Alone())
+    found, one = tp.solve_cvar_exact(ssp, ALPHA, comm=comm), tp.solve_cvar_exact(ssp, ALPHA)
+    (low, high), (least, most) = found.bounds(ALPHA), one.bounds(ALPHA)
+    assert max(low, least) <= min(high, most)
+    assert repr(found.policy(ALPHA)).startswith("<PartPolicy on part 0 of 1")
+    assert found.policy(ALPHA).gather(ssp).ssp is ssp
+    assert tp.solve_expected(ssp, comm=comm).bounds[0] <= tp.solve_expected(ssp).cost()
+
+
+def test_what_ranks_cannot_solve_is_refused():
+    cycle = tp.SSP.from_outcomes(CYCLE, "a", ["g"])
+    with pytest.raises(ModelError, match="free outcomes lead in a cycle"):
+        tp.solve_cvar_exact(cycle, ALPHA, comm=Job(Alone()))
+    with pytest.raises(OptionError, match="lexicographic needs one process"):
+        tp.solve_cvar_exact(MODELS["river"], ALPHA, lexicographic=True, comm=Job(Alone()))
+    rows = [("s", "go", "g", (0.2, 1), 1), ("s", "go", "s", (0, 0.8), 1)]
+    with pytest.raises(ModelError, match="known probabilities"):
+        tp.solve_cvar_exact(
+            tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), ALPHA, comm=Job(Alone())
+        )
 
 
 def test_what_is_no_communicator_is_refused():

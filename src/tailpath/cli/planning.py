@@ -292,18 +292,19 @@ def ranks(module: str) -> Any:
     return module_of(f"tailpath.distributed.{module}", "mpi")
 
 
-def solve_part(part: Any, job: Any, asked: dict[str, Any]) -> None:
-    """Solve a model in parts, and show what was found at the start."""
-    begin, alpha = perf_counter(), asked["alpha"]
-    comm = job.comm
+def solve_part(part: Any, job: Any, asked: dict[str, Any], ssp: SSP | None = None) -> None:
+    """Solve a model in parts, and show what was found at the start; `ssp` is the model, if every
+    rank has it.
+    """
+    begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
     method = find_method(asked["method"])
+    if asked["verify"] or asked_for(SimpleNamespace(**asked)) is not None:
+        raise click.UsageError("--mpi goes with --alpha and --method alone")
     if method.in_parts is None:
         able = solved_by(lambda method: method.in_parts)
-        raise OptionError(
-            f"--method {method.name} needs the whole model; models in parts are solved by {able}"
-        )
+        raise OptionError(f"--method {method.name} needs one process; ranks of MPI solve by {able}")
     require_alpha(method, alpha)
-    plan = on_ranks(method, job).make(part, alpha, asked)
+    plan = replace(method, plan=partial(method.plan, comm=job)).make(part, alpha, asked)
     policy: Any = plan.policy(1.0 if alpha is None else alpha)
     found = method.in_parts(Found(plan, alpha, policy, None, perf_counter() - begin))
     seconds = perf_counter() - begin
@@ -315,16 +316,9 @@ def solve_part(part: Any, job: Any, asked: dict[str, Any]) -> None:
         asked["as_json"],
     )
     if asked["output"] is not None:
-        gathered = policy.gather()
+        gathered = policy.gather(ssp)
         if comm.rank == 0:
             tailpath.write_policy(gathered, asked["output"])
-
-
-def on_ranks(method: Method, job: Any) -> Method:
-    """The method on all ranks of a job, if there is one and the method knows how."""
-    if job is None or method.in_parts is None:
-        return method
-    return replace(method, plan=partial(method.plan, comm=job))
 
 
 @click.command(cls=ModelCommand)

@@ -44,7 +44,6 @@ from tailpath.cli.planning import (
     load_methods,
     method_option,
     objective_of,
-    on_ranks,
     ranks,
     require_alpha,
     solve_for,
@@ -139,6 +138,10 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     """
     asked, job = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
+    if job is not None:
+        given["model"] = given.pop("source")
+        solve_part(ranks("part").Part.here(ssp, job), job, {**given, "gamma": gamma}, ssp)
+        return
     method, objective = find_method(asked.method), asked_for(asked)
     if isinstance(ssp, IntervalSSP):
         solved = solve_intervals(ssp, objective or objective_of(method, asked.alpha), asked)
@@ -150,7 +153,7 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
         solved = solve_for(ssp, objective, asked)
     else:
         require_alpha(method, asked.alpha)
-        solved = solve_by(on_ranks(method, job), ssp, asked)
+        solved = solve_by(method, ssp, asked)
     record, rows = dict(solved.record), dict(solved.rows)
     if solved.compiling > 0:
         rows["of which, once"] = f"{solved.compiling:.1f} s of compiling"
@@ -160,7 +163,7 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     text = "\n".join([pairs(rows.items()), *solved.words])
     text = with_gains(text, ssp, solved.mean, solved.costs, asked.alpha)
     print_result({"model": asked.source, **record}, text, asked.as_json)
-    if asked.output is not None and (job is None or job.comm.rank == 0):
+    if asked.output is not None:
         tailpath.write_policy(solved.policy, asked.output)
         for note in solved.notes:
             print_message("note", note)
@@ -185,8 +188,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     alpha, most = asked.alpha, asked.max_nodes
     costs = None
     with progress_line() as update:
-        # A method of others may refuse the tiny model; and the ranks of a job plan together.
-        own = click.get_current_context().obj is None and method.name in ADDRESSES
+        own = method.name in ADDRESSES  # a method of others may refuse the tiny model
         loaded = sum(load_methods([method]).values()) if own else 0.0
         begin, before = perf_counter() - loaded, compiling_seconds() - loaded
         plan = method.make(ssp, alpha, vars(asked), progress_of(method, update), asked.variant)

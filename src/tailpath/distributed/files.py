@@ -1,18 +1,15 @@
-"""Folders of parts, one file for each rank, written whole or not at all.
+"""Folders of parts, one file for each rank.
 
-A file says of which model it is a part, by its hash, and at which place; a seal over all that it
-holds shows what was changed since. It is read with the care of every other file: sizes are held
-against the bytes that are there, and what does not fit together is refused in one line.
+A file says of which model it is a part, by its hash, and at which place. It is read with the care
+of every other file: sizes are held against the bytes that are there, and what does not fit together
+is refused in one line.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
-import shutil
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +21,6 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.headers import (
     ANYTHING,
     LIST,
-    TEXT,
     UNIT,
     checked,
     decode_names,
@@ -33,7 +29,6 @@ from tailpath.formats.headers import (
     refuse_unknown,
 )
 from tailpath.formats.writing import encode_names, encode_unit
-from tailpath.graph import Array
 from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 
@@ -54,13 +49,6 @@ def part_file(folder: str | Path, index: int, parts: int) -> Path:
     return Path(folder) / f"part-{index}-of-{parts}.npz"
 
 
-def _seal(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> str:
-    digest = hashlib.sha256(json.dumps({name: header.get(name) for name in HEADER}).encode())
-    for name in ARRAYS:
-        digest.update(arrays[name].data)
-    return digest.hexdigest()
-
-
 def write_part(part: Part, folder: str | Path) -> Path:
     """Write the file of a part in the folder of all parts."""
     path = part_file(folder, part.index, len(part.bounds) - 1)
@@ -75,35 +63,27 @@ def write_part(part: Part, folder: str | Path) -> Path:
         "probability_error": part.probability_error,
     }
     arrays = {name: getattr(part, name) for name in ARRAYS}
-    header["seal"] = _seal(header, arrays)
     write_archive(str(path), {"header": json.dumps(header), **arrays})
     return path
 
 
 def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
-    """Cut a model into parts, and put their files into a folder of their own, which takes the place
-    of one with other parts."""
-    place, mark = Path(folder).resolve(), model_mark(ssp)
-    made = place.with_name(f".{place.name}.{os.urandom(8).hex()}.part")
-    before = made.with_suffix(".old")
+    """Cut a model into parts, and put their files into a folder of their own, in place of others.
+    Where that fails half-way, what is left is refused: each file names its model.
+    """
+    place, mark = Path(folder), model_mark(ssp)
     try:
-        for name in os.listdir(place) if place.exists() else ():
+        before = os.listdir(place) if place.exists() else []
+        for name in before:
             if not _NAME.fullmatch(name):
                 raise FormatError(f"{folder}: parts need a folder of their own; there is {name}")
-        made.mkdir(parents=True)
-        for index in range(parts):
-            write_part(Part.of(ssp, index, parts, mark), made)
-        if place.exists():
-            place.rename(before)
-        made.rename(place)
+        place.mkdir(parents=True, exist_ok=True)
+        made = [write_part(Part.of(ssp, index, parts, mark), place) for index in range(parts)]
+        for name in {*before} - {path.name for path in made}:
+            (place / name).unlink()
     except OSError as error:
         raise FormatError(f"{folder}: {error.strerror or error}") from None
-    finally:
-        if before.exists() and not place.exists():
-            before.rename(place)
-        shutil.rmtree(made, ignore_errors=True)
-        shutil.rmtree(before, ignore_errors=True)
-    return [part_file(folder, index, parts) for index in range(parts)]
+    return made
 
 
 def read_part(folder: str | Path, index: int, parts: int) -> Part:
@@ -115,11 +95,9 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
         raise FormatError(f"{path}: there is no such part; {hint}")
     archive, location = Archive(str(path)), f"{path}: member header: "
     header = read_header(archive.text("header"), location[:-2], str(path), FORMAT, VERSION)
-    header = checked(header, {**HEADER, "seal": TEXT}, location)
+    header = checked(header, HEADER, location)
     refuse_unknown(archive.names(), ("header", *ARRAYS), f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, kind) for name, kind in ARRAYS.items()}
-    if header["seal"] != _seal(header, arrays):
-        raise FormatError(f"{path}: it was changed after it was written")
     unit = positive_fraction(header["unit"])
     if (header["index"], len(arrays["bounds"]) - 1) != (index, parts) or unit is None:
         raise FormatError(f"{path}: this is not part {index} of {parts}")

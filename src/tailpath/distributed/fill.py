@@ -8,17 +8,15 @@ Values do not depend on how nodes are shared out: a node's is one sum over its o
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from tailpath.distributed.layout import PartLayout, cut
-from tailpath.distributed.ranks import Checkpoints, Job, PassCheckpoints, joined, largest, together
+from tailpath.distributed.layout import PartLayout
+from tailpath.distributed.ranks import Checkpoints, PassCheckpoints, largest
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, Changes, Objective, new_changes
-from tailpath.dp.budgets import Check, Fill, Filled, Progress, cutoff_of, move_window, sweep
-from tailpath.dp.layout import WINDOW, Layout
-from tailpath.graph import Array, FloatArray
+from tailpath.dp.budgets import Check, Filled, Progress, cutoff_of, move_window, sweep
+from tailpath.dp.layout import WINDOW
+from tailpath.graph import FloatArray
 
 #: Levels between two looks at the memory of all ranks.
 LOOK = 64
@@ -112,37 +110,3 @@ def fill_part(
     if saving is not None:
         saving.save()
     return filling.result()
-
-
-def shared_fill(job: Job, layout: Layout, objective: Objective, *asked: Any) -> Filled:
-    """`dp.budgets.fill`, which takes `asked`, too, for a layout that every rank has: each fills its
-    part. The result is that of one process, but for the order of changes.
-    """
-    comm, rank_of = job.comm, job.rank_of or nearby
-
-    def work() -> Filled:
-        part = cut(comm, layout, rank_of(layout, comm.size, objective))
-        found = fill_part(part, objective, *asked, checkpoints=job.checkpoints)
-        node, budget, choice = found.changes
-        mine = part.number[node], budget, part.choice[choice]
-        return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))
-
-    return together(comm, work)
-
-
-def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
-    """The rank of every node: bands around the start, each with about the same work."""
-    order = np.argsort(layout.nodes.cost_from_start, kind="stable")
-    limit = min(objective.limit, 4.0 * layout.start_value + 16.0)
-    effort = (
-        np.maximum(limit - layout.nodes.cost_from_start - layout.nodes.unavoidable_cost, 0.0) + 1.0
-    )
-    done = np.cumsum(effort[order])
-    owner = np.empty(layout.n, dtype=np.int64)
-    owner[order] = np.minimum((done - effort[order] / 2) * (ranks / done[-1]), ranks - 1)
-    return owner
-
-
-def shared_by(comm: Any) -> Fill:
-    """How ranks fill a table together."""
-    return partial(shared_fill, Job.of(comm))

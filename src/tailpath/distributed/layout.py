@@ -1,9 +1,8 @@
-"""A rank's part of the nodes of a sweep over budgets, laid out like any other model: cut out of a
-layout that every rank has, or made of a model in parts, as `solvers.exact.layout` does. A model in
-parts has no dead ends, so that every choice is safe, and no cycles of zero-cost outcomes, so that
-no state is joined with others.
+"""A rank's part of the nodes of a sweep over budgets, laid out as `solvers.exact.layout` does with
+whole models. A model in parts has no dead ends, so that every choice is safe, and no cycles of
+zero-cost outcomes, so that no state is joined with others.
 
-Own nodes come first, in the order of the layout. Ghosts are a last block whose nodes never begin:
+Own nodes come first, in the order of the sweep. Ghosts are a last block whose nodes never begin:
 the sweep reads them, and never looks at them. Blocks stand in *stages*, behind each of which ranks
 pass on what others need: a new one begins where a zero-cost outcome leads to a ghost, whose value
 at the same level must have come. As a rule there is one.
@@ -16,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from tailpath.distributed.ranks import Halo, anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.backup import row_means
 from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
-from tailpath.dp.joint import NO_JOINT, Joint
+from tailpath.dp.joint import NO_JOINT
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import first_levels
 from tailpath.errors import ModelError
@@ -47,15 +46,13 @@ class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
     `own` counts the first; `number` (n,) is the number of each node in the model, `place` (n,) in
-    what was laid out, and `choice` (choices,) each choice. `stages` are blocks `first : end`;
-    `unit` is that of costs.
+    the graph of the part. `stages` are blocks `first : end`; `unit` is that of costs.
     """
 
     halo: Halo
     own: int
     number: IntArray
     place: IntArray
-    choice: IntArray
     stages: tuple[slice, ...]
     overall: Overall
     unit: Fraction
@@ -91,81 +88,6 @@ def _stages(reads: Array) -> tuple[slice, ...]:
     return tuple(itertools.starmap(slice, itertools.pairwise(bounds)))
 
 
-def _with_ghosts(nodes: Nodes, node_choices: IntArray) -> dict[str, Any]:
-    """Nodes, of which the last are ghosts, without choices; blocks and first levels are those of
-    the others.
-    """
-    ghosts = len(nodes.cost_from_start) - len(nodes.first_level)
-    nodes = nodes._replace(
-        block_start=np.append(nodes.block_start, len(nodes.cost_from_start)),
-        block_joint=np.append(nodes.block_joint, False),
-        first_level=np.append(nodes.first_level, np.full(ghosts, NEVER)),
-    )
-    choices = np.append(node_choices, np.full(ghosts, node_choices[-1]))
-    return {"nodes": nodes, "node_choices": choices}
-
-
-def cut(comm: Any, layout: Layout, owner: Array) -> PartLayout:
-    """The part of this rank of a layout that every rank has.
-
-    `owner` (n,) is the rank of every node; a joint block belongs to the rank of its first node.
-    """
-    nodes, joint = layout.nodes, layout.joint
-    block = owners(nodes.block_start)
-    first_owner = owner[np.minimum(nodes.block_start[:-1], layout.n - 1)]
-    owner = np.where(nodes.block_joint[block], first_owner[block], owner)
-    own = np.flatnonzero(owner == comm.rank)
-    reads, ghost = _crossings(layout, owner, block, comm.rank)
-    number = np.concatenate([own, ghost])
-    position = np.full(layout.n + 1, -1, dtype=np.int64)
-    position[number] = np.arange(len(number))
-    chosen, node_choices = members_of(layout.node_choices, own)
-    outcome, outcome_start = members_of(layout.outcome_start, chosen)
-    start = offsets_of(block[own], len(nodes.block_joint))
-    by_node = nodes.cost_from_start[number], nodes.unavoidable_cost[number], nodes.first_level[own]
-    is_joint = nodes.block_joint & (np.diff(start) > 0)
-    return PartLayout(
-        **_with_ghosts(Nodes(start, is_joint, *by_node, nodes.value[number]), node_choices),
-        choice_cost=layout.choice_cost[chosen],
-        outcome_start=outcome_start,
-        target=position[layout.target[outcome]].astype(np.int32),
-        level=layout.level[outcome],
-        probability=layout.probability[outcome],
-        joint=_joint_of(joint, chosen) if nodes.block_joint.any() else joint,
-        start=max(int(position[layout.start]), 0),
-        row_size=layout.row_size[chosen],
-        halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: position[asked]),
-        own=len(own),
-        number=number,
-        place=number,
-        choice=chosen,
-        stages=_stages(reads),
-        overall=Overall(layout.costs, int(owner[layout.start]), layout.farthest),
-        unit=getattr(layout, "unit", Fraction(1)),
-    )
-
-
-def _crossings(layout: Layout, owner: Array, block: Array, rank: int) -> tuple[Array, IntArray]:
-    """Where outcomes lead from rank to rank: which blocks read ghosts at their own level, and the
-    nodes that a rank has ghosts of.
-    """
-    source = owners(layout.node_choices)[owners(layout.outcome_start)]
-    crosses = (layout.target >= 0) & (owner[source] != owner[layout.target])
-    reads = np.zeros(len(layout.nodes.block_joint), dtype=np.bool_)
-    reads[block[source[crosses & (layout.level == 0)]]] = True
-    ghost = np.unique(layout.target[crosses & (owner[source] == rank)]).astype(np.int64)
-    if not len(ghost) and not (owner == rank).any():
-        ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
-    return reads, ghost
-
-
-def _joint_of(joint: Joint, chosen: IntArray) -> Joint:
-    """The zero-cost outcomes inside joint blocks, of some choices."""
-    inner, inner_start = members_of(joint.inner_start, chosen)
-    target, probability = joint.inner_target[inner], joint.inner_probability[inner]
-    return Joint(inner_start, target, probability, joint.leave[chosen])
-
-
 def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayout:
     """The part laid out, given by node the budgets, in units, that are left to their
     closed form.
@@ -182,13 +104,18 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
     choice, node_choices = _choices(expected, node)
     outcome, outcome_start = members_of(decisions.choice_outcomes, choice)
     level, probability = graph.level[outcome].astype(np.int64), decisions.probability[outcome]
-    start = offsets_of(depth[node], len(reads))
     reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
-    by_node = reached[number], unavoidable_cost[number], first_level[node]
-    value = expected.bounds.value[number] / float(unit)
-    nodes = Nodes(start, np.zeros(len(reads), dtype=np.bool_), *by_node, value)
+    ghosts = graph.n - own
     return PartLayout(
-        **_with_ghosts(nodes, node_choices),
+        nodes=Nodes(
+            np.append(offsets_of(depth[node], len(reads)), graph.n),
+            np.zeros(len(reads) + 1, dtype=np.bool_),
+            cost_from_start=reached[number],
+            unavoidable_cost=unavoidable_cost[number],
+            first_level=np.append(first_level[node], np.full(ghosts, NEVER)),
+            value=expected.bounds.value[number] / float(unit),
+        ),
+        node_choices=np.append(node_choices, np.full(ghosts, node_choices[-1])),
         choice_cost=row_means(*frozen(outcome_start, probability, level)),
         outcome_start=outcome_start,
         target=position[decisions.target[outcome]],

@@ -18,9 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.ranks import Job, joined, together
-from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths
-from tailpath.model.checks import LARGEST_COST, checked_probabilities, model_mark
+from tailpath.errors import ModelError, OptionError, kind_of
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths, owners
+from tailpath.model.checks import (
+    LARGEST_COST,
+    check_choices,
+    check_lengths,
+    checked_probabilities,
+    model_mark,
+    refuse_outcome,
+)
 from tailpath.model.cost_units import MAX_UNITS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
@@ -98,18 +105,18 @@ class Part:
             array: Array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             object.__setattr__(self, name, array)
         self._check_place()
-        rows = {"state_choices": len(self.is_goal), "choice_outcomes": len(self.choice_action)}
-        for name, count in rows.items():
-            row = getattr(self, name)
-            if len(row) != count + 1 or row[0] != 0 or np.any(np.diff(row) < 0):
-                raise ModelError(f"part {self.index}: {name} does not rise from 0 in {count} steps")
-        columns = self.outcome_target, self.outcome_probability, self.outcome_level
-        ends = [*(len(column) for column in columns), int(self.choice_outcomes[-1])]
-        if len(set(ends)) > 1 or self.state_choices[-1] != len(self.choice_action):
-            raise ModelError(f"part {self.index}: its arrays differ in length")
-        self._check_rows()
-        probability = checked_probabilities(self._named())
-        object.__setattr__(self, "outcome_probability", probability)
+        rows = self._rows()
+        check_lengths(rows)
+        rows.choice_state = owners(self.state_choices)
+        check_choices(rows)
+        target, level, n = self.outcome_target, self.outcome_level, self.n_states
+        most = min(MAX_UNITS, int(LARGEST_COST / self.unit))
+        refuse_outcome(
+            rows,
+            (target < 0) | (target >= n) | (level < 0) | (level > most),
+            lambda o: f"leads to state {target[o]} of {n} at a cost of {level[o]} units",
+        )
+        object.__setattr__(self, "outcome_probability", checked_probabilities(rows))
         for name in ARRAYS:
             getattr(self, name).flags.writeable = False
 
@@ -137,7 +144,7 @@ class Part:
         """What a solver finds for a model in parts; options that it does not have are refused."""
         for name, given in options.items():
             if given:
-                why = f"a model in parts is solved without {name}; give the whole model"
+                why = f"{name} needs one process: a model over several ranks is solved without"
                 raise OptionError(why)
         job = Job.of(comm)
         solve = getattr(importlib.import_module("tailpath.distributed.solving"), solver)
@@ -159,46 +166,33 @@ class Part:
         if not 1 / LARGEST_COST <= self.unit <= LARGEST_COST:
             raise ModelError("the unit of costs is out of range")
 
-    def _check_rows(self) -> None:
-        wrong = (np.diff(self.state_choices) == 0) != self.is_goal
-        for state in np.flatnonzero(wrong)[:1].tolist():
-            what = "is a goal and has choices" if self.is_goal[state] else "has no choices"
-            raise ModelError(f"state {self.first + state} {what}")
-        action = self.choice_action
-        if np.any((action < 0) | (action >= len(self.actions))):
-            raise ModelError(f"part {self.index} has choices without the name of an action")
-        target, level = self.outcome_target, self.outcome_level
-        for choice in np.flatnonzero(np.diff(self.choice_outcomes) == 0)[:1].tolist():
-            raise ModelError(f"{self._where(choice)} has no outcomes")
-        most = min(MAX_UNITS, int(LARGEST_COST / self.unit))
-        bad = (target < 0) | (target >= self.n_states) | (level < 0) | (level > most)
-        for outcome in np.flatnonzero(bad)[:1].tolist():
-            choice = int(np.searchsorted(self.choice_outcomes, outcome, side="right")) - 1
-            what = f"leads to {target[outcome]} at a cost of {level[outcome]} units"
-            raise ModelError(f"{self._where(choice)} {what}; there are {self.n_states} states")
-
-    def _where(self, choice: int) -> str:
-        state = int(np.searchsorted(self.state_choices, choice, side="right")) - 1
-        return f"state {self.first + state}, action {self.actions[self.choice_action[choice]]!r}"
-
-    def _named(self) -> Any:
-        """What the checks of a model ask for; where outcomes lead to is left out of messages."""
+    def _rows(self) -> Any:
+        """What the checks of a model look at; messages leave out where outcomes lead."""
         return SimpleNamespace(
-            outcome_probability=self.outcome_probability,
+            n_states=len(self.state_choices) - 1,
+            n_choices=len(self.choice_outcomes) - 1,
+            n_outcomes=len(self.outcome_target),
+            **{name: getattr(self, name) for name in ARRAYS if name != "outcome_target"},
             outcome_target=np.broadcast_to(-1, len(self.outcome_target)),
-            n_states=len(self.is_goal),
-            n_choices=len(self.choice_action),
-            state_choices=self.state_choices,
-            choice_outcomes=self.choice_outcomes,
+            outcome_cost=self.outcome_level,
             states=range(self.first, self.first + len(self.is_goal)),
+            actions=self.actions,
             choice_name=lambda choice: self.actions[self.choice_action[choice]],
         )
+
+    @classmethod
+    def here(cls, model: Any, comm: Any) -> Part:
+        """The part of this rank of a model that every rank has."""
+        comm = Job.of(comm).comm
+        return cls.of(model, comm.rank, comm.size)
 
     @classmethod
     def of(cls, ssp: SSP, index: int, parts: int, mark: str | None = None) -> Part:
         """One of so many parts of a model, whose costs have a unit, with about as many states
         each; `mark` is the hash of the model, where it is known.
         """
+        if not isinstance(ssp, SSP):
+            raise ModelError(f"ranks solve models with known probabilities, not {kind_of(ssp)}")
         refuse_signed(ssp, "a model in parts")
         if ssp.cost_unit is None:
             raise ModelError("a model in parts needs costs with a common unit")

@@ -79,6 +79,10 @@ class InParts(Generic[Gathered]):
     def _gathered(self, model: SSP) -> Gathered:
         raise NotImplementedError
 
+    def _choices_before(self) -> int:
+        """How many choices the parts before this one have."""
+        return sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartPolicy(InParts[BudgetPolicy]):
@@ -102,7 +106,7 @@ class PartPolicy(InParts[BudgetPolicy]):
         return replace(self, budget=budget)
 
     def _gathered(self, model: SSP) -> BudgetPolicy:
-        before = sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
+        before = self._choices_before()
         risk_neutral = np.where(self.risk_neutral >= 0, self.risk_neutral + before, -1)
         return BudgetPolicy(
             ssp=model,
@@ -118,60 +122,15 @@ class PartPolicy(InParts[BudgetPolicy]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PartMarkovPolicy(InParts[MarkovPolicy]):
-    """One decision for every state of a part.
+    """One choice for every state of a part, counted in the part; those of goals do not count."""
 
-    Parameters
-    ----------
-    comm : communicator of mpi4py
-        The ranks.
-    part : Part
-        The part of this rank.
-    probability : array of float64, shape (choices,)
-        With which probability the policy takes each choice of the part; those of a state sum to 1.
-
-    Examples
-    --------
-    `solve_expected(part, comm=comm).policy` is one; one's own is made of an array:
-    `PartMarkovPolicy(comm, part, probability).evaluate(0.01).cvar(0.01)`.
-    """
-
-    probability: FloatArray
-
-    @classmethod
-    def from_choices(cls, comm: Any, part: Part, choices: Array) -> PartMarkovPolicy:
-        """A policy that mixes nothing.
-
-        Parameters
-        ----------
-        comm : communicator of mpi4py
-            The ranks.
-        part : Part
-            The part of this rank.
-        choices : array of int, shape (n,)
-            The choice of every state, counted in the part; those of goals do not count.
-
-        Returns
-        -------
-        PartMarkovPolicy
-            The policy.
-        """
-        probability = np.zeros(len(part.choice_action))
-        probability[choices[~part.is_goal]] = 1.0
-        return cls(comm, part, probability)
+    choices: Array
 
     def _gathered(self, model: SSP) -> MarkovPolicy:
-        probability = joined(self.comm, self.probability)
-        taken = np.flatnonzero(probability > 0.0)
-        if len(taken) == np.count_nonzero(~model.is_goal):
-            choices = np.full(model.n_states, -1, dtype=np.int32)
-            choices[model.choice_state[taken]] = taken
-            return MarkovPolicy.from_choices(model, choices)
-        decisions: dict[Any, dict[Any, float]] = {}
-        for choice in taken.tolist():
-            state = model.states[int(model.choice_state[choice])]
-            mixed = decisions.setdefault(state, {})
-            mixed[model.choice_name(choice)] = float(probability[choice])
-        return MarkovPolicy(decisions)
+        own = self.choices[~self.part.is_goal] + self._choices_before()
+        choices = np.full(model.n_states, -1, dtype=np.int32)
+        choices[~model.is_goal] = joined(self.comm, own)
+        return MarkovPolicy.from_choices(model, choices)
 
 
 @dataclass(frozen=True, eq=False)

@@ -286,13 +286,10 @@ class Job:
         The ranks.
     checkpoints : Checkpoints, optional
         Where the sweep over budgets can go on if it is killed.
-    rank_of : callable, optional
-        `rank_of(layout, ranks, objective)` shares out the nodes of a layout that every rank has.
     """
 
     comm: Any
     checkpoints: Checkpoints | None = None
-    rank_of: Callable[..., Any] | None = None
 
     @classmethod
     def of(cls, comm: Any) -> Job:
@@ -306,7 +303,7 @@ class Job:
         return cls(comm)
 
     def saving(self, folder: str | pathlib.Path, seconds: float = SECONDS) -> Job:
-        return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds), self.rank_of)
+        return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds))
 
 
 def job_of_all(folder: str | None, seconds: float | None) -> Job:

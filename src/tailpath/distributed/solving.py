@@ -154,7 +154,7 @@ def solve_mean(part: Part, job: Job) -> PartExpectedSolution:
     columns[:, here] = [side[: found.graph.own] for side in sides]
     choices = np.full(len(part.is_goal), -1, dtype=np.int32)
     choices[here] = found.chosen
-    policy = PartMarkovPolicy.from_choices(job.comm, part, choices)
+    policy = PartMarkovPolicy(job.comm, part, choices)
     how = found.start, found.bounds.method, found.rounds
     value, lower, upper = columns
     return PartExpectedSolution(value, lower, upper, choices, *how, policy)

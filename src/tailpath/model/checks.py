@@ -35,20 +35,20 @@ def _short(unit: Fraction) -> str:
 
 def check_structure(ssp: SSP) -> None:
     """Refuse arrays that do not fit together, and names, states and choices that cannot be."""
-    _check_lengths(ssp)
-    _check_names(ssp)
-    _check_choices(ssp)
-
-
-def _check_lengths(ssp: SSP) -> None:
-    n = ssp.n_states
-    if n <= 0:
+    if ssp.n_states <= 0:
         raise ModelError("the model has no states")
+    check_lengths(ssp)
+    _check_names(ssp)
+    check_choices(ssp)
+
+
+def check_lengths(ssp: SSP) -> None:
+    n = ssp.n_states
     for name, array, end in (
         ("state_choices", ssp.state_choices, ssp.n_choices),
         ("choice_outcomes", ssp.choice_outcomes, ssp.n_outcomes),
     ):
-        if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
+        if len(array) == 0 or array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
             raise ModelError(f"{name} must rise from 0 to {end}")
     if len(ssp.outcome_probability) != ssp.n_outcomes or len(ssp.outcome_cost) != ssp.n_outcomes:
         raise ModelError("outcome arrays differ in length")
@@ -79,7 +79,7 @@ def _check_names(ssp: SSP) -> None:
         raise ModelError("the geometry needs a row, a column and a kind per state")
 
 
-def _check_choices(ssp: SSP) -> None:
+def check_choices(ssp: SSP) -> None:
     n_choices = np.diff(ssp.state_choices)
     for state in first_of((n_choices == 0) & ~ssp.is_goal):
         raise ModelError(

@@ -31,10 +31,20 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.registers import module_of
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_expected
 from tailpath.verify.optimum import check_expected
+
+
+def part_of(model: Any, comm: Any) -> Any:
+    """What a rank solves of a model: its part, where the model comes in parts or is to be shared
+    out over the ranks of `comm`; None where one process has all of it.
+    """
+    if comm is None or hasattr(model, "on_ranks"):
+        return model if hasattr(model, "on_ranks") else None
+    return module_of("tailpath.distributed.part", "mpi").Part.here(model, comm)
 
 
 class ByState(Record):
@@ -272,8 +282,9 @@ def solve_expected(
     >>> best.cost(), best.policy.action("home")
     (24.0, 'road')
     """
-    if hasattr(ssp, "on_ranks"):
-        found: ExpectedSolution = ssp.on_ranks("solve_mean", comm, gamma=gamma != 1)
+    part = part_of(ssp, comm)
+    if part is not None:
+        found: ExpectedSolution = part.on_ranks("solve_mean", comm, gamma=gamma != 1)
         return found
     border = prepare(ssp)
     nature_called(nature)

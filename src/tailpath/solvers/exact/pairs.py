@@ -27,7 +27,7 @@ from tailpath.analysis.tables import (
 )
 from tailpath.certify.budgets import Ends
 from tailpath.dp.budget_model import NEVER, NO_LOSS, NOTHING_HELD, Changes, Nodes, Objective
-from tailpath.dp.budgets import Fill, Filled, fill, sweep
+from tailpath.dp.budgets import Filled, sweep
 from tailpath.dp.joint import Joint
 from tailpath.dp.layout import Layout
 from tailpath.dp.pairs import PairMoves, reach_pairs
@@ -51,10 +51,9 @@ def fill_smaller(
     pairs: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-    way: Fill = fill,
 ) -> BudgetTable:
     """The full table (`fill_table`), or the pairs alone where that is smaller or all that fits.
-    `pairs` decides which of the two it shall be; `way` is how the full table is filled.
+    `pairs` decides which of the two it shall be.
     """
 
     def few(limit: int) -> int:
@@ -87,7 +86,7 @@ def fill_smaller(
     if table is not None:
         return table
     try:
-        return fill_table(layout, objective, max_bytes=max_bytes, progress=progress, way=way)
+        return fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
         why = f"since all budgets in all states need more than {max_bytes / 2**30:.3g} GiB"
         table = search(True, why) if pairs is None else None

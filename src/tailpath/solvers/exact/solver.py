@@ -23,7 +23,6 @@ import numpy as np
 from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import AFTERWARDS, Later, TableSides
 from tailpath.dp.budget_model import EXCESS, MEAN
-from tailpath.dp.budgets import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.border import Border, prepare
@@ -36,14 +35,13 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
-from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
 from tailpath.solvers.exact.weighted import WeightedSolution
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.expectation import part_of, solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
 #: values are V* - w, where a digit may cancel.
@@ -63,7 +61,6 @@ class Task(NamedTuple):
     progress: Progress | None = None
     pairs: bool | None = None
     skip: bool | None = None
-    way: Fill = fill
 
 
 @overload
@@ -134,8 +131,8 @@ def solve_cvar_exact(
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
     comm : communicator of mpi4py, or Job, optional
-        The ranks over which the table is spread; all of them call this, and all get the result,
-        which is that of one process to the last bit (`docs/scale.md`).
+        The ranks over which the model is spread; all of them call this, and all get the result,
+        which is that of one process within the proved bounds (`docs/scale.md`).
 
     Returns
     -------
@@ -181,8 +178,9 @@ def solve_cvar_exact(
         "delta": delta is not None,
         "gamma": gamma != 1,
     }
-    if hasattr(ssp, "on_ranks"):
-        found: ExactSolution = ssp.on_ranks(
+    part = part_of(ssp, comm)
+    if part is not None:
+        found: ExactSolution = part.on_ranks(
             "solve_cvar", comm, alpha, max_bytes, progress, **options
         )
         return found
@@ -196,15 +194,8 @@ def solve_cvar_exact(
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     if weight > 0 and 1 - weight == 1:
         raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
-    way = fill if comm is None else filled_on_ranks(comm)
     how = max_bytes, border.progress(progress)
-    return solve_task(border, Task(alpha, float(weight), bool(lexicographic), *how, way=way))
-
-
-def filled_on_ranks(comm: Any) -> Fill:
-    """How the ranks of a communicator fill a table together."""
-    found: Fill = module_of("tailpath.distributed.fill", "mpi").shared_by(comm)
-    return found
+    return solve_task(border, Task(alpha, float(weight), bool(lexicographic), *how))
 
 
 def solve_task(border: Border, task: Task) -> ExactSolution:
@@ -242,7 +233,7 @@ def _solved(ssp: SSP, task: Task) -> ExactSolution:
         floor=(1 - weight) * layout.start_value,
         tie=SAME_VALUE if task.lexicographic else 0.0,
     )
-    how: Any = {"max_bytes": task.max_bytes, "progress": task.progress, "way": task.way}
+    how: Any = {"max_bytes": task.max_bytes, "progress": task.progress}
     table = fill_smaller(layout, objective, pairs=task.pairs, **how)
     values, least = table.values.T, expected.bounds[0] / float(layout.unit)
     found = _answer(

@@ -30,7 +30,6 @@ from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.robust import robust_lateness
-from tailpath.solvers.exact.solver import filled_on_ranks
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     always_risk_neutral,
@@ -38,7 +37,7 @@ from tailpath.solvers.exact.table import (
     fill_table,
     too_many_levels,
 )
-from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.expectation import part_of, solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
@@ -122,9 +121,10 @@ def solve_on_time(
     >>> on_time.var(0.05)
     30.0
     """
-    if hasattr(ssp, "on_ranks"):
+    part = part_of(ssp, comm)
+    if part is not None:
         refused = {"delta": delta is not None, "an_infinite_deadline": math.isinf(deadline)}
-        late: OnTimeSolution = ssp.on_ranks(
+        late: OnTimeSolution = part.on_ranks(
             "solve_late", comm, deadline, max_bytes, progress, **refused
         )
         return late
@@ -134,8 +134,6 @@ def solve_on_time(
         return _with_intervals(border.given, deadline, nature, delta, max_bytes)
     deadline = check_amount(deadline, "a deadline", signed=border.moves)
     how: Any = {"max_bytes": max_bytes, "progress": progress}
-    if comm is not None:
-        how["way"] = filled_on_ranks(comm)
     answer: OnTimeSolution = border.restore(_until(border.solved, border, deadline, **how))
     if delta is None:
         return answer
