@@ -214,7 +214,7 @@ NEEDS = {
     "docs/tutorials/gymnasium.md": ("gymnasium", "gym"),
     "docs/tutorials/agent.md": ("gymnasium", "gym"),
 }
-#: Pages whose examples run from top to bottom. `docs/formats.md` and CONTRIBUTING.md have tests of
+#: Pages whose examples run from top to bottom. Pages of formats and CONTRIBUTING.md have tests of
 #: their own, docs/scale.md needs several processes and workers.
 EXAMPLES = [
     "README.md",
@@ -228,8 +228,6 @@ EXAMPLES = [
 ]  # fmt: skip
 
 
-#: Pages with commands and nothing else that runs.
-COMMANDS_ONLY = ("docs/storm_prism.md",)
 #: Pages whose silent commands run elsewhere, take workers, or name files only as an example.
 ELSEWHERE = ("docs/rddl.md", "papers/forpecvar/README.md")
 
@@ -250,9 +248,7 @@ def marked(name):
     return pytest.param(name, marks=pytest.mark.needs(package, extra=extra) if package else ())
 
 
-@pytest.mark.parametrize(
-    "name", [marked(name) for name in sorted({*EXAMPLES, *SENTENCES, *COMMANDS_ONLY})]
-)
+@pytest.mark.parametrize("name", [marked(name) for name in sorted({*EXAMPLES, *SENTENCES})])
 def test_examples_do_what_the_page_says(name, tmp_path, monkeypatch, capsys):
     """They run; the values of their comments, what they print and what the text says is so. So do
     the commands that are shown without an output, with the files that the page makes.

@@ -200,10 +200,6 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
         (["--out", "x", "--method", "odd"], "there is no method 'odd'; there are exact, "),
         (["--out", "x", "--gamma", "0"], "gamma must lie in (0, 1], not 0.0"),
         (["--out", "x", "--model", "missing.json"], "missing.json: "),
-        (
-            ["--out", "x", "--workers", "2", "--cluster", "tcp://a:1"],
-            "--workers is for this machine and --cluster for others; give one of them",
-        ),
     ],
 )
 def test_refusals(capsys, arguments, text):

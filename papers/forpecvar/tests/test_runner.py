@@ -8,6 +8,7 @@ import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -16,10 +17,10 @@ import making
 import tailpath
 from forpecvar import runner
 from forpecvar.claims import paper
-from forpecvar.design import restricted
-from forpecvar.runner import cluster, prepare, processes, run_study
+from forpecvar.design import read_design, restricted, tasks
+from forpecvar.report import write_report
+from forpecvar.runner import prepare, processes, run_study
 from forpecvar.store import Store, StoreError, StudyTask
-from tailpath.errors import OptionError
 
 TASKS = [
     StudyTask("gridworld", "5x5", method, "", "", n, 0.1)
@@ -175,13 +176,36 @@ def test_no_process_survives_an_interrupt(store, monkeypatch):
     assert len(store.runs()) == 1
 
 
-def test_executors_refuse_what_cannot_be():
-    pytest.importorskip("distributed")
-    with (
-        pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"),
-        cluster("tcp://localhost:1", patience=0.5),
-    ):
-        pass
+OWN = """
+methods = ["quantile", "toy", "optimum"]
+variants = ["improved", "published"]
+atoms = [5]
+alpha0 = [0.05]
+import = ["tests.methods.toy"]
+[[problems]]
+name = "roads/short"
+model = "road.json"
+"""
+
+
+def test_a_model_and_a_planner_of_ones_own(tmp_path):
+    """The model travels with the task; the planner is imported where it runs."""
+    tailpath.write(tailpath.domains.gridworld("5x5", obstacle_cost=30), tmp_path / "road.json")
+    (tmp_path / "my.toml").write_text(OWN)
+    design = read_design(tmp_path / "my.toml")
+    study = prepare(design, tasks(design))
+    (tmp_path / "road.json").unlink()
+    with Store(tmp_path / "here", create=True) as store:
+        outcome = run_study(store, study, partial(processes, 1))
+        found = sorted((one.task.method, one.task.variant) for one in store.runs())
+    assert (outcome.computed, outcome.failures) == (4, ())
+    assert found == [
+        ("optimum", ""),
+        ("quantile", "improved"),
+        ("quantile", "published"),
+        ("toy", ""),
+    ]
+    write_report(tmp_path / "here")
 
 
 def test_the_program_is_known_by_its_source(monkeypatch, tmp_path):

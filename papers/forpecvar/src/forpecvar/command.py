@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib.util import find_spec
 from time import monotonic
 from types import SimpleNamespace
@@ -79,12 +80,6 @@ def several(flag: str, name: str, help: str, **settings: Any) -> Callable[..., A
     help="Processes on this machine; by default one per core.",
 )
 @click.option(
-    "--cluster",
-    "address",
-    metavar="ADDRESS",
-    help="Use the workers of a Dask scheduler, e.g. tcp://host:8786.",
-)
-@click.option(
     "--list",
     "only_list",
     is_flag=True,
@@ -111,10 +106,6 @@ def study(**given: Any) -> int:
     from tailpath.errors import OptionError
 
     asked = SimpleNamespace(**given)
-    if asked.workers is not None and asked.address is not None:
-        raise click.UsageError(
-            "--workers is for this machine and --cluster for others; give one of them"
-        )
     if asked.export == "parquet" and find_spec("pyarrow") is None:
         raise OptionError(NEEDS_PYARROW)  # before hours of work, not after
     if asked.folder is None and not asked.only_list:
@@ -150,19 +141,17 @@ def runs(number: int) -> str:
 
 
 def _run(asked: SimpleNamespace, study: Study) -> dict[str, Any]:
-    from forpecvar.runner import cluster, processes, run_study
+    from forpecvar.runner import processes, run_study
     from forpecvar.store import Store
     from tailpath.cli.application import print_message
     from tailpath.pictures import progress_line
-
-    def executor() -> Any:
-        return processes(asked.workers) if asked.address is None else cluster(asked.address)
 
     title = study.design.title
     try:
         with Store(asked.folder, create=True) as store, progress_line() as update:
             store.entitle(title)
-            outcome = run_study(store, study, executor, _progress(update, len(study.tasks)))
+            progress = _progress(update, len(study.tasks))
+            outcome = run_study(store, study, partial(processes, asked.workers), progress)
     except KeyboardInterrupt:
         print_message("note", "finished runs are stored; run the same command again to resume")
         raise

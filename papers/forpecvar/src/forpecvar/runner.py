@@ -1,40 +1,32 @@
 """Run what is missing, and store each run the moment it is finished.
 
-Tasks go to an executor, processes of this machine or the workers of a Dask cluster; finished runs
-come out in any order, and this process alone writes them. If an executor breaks (a worker process
-was killed or ran out of memory), a fresh one gets the rest. If that makes no progress, the tasks
-left run one at a time, each on an executor of its own, so that the one to blame does not take the
-others with it. A task that fails is reported and does not stop the others.
+Tasks go to a pool of processes; finished runs come out in any order, and this process alone writes
+them. If a pool breaks (a worker was killed or ran out of memory), a fresh one gets the rest. If
+that makes no progress, the tasks left run one at a time, each in a pool of its own, so that the one
+to blame does not take the others with it. A task that fails is reported and stops no other.
 """
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
     Executor,
-    Future,
-    InvalidStateError,
     ProcessPoolExecutor,
     as_completed,
 )
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 from forpecvar.design import Design, effort, simulated_method
 from forpecvar.store import Edition, Run, Store, StudyTask
 from forpecvar.work import WorkItem, perform, program
 from tailpath import SSP
-from tailpath.errors import OptionError
 
 #: Executors that may break one after the other without a single run finished between them, before
 #: tasks run one at a time.
@@ -181,13 +173,6 @@ class _Campaign:
         self.failures.append(Failure(task, " ".join(reason.split())))
 
 
-CONNECT_SECONDS = 10
-MONITOR_SECONDS = 1.0
-
-
-# ---------------------------------------------------------------------- executors
-
-
 @contextmanager
 def processes(workers: int | None) -> Iterator[Executor]:
     """A pool of processes, one core each, as many as there are cores if not told. After an error,
@@ -206,93 +191,6 @@ def processes(workers: int | None) -> Iterator[Executor]:
             child.terminate()
         raise
     pool.shutdown()
-
-
-@contextmanager
-def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executor]:
-    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of
-    the package.
-
-    A scheduler that does not answer, or has no workers, for `patience` seconds is taken for none.
-    """
-    try:
-        from distributed import Client
-    except ImportError:
-        raise OptionError("a cluster needs Dask: pip install distributed") from None
-    with _quiet("distributed", "tornado"):
-        try:
-            client = Client(address, timeout=patience, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
-        with client, client.get_executor() as executor:
-            try:
-                client.wait_for_workers(1, timeout=patience)
-            except TimeoutError:
-                raise OptionError(
-                    f"the Dask scheduler at {address} has no workers; start some and run the study"
-                    " again: what is finished is stored"
-                ) from None
-            watched = WatchedExecutor(
-                executor, partial(_lost, client, patience, [time.monotonic()])
-            )
-            try:
-                yield watched
-            finally:
-                watched.finished.set()
-
-
-def _lost(client: Any, patience: float, last_seen: list[float]) -> bool:
-    """Whether the scheduler has gone, or has had no workers for a while; `last_seen` holds when it
-    last had one.
-    """
-    if client.status in ("closing", "closed"):
-        return True
-    with suppress(OSError, TimeoutError):  # it may go while it is asked
-        if client.nthreads():
-            last_seen[0] = time.monotonic()
-    return time.monotonic() - last_seen[0] > patience
-
-
-class WatchedExecutor(Executor):
-    """Hands tasks on to another executor, and breaks when that has gone: Dask would leave its
-    futures open for ever.
-    """
-
-    def __init__(self, inner: Executor, gone: Callable[[], bool]) -> None:
-        self.inner, self.gone = inner, gone
-        self.finished = threading.Event()
-        self._open: set[Future[Any]] = set()
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
-        future = self.inner.submit(fn, *args, **options)
-        self._open.add(future)
-        future.add_done_callback(self._open.discard)
-        return future
-
-    def _watch(self) -> None:
-        while not self.finished.wait(MONITOR_SECONDS):
-            if self.gone():
-                # To leave it would otherwise wait for workers that never come.
-                self.inner.shutdown(wait=False)
-                for future in list(self._open):
-                    with suppress(InvalidStateError):  # finished at the last moment
-                        future.set_exception(BrokenExecutor("the cluster is gone"))
-
-
-@contextmanager
-def _quiet(*names: str) -> Iterator[None]:
-    """Keep libraries from writing to the terminal; what matters comes as an exception."""
-    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
-    loggers = [logging.getLogger(name) for name in known]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, levels):
-            logger.setLevel(level)
 
 
 def start_worker() -> None:
