@@ -50,3 +50,11 @@ def test_a_parser_that_is_missing(without, tmp_path):
 def test_what_is_there_is_found():
     assert (registers.folder_of("numpy", "none") / "__init__.py").exists()
     assert registers.module_of("json.decoder", "none").JSONDecoder
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "river"])
+@pytest.mark.parametrize("place", ["domains", "methods", "formats"])
+def test_what_cannot_be_registered_is_answered_by_a_sentence(place, wrong):
+    noun = {"domains": "a Domain", "methods": "a Method", "formats": "a Format"}[place]
+    with pytest.raises(tp.TailpathError, match=f"must be {noun}, not {wrong!r}"):
+        getattr(tp, place).register(wrong)

@@ -176,11 +176,11 @@ def refused(**changed):
         ({"start": {}}, r"^the start is \{\}, which cannot be a name"),
         (
             {"outcomes": lambda s, a: [(0.5, 3, 1)]},
-            r"^the probabilities of state 0, action 'walk' sum to 0.5, not 1$",
+            r"^the probabilities of state 0, action 'walk' sum to 0.5, not 1;",
         ),
         (
             {"outcomes": lambda s, a: [(1, 3, "dear")]},
-            r"^state 0, action 'walk' -> 3 has cost 'dear', which is not a number$",
+            r"^state 0, action 'walk' -> 3: 'dear' is not a finite number",
         ),
         (
             {"outcomes": lambda s, a: [(1, s + 1, 1)], "is_goal": lambda s: s < 0, "limit": 100},

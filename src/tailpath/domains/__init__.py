@@ -6,6 +6,5 @@ from tailpath.domains.flights import flights
 from tailpath.domains.paper import gridworld, river
 from tailpath.domains.register import Domain, register
 from tailpath.domains.sepsis import sepsis
-from tailpath.domains.upgrade import upgrade
 
-__all__ = ["Domain", "flights", "gridworld", "register", "river", "sepsis", "textbook", "upgrade"]
+__all__ = ["Domain", "flights", "gridworld", "register", "river", "sepsis", "textbook"]

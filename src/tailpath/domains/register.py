@@ -13,6 +13,7 @@ from typing import Any
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.options import answering
 from tailpath.registers import Register, instance_of
 
 #: Each scheme with the address of its domain.
@@ -20,7 +21,6 @@ ADDRESSES = {
     "gridworld": "tailpath.domains.paper:GRIDWORLD",
     "river": "tailpath.domains.paper:RIVER",
     "textbook": "tailpath.domains.textbook:DOMAIN",
-    "upgrade": "tailpath.domains.upgrade:DOMAIN",
     "sepsis": "tailpath.domains.sepsis:DOMAIN",
     "flights": "tailpath.domains.flights:DOMAIN",
 }
@@ -94,6 +94,7 @@ REGISTER = Register(
 )
 
 
+@answering
 def register(domain: Domain) -> None:
     """Make a domain known to `read` and to every command of this process.
 
@@ -107,7 +108,7 @@ def register(domain: Domain) -> None:
     Raises
     ------
     OptionError
-        If its scheme is one of the package's own.
+        If it is not a `Domain`, or its scheme is one of the package's own.
 
     Examples
     --------

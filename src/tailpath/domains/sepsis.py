@@ -15,8 +15,8 @@ import numpy as np
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.graph import BoolArray, FloatArray
-from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import exact_number
+from tailpath.model.outcomes import arrays_from_rows
 from tailpath.model.ssp import SSP
 from tailpath.registers import folder_of
 

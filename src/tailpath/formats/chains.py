@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from tailpath.graph import Array, owners
-from tailpath.model.builders import arrays_from_rows
+from tailpath.model.outcomes import arrays_from_rows
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 

@@ -18,7 +18,7 @@ from tailpath.formats.files import shorten
 from tailpath.formats.text_files import TextFile
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray, first_of
-from tailpath.model.outcome_columns import Categorical
+from tailpath.model.cells import Categorical
 
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 _VALUES = ("double", "rational", "double-interval", "rational-interval")

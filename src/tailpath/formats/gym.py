@@ -24,11 +24,12 @@ from tailpath.errors import FormatError
 from tailpath.formats.outcomes import cost_rule, loop_cost, refuse_improbable
 from tailpath.formats.registry import Reading
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.builders import Numbering, describe_outcome
 from tailpath.model.endings import fresh_name
 from tailpath.model.ends import GAINS
-from tailpath.model.outcome_columns import CostRule
+from tailpath.model.frames import Rows
+from tailpath.model.outcomes import CostRule, describe_outcome
 from tailpath.model.ssp import SSP, Name
+from tailpath.model.tables import outcomes_of_table
 from tailpath.texts import did_you_mean
 
 
@@ -245,12 +246,9 @@ def _in_order(
     them as they appear.
     """
     met = dict.fromkeys(outcome[0] for outcome in outcomes) | dict(goals)
-    numbers = Numbering(dict(goals))
-    for state in (*filter(met.__contains__, order), *met):
-        numbers.states.setdefault(state, len(numbers.states))
-    for outcome in outcomes:
-        numbers.add(*outcome)
-    return SSP(**{**numbers.fields(start), "exact_unit": None, **more})
+    table = Rows(outcomes, goals, first=[*filter(met.__contains__, order), *met])
+    found = outcomes_of_table(table, start, goals)
+    return SSP(**found.all_fields(exact_unit=None, **more))
 
 
 def _reachable(table: Any, starts: Iterable[Name], location: str) -> Iterator[TableOutcome]:

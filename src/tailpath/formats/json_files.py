@@ -37,9 +37,10 @@ from tailpath.formats.writing import (
     text_column,
 )
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
-from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.interval_builders import interval_model
+from tailpath.model.outcomes import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
@@ -127,10 +128,10 @@ class _Document:
             fields["exact_unit"] = common_unit(self.costs)
         confidence = document["confidence"]
         if self.intervals:
-            low, high, frequency = fields["outcome_probability"].T
-            estimate = None if np.isnan(frequency).any() else frequency
-            more = {"estimate": estimate, "confidence": confidence}
-            return IntervalSSP.from_fields(fields, low, high, **more)
+            columns = fields["outcome_probability"]
+            known = columns if not np.isnan(columns[:, 2]).any() else columns[:, :2]
+            fields["outcome_probability"] = known  # with frequencies, or without
+            return interval_model(IntervalSSP, fields, confidence)
         if confidence is not None:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)

@@ -31,7 +31,7 @@ from tailpath.formats.writing import MARK, Extras, written_actions
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
-from tailpath.model.outcome_columns import CostRule, OutcomeColumns
+from tailpath.model.outcomes import CostRule, OutcomeColumns
 from tailpath.model.ssp import Name
 from tailpath.texts import did_you_mean
 

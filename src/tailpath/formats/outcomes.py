@@ -17,7 +17,7 @@ from tailpath.graph import FloatArray, first_of
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.interval_builders import interval_model
-from tailpath.model.outcome_columns import CostRule, OutcomeColumns
+from tailpath.model.outcomes import CostRule, OutcomeColumns
 from tailpath.model.ssp import SSP
 from tailpath.options import check_amount
 
@@ -29,8 +29,9 @@ def model_of(
     confidence, that of counts, whose intervals all hold with this probability.
     """
     if len(rows.probabilities) > 1 or confidence is not None:
-        return interval_model(IntervalSSP, rows.fields(fields, plain=False), confidence)
-    return SSP(**rows.fields(fields, plain=True))
+        counted = confidence is not None
+        return interval_model(IntervalSSP, rows.fields(fields, counted=counted), confidence)
+    return SSP(**rows.fields(fields))
 
 
 # ---------------------------------------------------------------------- what they cost

@@ -14,7 +14,7 @@ from tailpath.formats.files import read_bytes, shorten, text_bytes
 from tailpath.formats.registry import Reading
 from tailpath.formats.text_files import TextFile
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
-from tailpath.model.outcome_columns import Categorical
+from tailpath.model.cells import Categorical
 
 #: How many transitions each line has; of n transitions integers (width, n), low and high ends
 #: (2, n), and numbers of actions (n,).

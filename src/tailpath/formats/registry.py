@@ -27,7 +27,7 @@ from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.files import located, read_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Option, Progress
+from tailpath.options import Option, Progress, answering
 from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
@@ -398,6 +398,7 @@ REGISTER = Register(
 )
 
 
+@answering
 def register(added: Format) -> None:
     """Make a format known to `read`, to `write` and to every command of this process.
 

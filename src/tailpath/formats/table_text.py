@@ -32,8 +32,7 @@ from tailpath.formats.registry import Reading
 from tailpath.formats.text_files import SEPARATORS, TextFile, arrow
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, FloatArray
-from tailpath.model.cells import Faults, OutcomeTable
-from tailpath.model.outcome_columns import Categorical
+from tailpath.model.cells import Categorical, Faults, OutcomeTable
 from tailpath.model.ssp import Name
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")

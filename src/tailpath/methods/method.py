@@ -16,7 +16,7 @@ from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.options import Option, Progress
+from tailpath.options import Option, Progress, answering
 from tailpath.policies.policy import Policy
 from tailpath.registers import Register, instance_of
 from tailpath.risk.measure import Measure
@@ -318,6 +318,7 @@ REGISTER = Register(
 )
 
 
+@answering
 def register(method: Method) -> None:
     """Make a method known to every command of this process.
 

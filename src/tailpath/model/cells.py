@@ -9,17 +9,16 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError, TailpathError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
-from tailpath.model.builders import Name
 from tailpath.model.columns import columns_called
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.durations import shares_of_law
-from tailpath.model.outcome_columns import Categorical
+from tailpath.model.outcomes import Name
 
 #: Faults that are listed one by one.
 MOST_FAULTS = 5
@@ -28,13 +27,43 @@ _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+([eE][+-]?[0-9]+)?\s*%?")
 _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
 
 
+class Categorical(NamedTuple):
+    """A column of cells as pandas has them: the code of each, (n,), and the different ones."""
+
+    codes: Array
+    categories: list[Any]
+
+    @classmethod
+    def from_cells(cls, cells: Sequence[Any]) -> Categorical:
+        known = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        return cls(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)), list(known))
+
+    def map(self, parse: Callable[[list[str]], Array]) -> Array:
+        """What each text, without the blanks around it, is parsed to, (n,); equal ones once."""
+        return parse([text.strip() for text in self.categories])[self.codes]
+
+
+def as_they_appear(number: Array, count: int) -> IntArray:
+    """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
+    first = np.full(count, len(number), dtype=np.int64)
+    # Of equal ones, the last assignment stays.
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
+    order = np.argsort(first, kind="stable")
+    return order[: np.count_nonzero(first < len(number))]
+
+
 class OutcomeTable:
     """A table in memory; those in files say otherwise where they differ. `names` are those of its
     columns.
     """
 
     names: Sequence[Any] = ()
-    noun = "columns"
+    noun, title = "columns", "the table"
+    #: States that are numbered before, and behind, those of its rows.
+    first: Sequence[Name] = ()
+    last: Sequence[Name] = ()
+    #: Whether rows of goals must stay there at no cost; else they are left out, with a note.
+    strict = False
     is_file = False
     error: type[TailpathError] = ModelError
     #: Whether a comma in a number can only be a decimal one.
@@ -106,9 +135,13 @@ class Faults:
     def __init__(self, table: OutcomeTable) -> None:
         self.table = table
         self.found: dict[str, list[int]] = {}
+        self.named: set[str] = set()
 
-    def add(self, rows: Array, message: str) -> None:
+    def add(self, rows: Array, message: str, *, named: bool = False) -> None:
+        """Take what is wrong with some rows; a message that is `named` says which state it is."""
         self.found.setdefault(message, []).extend(rows.tolist())
+        if named:
+            self.named.add(message)
 
     def refuse(self) -> None:
         """Refuse all that were found: the first with its place, others with their rows."""
@@ -116,6 +149,7 @@ class Faults:
         found = sorted((sorted(set(rows)), message) for message, rows in self.found.items())
         for (first, *others), message in found[:MOST_FAULTS]:
             where = f"{table.row(first)}: " if lines else f"{table.place(first)}: "
+            where = "" if table.strict and message in self.named else where
             also = ", ".join(map(table.row, others[:3])) + (", .." if len(others) > 3 else "")
             lines.append(f"{where}{message}" + (f" (and {also})" if also else ""))
         if len(found) > MOST_FAULTS:

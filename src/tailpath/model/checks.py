@@ -16,8 +16,8 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathWarning
 from tailpath.graph import BoolArray, FloatArray, first_of
-from tailpath.model.builders import ROW_TOLERANCE
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
+from tailpath.model.outcomes import ROW_TOLERANCE
 from tailpath.texts import count
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
-from tailpath.model.builders import arrays_from_rows, outcomes_of_rows
 from tailpath.model.cost_units import common_unit, exact_number, refused_unless_number
 from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.outcomes import arrays_from_rows, outcomes_of_rows
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model

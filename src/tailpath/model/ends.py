@@ -11,7 +11,7 @@ import numpy as np
 
 from tailpath.errors import ModelError
 from tailpath.graph import Array, BoolArray
-from tailpath.model.outcome_columns import OutcomeColumns
+from tailpath.model.outcomes import OutcomeColumns
 from tailpath.texts import count
 
 #: What is noted where gains were given: which way round costs are.

@@ -1,18 +1,93 @@
-"""Tables in memory, as pandas, polars, pyarrow or a dictionary of columns hold them, and graphs
-with costs on their edges.
+"""Tables in memory: rows as tuples, frames of pandas, polars or pyarrow, dictionaries of columns,
+and graphs with costs on their edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import ModelError, kind_of
-from tailpath.model.cells import Faults, OutcomeTable
+from tailpath.model.cells import Categorical, Faults, OutcomeTable
 from tailpath.model.columns import NONE, WORDS, columns_called
-from tailpath.model.outcome_columns import Categorical
+from tailpath.model.outcomes import Name, describe_outcome
+
+#: What the fourth entry of a row is, and the columns that it fills.
+PROBABILITY, INTERVAL, COUNT = "probability", "(low, high)", "count"
+COLUMNS = {PROBABILITY: ("probability",), INTERVAL: ("low", "high"), COUNT: ("count",)}
+
+
+class Rows(OutcomeTable):
+    """Rows `(state, action, next_state, given, cost)`, of which `given` is a probability,
+    `(low, high)` or a count, as `kind` says. Goals need no rows, and what they have must lead to
+    themselves at no cost. States are numbered as they first appear, behind those of `first`.
+    """
+
+    title, strict = "the model", True
+
+    def __init__(
+        self,
+        rows: Iterable[Any],
+        goals: Iterable[Name],
+        kind: str = PROBABILITY,
+        first: Sequence[Name] = (),
+    ) -> None:
+        if isinstance(goals, str) or not isinstance(goals, Iterable):
+            raise ModelError(f"goals must be a collection of state names; put {goals!r} in a list")
+        self.first, self.last = first, list(dict.fromkeys(goals))
+        if not self.last:
+            raise ModelError("the model has no goals")
+        self.rows, self.kind = list(rows), kind
+        for position, row in enumerate(self.rows):
+            try:
+                state, action, next_state, _, cost = row
+                hash((state, action, next_state, cost))
+            except (TypeError, ValueError):
+                raise ModelError(
+                    f"outcome {position} is {row!r}; expected hashable (state, action, next_state,"
+                    f" {kind}, cost)"
+                ) from None
+
+    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+        names = ("state", "action", "next_state", *COLUMNS[self.kind], "cost")
+        return dict(zip(names, names))
+
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        state, action, target, given, cost = zip(*self.rows) if self.rows else [()] * 5
+        shares: Any = [given]
+        if self.kind == INTERVAL:
+            shares = list(zip(*map(_ends, self.rows))) or [(), ()]
+        if self.kind != COUNT:  # what cannot happen may cost anything
+            never = [isinstance(share, Number) and not share for share in shares[-1]]
+            cost = tuple(0 if free else one for free, one in zip(never, cost))
+        cells = (state, action, target, *shares, cost)
+        return {name: _of_cells(column) for name, column in zip(called, cells)}
+
+    def row(self, row: int) -> str:
+        return describe_outcome(*self.rows[row][:3])
+
+    def name(self, cell: Any) -> Name:
+        name: Name = cell
+        return name
+
+    def number(self, cell: Any) -> float:
+        return cell if isinstance(cell, float) else super().number(cell)
+
+
+def _ends(row: Any) -> tuple[Any, Any]:
+    """The ends of a row's interval, which are one number or two."""
+    *outcome, given, _ = row
+    try:
+        low, high = (given, given) if isinstance(given, str) or np.ndim(given) == 0 else given
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{describe_outcome(*outcome)} has probability {given!r}, which is neither a number nor"
+            " a pair (low, high)"
+        ) from None
+    return low, high
 
 
 class Frame(OutcomeTable):
@@ -57,11 +132,11 @@ def _factorised(column: Any) -> Categorical:
     return Categorical(np.asarray(codes), cells)
 
 
-def _of_cells(cells: list[Any]) -> Categorical:
+def _of_cells(cells: Sequence[Any]) -> Categorical:
     try:
         return Categorical.from_cells(cells)
     except TypeError:
-        return Categorical(np.arange(len(cells)), cells)
+        return Categorical(np.arange(len(cells)), list(cells))
 
 
 def _listed(column: Any) -> list[Any]:

@@ -15,9 +15,9 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import first_of
-from tailpath.model.builders import ROW_TOLERANCE, outcomes_of_rows
 from tailpath.model.checks import describe_choice, refuse_outcome
 from tailpath.model.interval_builders import IntervalBuilder
+from tailpath.model.outcomes import ROW_TOLERANCE, outcomes_of_rows
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_amount, check_integer

@@ -4,24 +4,23 @@ is, with two numbers or a count for each probability.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError, TailpathWarning
+from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Array, BoolArray, offsets_of, owners
-from tailpath.model.builders import COUNT, INTERVAL, ROW_TOLERANCE, fields_of_outcomes
 from tailpath.model.checks import describe_choice
 from tailpath.model.columns import NONE
-from tailpath.model.frames import Frame
+from tailpath.model.frames import COUNT, INTERVAL, Frame, Rows
 from tailpath.model.matrices import fields_of_matrices
+from tailpath.model.outcomes import ROW_TOLERANCE, can_happen
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
-from tailpath.options import check_amount
+from tailpath.options import check_amount, warn_caller
 
 GivenRow = tuple[Name, Name, Name, Any, Any]
 Counts = tuple[FloatArray, FloatArray, FloatArray]
@@ -81,8 +80,9 @@ class IntervalBuilder(Record):
         >>> model.low, model.high
         (array([0.8 , 0.05, 1.  ]), array([0.95, 0.2 , 1.  ]))
         """
-        fields = fields_of_outcomes(outcomes, start, goals, INTERVAL)
-        return interval_model(cls, {**fields, "notes": notes})
+        table = Rows(outcomes, goals, INTERVAL)
+        found = outcomes_of_table(table, start, table.last, intervals=True)
+        return interval_model(cls, found.all_fields(notes=notes))
 
     @classmethod
     def around(cls, ssp: SSP, margin: float) -> Self:
@@ -123,50 +123,6 @@ class IntervalBuilder(Record):
             np.where(alone, p, np.minimum(p * (1 + margin), 1.0)),
         )
         return cls(ssp, low, high)
-
-    @classmethod
-    def from_fields(
-        cls, fields: dict[str, Any], low: FloatArray, high: FloatArray, **more: Any
-    ) -> Self:
-        """From the fields of an `SSP` but for the probabilities, and intervals for these.
-
-        It is for readers of files. Outcomes that cannot happen are left out. The probabilities
-        inside divide what is open of a choice alike.
-
-        Parameters
-        ----------
-        fields : dict
-            The arguments of `SSP` by name, without `outcome_probability`.
-        low, high : array of float64, shape (n_outcomes,)
-            The intervals.
-        **more : array of float64, or float
-            `estimate` and `confidence`, as the constructor takes them.
-
-        Returns
-        -------
-        IntervalSSP
-            The model.
-
-        Raises
-        ------
-        ModelError
-            If the fields do not define a valid SSP, or the intervals of a choice admit no
-            distribution.
-
-        Examples
-        --------
-        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
-        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
-        ...               start_index=0, states=("home", "work"), actions=("road",))
-        >>> import numpy as np
-        >>> low, high = np.array([0.8, 0.05]), np.array([0.95, 0.2])
-        >>> tp.IntervalSSP.from_fields(fields, low, high)
-        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'home'>
-        """
-        fields, possible = _with_inside(fields, low, high)
-        if more.get("estimate") is not None:
-            more["estimate"] = np.asarray(more["estimate"])[possible]
-        return cls(SSP(**fields), low[possible], high[possible], **more)
 
     @classmethod
     def from_arrays(
@@ -263,8 +219,7 @@ class IntervalBuilder(Record):
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 'a'>
         """
         found = outcomes_of_table(Frame(frame), start, goals, columns or NONE, intervals=True)
-        fields = found.rows.fields(found.fields, plain=False)
-        return interval_model(cls, fields, confidence if found.counted else None)
+        return interval_model(cls, found.all_fields(), confidence if found.counted else None)
 
     @classmethod
     def from_counts(
@@ -329,55 +284,9 @@ class IntervalBuilder(Record):
         if hasattr(rows, "columns") or isinstance(rows, Mapping):
             return cls.from_table(rows, start=start, goals=goals, confidence=confidence)
         steps = (step for step in _steps(rows) if step[0] not in goals)
-        fields = fields_of_outcomes(steps, start, goals, COUNT)
-        return interval_model(cls, {**fields, "notes": notes}, confidence)
-
-    @classmethod
-    def from_fields_counted(
-        cls, fields: dict[str, Any], count: FloatArray, confidence: float
-    ) -> Self:
-        """From the fields of an `SSP` but for the probabilities, and counts for these.
-
-        It is for readers of files; `from_counts` says more.
-
-        Parameters
-        ----------
-        fields : dict
-            The arguments of `SSP` by name, without `outcome_probability`.
-        count : array of float64, shape (n_outcomes,)
-            How often each outcome was seen.
-        confidence : float
-            With what probability all intervals hold at once, in (0, 1).
-
-        Returns
-        -------
-        IntervalSSP
-            The model.
-
-        Raises
-        ------
-        OptionError
-            If `confidence` is not in (0, 1).
-
-        Examples
-        --------
-        >>> fields = dict(state_choices=[0, 1, 1], choice_outcomes=[0, 2], outcome_target=[1, 1],
-        ...               outcome_cost=[20, 60], choice_action=[0], is_goal=[False, True],
-        ...               start_index=0, states=("home", "work"), actions=("road",), notes=())
-        >>> import numpy as np
-        >>> tp.IntervalSSP.from_fields_counted(fields, np.array([45, 5]), 0.95).estimate
-        array([0.9, 0.1])
-        """
-        low, high, estimate = _intervals_of_counts(
-            count, np.asarray(fields["choice_outcomes"]), confidence
-        )
-        more = {"estimate": estimate, "confidence": float(confidence)}
-        found = cls.from_fields(fields, low, high, **more)
-        words = _never_seen(found)
-        for each in words:
-            warnings.warn(each, TailpathWarning, stacklevel=4)
-        inside = replace(found.inside, notes=(*found.inside.notes, *words))
-        return replace(found, inside=inside)
+        table = Rows(steps, goals, COUNT)
+        found = outcomes_of_table(table, start, table.last, intervals=True)
+        return interval_model(cls, found.all_fields(notes=notes), confidence)
 
 
 Model = TypeVar("Model", bound=IntervalBuilder)
@@ -386,13 +295,25 @@ Model = TypeVar("Model", bound=IntervalBuilder)
 def interval_model(
     kind: type[Model], fields: dict[str, Any], confidence: float | None = None
 ) -> Model:
-    """The model of the fields of an `SSP` whose probabilities have one column or two: numbers, the
-    ends of intervals, or, with a confidence, counts.
+    """The model of the fields of an `SSP` whose `outcome_probability` has columns, (n_outcomes, k):
+    probabilities or, with a confidence, counts; the ends of intervals; these and frequencies.
+
+    Outcomes that cannot happen are left out.
     """
-    columns = fields["outcome_probability"].T
-    if confidence is not None:
-        return kind.from_fields_counted(fields, columns[0], confidence)
-    return kind.from_fields(fields, columns[0], np.minimum(columns[-1], 1.0))
+    first, *ends = np.atleast_2d(fields["outcome_probability"].T)
+    counted = not ends
+    if confidence is not None and counted:
+        first, *ends = _intervals_of_counts(first, fields["choice_outcomes"], confidence)
+    low, high = first, np.minimum(ends[0], 1.0) if ends else first
+    fields, possible = _with_inside(fields, low, high)
+    estimate = ends[1][possible] if len(ends) > 1 else None
+    surely = None if confidence is None else float(confidence)
+    model = kind(SSP(**fields), low[possible], high[possible], estimate, surely)
+    words = [] if estimate is None or not counted else _never_seen(model.inside, estimate)
+    for each in words:
+        warn_caller(each)
+    inside = replace(model.inside, notes=(*model.inside.notes, *words)) if words else model.inside
+    return replace(model, inside=inside)
 
 
 # ---------------------------------------------------------------------- inside the intervals
@@ -408,8 +329,7 @@ def _with_inside(
     """
     count = len(fields["choice_action"])
     row = owners(np.asarray(fields["choice_outcomes"]))
-    least = np.bincount(row, low, count)[row]
-    possible = (low > 0) | ((high > 0) & (least < 1))
+    least, possible = np.bincount(row, low, count)[row], can_happen(row, low, high)
     # A choice of which nothing can happen is wrong, which the checks say.
     possible |= np.bincount(row, possible, count)[row] == 0
     columns = {
@@ -473,10 +393,8 @@ def _intervals_of_counts(count: FloatArray, row_start: Array, confidence: float)
     return low, high, np.where(tried > 0, count / np.maximum(tried, 1), 0.0)
 
 
-def _never_seen(model: IntervalBuilder) -> list[str]:
+def _never_seen(ssp: SSP, estimate: FloatArray) -> list[str]:
     """What was never seen, and what was never tried."""
-    ssp, estimate = model.inside, model.estimate
-    assert estimate is not None
     several, tried = np.diff(ssp.choice_outcomes) > 1, ssp.transitions.sums(estimate) > 0
     unseen = np.flatnonzero((estimate == 0) & (several & tried)[ssp.outcome_choice])
     untried = np.flatnonzero(several & ~tried)

@@ -20,7 +20,7 @@ from tailpath.graph import (
     offsets_of,
     owners,
 )
-from tailpath.model.builders import outcomes_of_rows
+from tailpath.model.outcomes import outcomes_of_rows
 
 
 def fields_of_matrices(
@@ -42,22 +42,21 @@ def fields_of_matrices(
         raise OptionError("give either costs or rewards")
     if (s_indices is None) != (a_indices is None):
         raise OptionError("s_indices and a_indices go together")
-    shapes = {name: _shape(P, name) for name, P in given.items()}
-    if len(set(shapes.values())) > 1:
-        raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
     amounts, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
     if s_indices is not None:
-        matrices = [_csr(P) for P in given.values()]
-        state, action, amounts = _of_pairs(matrices[-1].shape, amounts, s_indices, a_indices)
+        stacked = {name: _csr(P) for name, P in given.items()}
+        shape = _one_shape({name: matrix.shape for name, matrix in stacked.items()})
+        state, action, amounts = _of_pairs(shape, amounts, s_indices, a_indices)
     else:
-        stacks = [_matrices(P, layout) for P in given.values()]
-        matrices = [_stacked(stack) for stack, _ in stacks]
-        n_states, n_actions = matrices[-1].shape[1], len(stacks[-1][0])
+        by_action = {name: _by_action(P, layout) for name, P in given.items()}
+        shapes = {name: (len(P), *P[0].shape) for name, (P, _) in by_action.items()}
+        n_actions, n_states, _ = _one_shape(shapes)
+        stacked = {name: _stacked(P) for name, (P, _) in by_action.items()}
         state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
         action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
-        amounts = _costs_by_action(amounts, n_actions, n_states, stacks[-1][1])
+        amounts = _costs_by_action(amounts, n_actions, n_states, by_action.popitem()[1][1])
     order = np.lexsort((action, state))
-    matrices, amounts = [matrix[order] for matrix in matrices], amounts[order]
+    matrices, amounts = [matrix[order] for matrix in stacked.values()], amounts[order]
     state, action = state[order], action[order]
     matrix, n_states = matrices[-1], matrices[-1].shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
@@ -99,11 +98,11 @@ def _are_sparse(matrices: Any) -> bool:
     return isinstance(matrices, (list, tuple)) and any(hasattr(m, "tocsr") for m in matrices)
 
 
-def _shape(P: Any, what: str) -> tuple[int, ...]:
-    if _are_sparse(P):
-        return (len(P), *P[0].shape)
-    shape: tuple[int, ...] = P.shape if hasattr(P, "tocsr") else _floats(P, what).shape
-    return shape
+def _one_shape(shapes: dict[str, tuple[int, ...]]) -> Any:
+    first, *others = shapes.values()
+    if any(shape != first for shape in others):
+        raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
+    return first
 
 
 def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolArray) -> None:
@@ -160,10 +159,9 @@ def _values_at(wanted: Any, matrix: Any, *names: str) -> FloatArray:
     """What a matrix has at the entries of another; where it has none, 0. With names, of the matrix
     and of the other, it must not have more.
     """
-    entries, present = (owners(m.indptr) * m.shape[1] + m.indices for m in (wanted, matrix))
-    position = np.searchsorted(present, entries)
-    known = np.append(present, -1)[position] == entries
-    found = np.where(known, np.append(matrix.data, 0.0)[position], 0.0)
+    from scipy.sparse import csr_matrix
+
+    found = np.asarray(csr_matrix(matrix)[owners(wanted.indptr), wanted.indices]).ravel()
     stray = np.count_nonzero(matrix.data) - np.count_nonzero(found[wanted.data != 0])
     if names and stray:
         raise ModelError(f"{names[0]} has {stray} entries where {names[1]} is 0")
@@ -196,7 +194,7 @@ def _of_pairs(
     return state, action, vector
 
 
-def _matrices(P: Any, layout: str) -> tuple[list[Any], bool]:
+def _by_action(P: Any, layout: str) -> tuple[list[Any], bool]:
     """The matrix of every action, and whether `P` had the states first."""
     if layout not in ("auto", "mdptoolbox", "quantecon"):
         raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
@@ -207,30 +205,24 @@ def _matrices(P: Any, layout: str) -> tuple[list[Any], bool]:
         )
     by_state = False
     if not _are_sparse(P):
-        P, by_state = _split_dense(_floats(P, "P"), layout)
+        P = _floats(P, "P")
+        if P.ndim != 3:
+            raise ModelError(
+                "P must have three axes, or be a list of matrices, or come with s_indices; its"
+                f" shape is {P.shape}"
+            )
+        by_state = layout == "quantecon" or (
+            layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]
+        )
+        P = P.transpose(1, 0, 2) if by_state else P
+        if P.shape[1] != P.shape[2]:
+            raise ModelError(f"P has shape {P.shape}; expected (A, S, S) or (S, A, S)")
     matrices = [_csr(matrix) for matrix in P]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
         raise ModelError(
             f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}"
         )
     return matrices, by_state
-
-
-def _split_dense(P: Array, layout: str) -> tuple[list[Array], bool]:
-    """The matrix of every action, and whether `P` had the states first."""
-    if P.ndim != 3:
-        raise ModelError(
-            "P must have three axes, or be a list of matrices, or come with s_indices; its shape"
-            f" is {P.shape}"
-        )
-    by_state = layout == "quantecon" or (
-        layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]
-    )
-    if by_state:
-        P = P.transpose(1, 0, 2)
-    if P.shape[1] != P.shape[2]:
-        raise ModelError(f"P has shape {P.shape}; expected (A, S, S) or (S, A, S)")
-    return list(P), by_state
 
 
 def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
@@ -240,23 +232,19 @@ def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool
     Of costs per outcome the shape says whether states come first; where there are as many actions
     as states, `by_state` does.
     """
-    matrices = amounts
+    a, s = n_actions, n_states
     if not _are_sparse(amounts):
-        array = _floats(amounts, "costs")
-        if array.shape == (n_states,):
-            return np.tile(array, n_actions)
-        if array.shape == (n_states, n_actions):
-            return array.T.ravel()
-        if array.shape == (n_states, n_actions, n_states) and (by_state or n_actions != n_states):
-            array = array.transpose(1, 0, 2)
-        if array.shape != (n_actions, n_states, n_states):
-            a, s = n_actions, n_states
+        amounts = _floats(amounts, "costs")
+        if amounts.shape in ((s,), (s, a)):
+            return np.broadcast_to(amounts.T, (a, s)).ravel()
+        if amounts.shape == (s, a, s) and (by_state or a != s):
+            amounts = amounts.transpose(1, 0, 2)
+        if amounts.shape != (a, s, s):
             raise ModelError(
-                f"costs have shape {array.shape}; expected ({s},), ({s}, {a}), ({a}, {s}, {s}) or"
+                f"costs have shape {amounts.shape}; expected ({s},), ({s}, {a}), ({a}, {s}, {s}) or"
                 f" ({s}, {a}, {s})"
             )
-        matrices = array
-    stacked = [_csr(matrix) for matrix in matrices]
-    if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
-        raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")
-    return _stacked(stacked)
+    matrices = [_csr(matrix) for matrix in amounts]
+    if len(matrices) != a or any(matrix.shape != (s, s) for matrix in matrices):
+        raise ModelError(f"expected {a} cost matrices of shape ({s}, {s})")
+    return _stacked(matrices)

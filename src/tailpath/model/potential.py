@@ -34,7 +34,6 @@ from tailpath.errors import ModelError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
-from tailpath.kernels.rounding import ROUNDOFF
 from tailpath.model.cost_units import (
     MAX_UNITS,
     as_fraction,
@@ -49,8 +48,9 @@ if TYPE_CHECKING:
 
 #: Only this many steps of a longer cycle are named.
 MAX_NAMED = 8
-#: A reduced cost that is no more than the nearest float is off by less, relatively.
-NEAREST = 4 * ROUNDOFF
+#: A reduced cost that is no more than the nearest float is off by less, relatively: by 2^-53
+#: each, and so are their exact sums.
+NEAREST = 2.0**-51
 
 
 class Reduction(NamedTuple):
@@ -174,9 +174,8 @@ def shifted_bounds(
     """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
     if by == 0 and exact:
         return bounds
-    low, high = (
-        bounds if exact else (bounds[0] * (1 - 2 * ROUNDOFF), bounds[1] * (1 + 2 * ROUNDOFF))
-    )
+    off = 0.0 if exact else NEAREST
+    low, high = bounds[0] * (1 - off), bounds[1] * (1 + off)
     return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
 
 

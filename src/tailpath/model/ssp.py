@@ -21,7 +21,6 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, Transitions, owners
 from tailpath.graph import FloatArray as FloatArray
 from tailpath.graph import IntArray as IntArray
-from tailpath.model.builders import Name as Name
 from tailpath.model.checks import (
     check_outcomes,
     check_structure,
@@ -32,6 +31,7 @@ from tailpath.model.checks import (
 from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
+from tailpath.model.outcomes import Name as Name
 from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder

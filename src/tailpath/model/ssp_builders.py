@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
 from tailpath.errors import ModelError, OptionError, kind_of
-from tailpath.model.builders import Name, Numbering, fields_of_outcomes
 from tailpath.model.ends import GAINS
-from tailpath.model.frames import Frame, Graph, is_graph
+from tailpath.model.frames import Frame, Graph, Rows, is_graph
 from tailpath.model.matrices import fields_of_matrices
+from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import Progress, check_integer
@@ -22,9 +22,9 @@ class SSPBuilder(Record):
     """The ways to make an `SSP`."""
 
     @classmethod
-    def _of(cls, fields: dict[str, Any], **more: Any) -> Self:
+    def _of(cls, fields: dict[str, Any]) -> Self:
         make: Callable[..., Self] = cls
-        return make(**fields, **more)
+        return make(**fields)
 
     @classmethod
     def from_outcomes(
@@ -75,8 +75,9 @@ class SSPBuilder(Record):
         >>> ssp.n_states
         2
         """
-        fields = fields_of_outcomes(outcomes, start, goals)
-        return cls._of(fields, geometry=geometry, notes=notes)
+        table = Rows(outcomes, goals)
+        found = outcomes_of_table(table, start, table.last)
+        return cls._of(found.all_fields(geometry=geometry, notes=notes))
 
     @classmethod
     def from_functions(
@@ -136,8 +137,9 @@ class SSPBuilder(Record):
         6.0
         """
         functions = Functions.of(start, actions, outcomes, is_goal)
-        found = explore(functions, check_integer(limit, "limit", 1), progress, -1 if rewards else 1)
-        return cls._of(found, notes=(GAINS,) if rewards else ())
+        rows, ends = explore(functions, check_integer(limit, "limit", 1), progress)
+        found = outcomes_of_table(Rows(rows, ends), functions.start, ends, rewards=rewards)
+        return cls._of(found.all_fields(notes=(GAINS,) if rewards else ()))
 
     @classmethod
     def from_table(
@@ -188,7 +190,7 @@ class SSPBuilder(Record):
         """
         table = Graph(frame, start, goals, columns or {}) if is_graph(frame) else Frame(frame)
         found = outcomes_of_table(table, start, goals, columns or {}, rewards=rewards)
-        return cls._of(found.rows.fields(found.fields, plain=True))
+        return cls._of(found.all_fields())
 
     @classmethod
     def from_arrays(
@@ -291,24 +293,21 @@ class Functions(NamedTuple):
 USE = "give start, actions, outcomes and is_goal, or one object that has them"
 
 
-def explore(
-    model: Functions, limit: int, progress: Progress | None, sign: int = 1
-) -> dict[str, Any]:
-    """All states that can be reached, numbered as they are found; `sign` is -1 for gains.
+def explore(model: Functions, limit: int, progress: Progress | None) -> tuple[list[Any], list[Any]]:
+    """The outcomes of all states that can be reached, row by row, and the goals.
 
     Each function is called once for each state or choice, and goals are not asked for actions.
     """
-    numbers = Numbering({})
-    found: list[Any] = [_hashable(model.start, "the start")]
-    numbers.states[model.start] = 0
-    asking: tuple[Any, ...] = ()
+    found = {_hashable(model.start, "the start"): None}
+    waiting, rows = list(found), list[Any]()
+    goals, asking = list[Any](), tuple[Any, ...]()
     try:
-        for position, state in enumerate(found):
+        for position, state in enumerate(waiting):
             if progress is not None and position % PAUSE == 0:
-                progress(position, position / len(found))
+                progress(position, position / len(waiting))
             asking = ("is_goal", state)
             if model.is_goal(state):
-                numbers.goals[state] = None
+                goals.append(state)
                 continue
             asking = ("actions", state)
             actions = list(model.actions(state))
@@ -316,42 +315,37 @@ def explore(
                 raise ModelError(f"actions({state!r}) gives none, and the state is not a goal")
             for action in actions:
                 asking = ("outcomes", state, action)
-                rows = list(model.outcomes(state, action))
-                asking = ()
-                _add(numbers, found, state, action, rows, sign)
-            if len(found) > limit:
-                raise ModelError(_beyond(found, limit, state))
+                for row in model.outcomes(state, action):
+                    probability, target, cost = _outcome(row, state, action)
+                    rows.append((state, action, target, probability, cost))
+                    if target not in found:
+                        found[target] = None
+                        waiting.append(target)
+            if len(waiting) > limit:
+                raise ModelError(_beyond(waiting, limit, state))
     except Exception as error:
-        if asking and not isinstance(error, ModelError):
+        if not isinstance(error, ModelError):
             error.add_note(f"in {asking[0]}({', '.join(map(repr, asking[1:]))})")
         raise
-    if not numbers.goals:
+    if not goals:
         raise ModelError(
-            f"is_goal is true for none of the states that can be reached, {len(found)} in all"
+            f"is_goal is true for none of the states that can be reached, {len(waiting)} in all"
         )
-    return numbers.fields(model.start)
+    return rows, goals
 
 
-def _add(
-    numbers: Numbering, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
-) -> None:
-    """Take the outcomes of a choice, and their states where they are new; refuse the first row that
-    is not an outcome of names and numbers."""
-    add, known = numbers.add, numbers.states
+def _outcome(row: Any, state: Name, action: Any) -> Any:
+    """A triple as it is, where its names can be some."""
+    if not isinstance(row, (tuple, list)) or len(row) != 3:
+        what = f"gives {row!r}; expected (probability, next state, cost)"
+        raise ModelError(f"outcomes({state!r}, {action!r}) {what}")
     try:
-        for probability, target, cost in rows:
-            add(state, action, target, probability, cost if sign > 0 else -cost)
-            if len(known) > len(found):
-                found.append(target)
-    except (TypeError, ValueError):
+        hash((action, row[1], row[2]))
+    except TypeError:
         _hashable(action, f"an action of {state!r}")
-        for row in rows:
-            if not isinstance(row, (tuple, list)) or len(row) != 3:
-                what = f"gives {row!r}; expected (probability, next state, cost)"
-                raise ModelError(f"outcomes({state!r}, {action!r}) {what}") from None
-            _hashable(row[1], f"a next state of {state!r}, action {action!r},")
-            _hashable(row[2], f"a cost of {state!r}, action {action!r},")
-        raise
+        _hashable(row[1], f"a next state of {state!r}, action {action!r},")
+        _hashable(row[2], f"a cost of {state!r}, action {action!r},")
+    return row
 
 
 def _hashable(value: Any, what: str) -> Name:

@@ -16,11 +16,17 @@ import numpy as np
 
 from tailpath.errors import ModelError, TailpathError
 from tailpath.graph import Array, BoolArray
-from tailpath.model.builders import ROW_TOLERANCE, Name
-from tailpath.model.cells import MOST_FAULTS, Cells, Faults, OutcomeTable
+from tailpath.model.cells import (
+    MOST_FAULTS,
+    Categorical,
+    Cells,
+    Faults,
+    OutcomeTable,
+    as_they_appear,
+)
 from tailpath.model.columns import COST_COLUMNS, INTERVALS, NONE
 from tailpath.model.ends import GAINS, MANY, StartAndGoals, note_typos, start_and_goals
-from tailpath.model.outcome_columns import Categorical, CostRule, OutcomeColumns, as_they_appear
+from tailpath.model.outcomes import ROW_TOLERANCE, CostRule, Name, OutcomeColumns, can_happen
 from tailpath.texts import did_you_mean
 
 
@@ -32,6 +38,10 @@ class TableOutcomes(NamedTuple):
     rows: OutcomeColumns
     fields: dict[str, Any]
     counted: bool
+
+    def all_fields(self, **more: Any) -> dict[str, Any]:
+        """All fields of an `SSP`."""
+        return self.rows.fields(self.fields | more, counted=self.counted)
 
 
 def outcomes_of_table(
@@ -53,7 +63,8 @@ def outcomes_of_table(
     called, faults = table.called(chosen, intervals), Faults(table)
     columns = table.columns(called, faults)
     _check_lengths(columns, called, faults)
-    states, (state, target) = _numbered(table, faults, columns, "state", "next_state")
+    states, ends_of_rows = _numbered(table, faults, columns, "state", "next_state")
+    states, (state, target) = _ordered(table, states, ends_of_rows)
     actions, (action,) = _numbered(
         table, faults, columns, "action" if "action" in columns else "next_state"
     )
@@ -82,33 +93,57 @@ def outcomes_of_table(
     except TailpathError:  # which may follow from a cell that cannot be read
         faults.refuse()
         raise
+    if len(probabilities) > 1:
+        ends = _without_impossible(rows, ends, len(actions))
     checks = _Checked(table, faults, rows, row, states, actions)
     checks.probabilities(kinds or (() if intervals else ("probability",)))
+    if table.strict:
+        checks.goals(ends.is_goal)
     checks.dead_ends(ends)
     if not intervals:
         checks.sums(ends.mask)
     faults.refuse()
-    notes = [*_unread(table, called), *ends.notes]
-    notes += [*checks.few_negative(ends.mask), *note_typos(ends, states)]
+    notes = [*_unread(table, called), *ends.notes, *checks.few_negative(ends.mask)]
+    notes += note_typos(ends, states)
     if costs.sign < 0 and costs.step_cost is None:
         notes.insert(0, GAINS)
     counted = intervals and kinds in ((), ("count",))
     exact_unit = unit if costs.is_sign else None
-    fields = {"actions": actions, "notes": tuple(notes), "exact_unit": exact_unit}
-    return TableOutcomes(*_named(rows, ends, states, fields), counted)
+    fields = {"notes": tuple(notes), "exact_unit": exact_unit}
+    return TableOutcomes(*_named(rows, ends, states, actions, fields), counted)
+
+
+def _without_impossible(rows: OutcomeColumns, ends: StartAndGoals, n_actions: int) -> StartAndGoals:
+    """Without the rows that no probability in their intervals lets happen: nobody needs the states
+    that they alone name.
+    """
+    choice = rows.state.astype(np.int64) * n_actions + rows.action
+    low, high = rows.probabilities[0], rows.probabilities[-1]
+    mask = ends.mask & can_happen(np.unique(choice, return_inverse=True)[1], low, high)
+    named = ends.is_goal.copy()
+    named[[ends.start, *rows.state[ends.mask], *rows.target[mask]]] = True
+    return ends._replace(mask=mask, named=named)
 
 
 def _named(
-    rows: OutcomeColumns, ends: StartAndGoals, states: Sequence[Name], fields: dict[str, Any]
+    rows: OutcomeColumns,
+    ends: StartAndGoals,
+    states: Sequence[Name],
+    actions: Sequence[Name],
+    fields: dict[str, Any],
 ) -> tuple[OutcomeColumns, dict[str, Any]]:
-    """The rows that leave no goal, and the states that these name, with the fields about them."""
+    """The rows that leave no goal, and the states and actions that these name, with the fields
+    about them.
+    """
     named = ends.named
     if not ends.mask.all():
         rows = rows.only(ends.mask)
+        used, action = np.unique(rows.action, return_inverse=True)
+        rows, actions = rows._replace(action=action), [actions[k] for k in used.tolist()]
     if not named.all():
         rows = rows.numbered(np.cumsum(named) - 1)
         states = list(compress(states, named))
-    fields |= {"is_goal": ends.is_goal[named], "states": states}
+    fields |= {"is_goal": ends.is_goal[named], "states": states, "actions": actions}
     return rows, fields | {"start_index": int(np.count_nonzero(named[: ends.start]))}
 
 
@@ -119,7 +154,7 @@ def _check_lengths(
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"{called[column]} {length}" for column, length in lengths.items())
         raise ModelError(f"the columns differ in length: {text}")
-    if not lengths["state"]:
+    if not lengths["state"] and not faults.table.strict:
         faults.refuse()
         raise ModelError("the table has no rows")
 
@@ -161,6 +196,17 @@ def _numbered(
     return _sorted(names, found) if table.is_file else (names, found)
 
 
+def _ordered(
+    table: OutcomeTable, names: Sequence[Name], columns: list[Array]
+) -> tuple[Sequence[Name], list[Array]]:
+    """Names and columns, with the states that a table has besides."""
+    if not (table.first or table.last):
+        return names, columns
+    order = {name: k for k, name in enumerate(dict.fromkeys((*table.first, *names, *table.last)))}
+    number = np.array([order[name] for name in names], dtype=np.int32)
+    return tuple(order), [number[column] for column in columns]
+
+
 def _sorted(names: Any, columns: list[Array]) -> tuple[Sequence[Name], list[Array]]:
     if not all(type(name) is int for name in names):
         return names, columns
@@ -187,7 +233,7 @@ def _given(
             except (KeyError, TypeError):
                 continue
         hint = did_you_mean(given, states if len(states) <= MANY else ())
-        raise ModelError(f"the table has no state {given!r}, which is to be {what}{hint}")
+        raise ModelError(f"{table.title} has no state {given!r}, which is to be {what}{hint}")
 
     single = isinstance(goals, str) or not isinstance(goals, Iterable)
     wanted = [] if goals is None else [goals] if single else list(goals)
@@ -216,9 +262,22 @@ class _Checked(NamedTuple):
     def _outcome(self, k: int) -> str:
         return f"{self._choice(k)} -> {self.states[self.rows.target[k]]!r}"
 
+    def goals(self, is_goal: BoolArray) -> None:
+        """Refuse rows of goals that lead on or cost something."""
+        rows = self.rows
+        leads_on = (rows.target != rows.state) | (rows.cost != 0)
+
+        def said(k: int) -> str:
+            goal, end = (self.states[column[k]] for column in (rows.state, rows.target))
+            location = f"goal {goal!r}, action {self.actions[rows.action[k]]!r}"
+            cost = f"at cost {rows.cost[k]:g}: a goal must be absorbing and free"
+            return f"{location} leads to {end!r} {cost}"
+
+        self._refuse(is_goal[rows.state] & leads_on, said)
+
     def _refuse(self, bad: BoolArray, what: Callable[[int], str]) -> None:
         for k in np.flatnonzero(bad)[: MOST_FAULTS + 1].tolist():
-            self.faults.add(self.row[k : k + 1], what(k))
+            self.faults.add(self.row[k : k + 1], what(k), named=True)
 
     def probabilities(self, kinds: tuple[str, ...]) -> None:
         """Refuse invalid ones; cells that are not numbers were refused before, and are NaN here."""
@@ -226,9 +285,9 @@ class _Checked(NamedTuple):
         whole, ends = np.floor(low), "the interval [{:g}, {:g}], not one of probabilities"
         bad, what = {
             (): (low < low, ""),
-            ("low", "high"): ((low < 0) | (low > high) | (high > 1), ends),
+            ("low", "high"): ((low < 0) | (low > high) | (high > 1 + ROW_TOLERANCE), ends),
             ("count",): ((low < 0) | (low > whole), "count {:g}, not a whole number of 0 or more"),
-            ("probability",): (low < 0, "probability {:g}"),
+            ("probability",): ((low < 0) | (low == np.inf), "probability {:g}"),
         }[kinds]
         self._refuse(bad, lambda k: f"{self._outcome(k)} has {what.format(low[k], high[k])}")
 

@@ -35,7 +35,7 @@ from tailpath.graph import (
     positions,
 )
 from tailpath.model.border import prepare
-from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.outcomes import merge_equal_outcomes
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 

@@ -37,7 +37,7 @@ from tailpath.graph import (
 )
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import NEAR_UNDERFLOW
-from tailpath.model.builders import outcomes_of_rows
+from tailpath.model.outcomes import outcomes_of_rows
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
