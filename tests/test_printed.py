@@ -219,7 +219,7 @@ NEEDS = {
 EXAMPLES = [
     "README.md",
     *("docs/" + name + ".md" for name in (
-        "first_model", "for_a_paper", "model", "optimum", "evaluation", "planners", "seeing",
+        "first_model", "for_a_paper", "model", "domains", "optimum", "evaluation", "planners", "seeing",
         "bring_your_own", "time_of_day", "objectives", "uncertain", "flights", "rddl",
         "tail_risk",
     )),
