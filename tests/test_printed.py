@@ -219,8 +219,8 @@ NEEDS = {
 EXAMPLES = [
     "README.md",
     *("docs/" + name + ".md" for name in (
-        "first_model", "for_a_paper", "model", "domains", "optimum", "evaluation", "planners", "seeing",
-        "bring_your_own", "time_of_day", "objectives", "uncertain", "flights", "rddl",
+        "first_model", "for_a_paper", "model", "domains", "optimum", "evaluation", "planners",
+        "seeing", "bring_your_own", "time_of_day", "objectives", "uncertain", "flights", "rddl",
         "tail_risk",
     )),
     *(f"docs/tutorials/{path.name}" for path in sorted((ROOT / "docs/tutorials").glob("*.md"))),
