@@ -15,7 +15,7 @@ def in_parts(ssp, part, comm=None) -> dict[str, object]:
     late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
     sides = [joined(comm, side).tolist() for side in (mean.value, mean.lower, mean.upper)]
     policies = best.policy(ALPHA), mean.policy
-    tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.latest.gather(ssp))
+    tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.largest.gather(ssp))
     return {
         "bounded": bounded(best, late, sides, mean),
         "costs": [followed(each) for each in policies],

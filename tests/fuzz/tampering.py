@@ -126,7 +126,7 @@ def decision(
 
 def optimum(solution: Any, alpha: float) -> list[Change]:
     """The least CVaR: what is left over at the best budget, moved both ways."""
-    position = solution.best_position(alpha)
+    position = int(np.searchsorted(solution.budgets, solution.budget(alpha)))
     low, high = solution.bounds(alpha)
     if not (narrow(low, high) and solution.excess[position] * BY > 1e-9 * low * alpha):
         return []

@@ -32,7 +32,7 @@ from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
 from tailpath.options import Progress, check_alpha, check_amount, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.solvers.exact.solution import TIED, ExactSolution
+from tailpath.solvers.exact.solution import ExactSolution, first_best
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
@@ -42,12 +42,9 @@ from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 class PartSolution(ExactSolution):
     """`ExactSolution` of a model in parts, the same on all ranks; `policy(a)` is a `PartPolicy`."""
 
-    def _var(self, a: float) -> float:
-        w, total = self.budget(a), self._total(a)
-        if w == 0 or np.count_nonzero(total <= np.min(total) * (1 + TIED)) > 1:
-            policy: Any = self.policy(a)
-            return float(policy.evaluate(a).var(a))
-        return float(w * self.largest.unit)
+    def _costs(self, a: float) -> Any:
+        policy: Any = self.policy(a)
+        return policy.evaluate(a)
 
     def __repr__(self) -> str:
         return f"<PartSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}>"
@@ -130,19 +127,19 @@ def solve_cvar(
     alpha = check_invertible_alpha(alpha)
     table = PartTable.of(part, job, max_bytes, progress)
     filled = table.filled(table.sure_budgets, EXCESS, weight=1.0, price=1 / alpha)
-    risk_neutral: Any = table.policy(filled, 0)
-    solution = PartSolution(
+    excess = filled.values[:, 0]
+    best = first_best(filled.budgets + excess / alpha)
+    largest: Any = table.policy(filled, int(filled.budgets[best]))
+    return PartSolution(
         alpha,
         filled.budgets,
-        filled.values[:, 0],
+        excess,
         None,
-        risk_neutral,
+        largest,
         table.sides(filled),
         beyond=filled.limit + 1.0,
         method=filled.method,
     )
-    largest: Any = table.policy(filled, int(filled.budgets[solution.best_position(alpha)]))
-    return replace(solution, largest=largest)
 
 
 def solve_mean(part: Part, job: Job) -> PartExpectedSolution:

@@ -24,7 +24,7 @@ from tailpath.dp.budget_model import (
     Objective,
     Work,
 )
-from tailpath.dp.joint import joint_backup, joint_optimum, joint_values
+from tailpath.dp.joint import joint_backup, joint_optimum, joint_values, leave_out
 from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import TINY
 
@@ -241,6 +241,7 @@ def backup_joint(
     offset, count = choices[first], choices[last] - choices[first]
     gain, allowed = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_)
     value, before = np.empty(last - first), work.choice[first:last].copy()
+    lost = np.zeros(last - first, dtype=np.bool_)
     for i in range(len(criteria)):
         for k in range(count):
             gain[i, k] = work.constant[i, offset + k] + row_value(
@@ -248,6 +249,10 @@ def backup_joint(
             )
     residual = work.residual[0]
     if not objective.held:
+        leave_out(model.joint, choices, first, last, gain[0], allowed, work.choice, lost)
+        for i in range(last - first):
+            if lost[i]:  # nothing that is allowed leads here
+                gain[0, work.choice[first + i] - offset] = 0.0
         found = joint_optimum(
             model.joint, choices, first, last, gain[0], allowed, work.choice, value
         )
@@ -256,14 +261,16 @@ def backup_joint(
         for i in range(last - first):
             for choice in range(choices[first + i], choices[first + i + 1]):
                 total = joint_backup(model.joint, choice, gain[0, choice - offset], value)
-                allowed[choice - offset] = choice == work.choice[first + i] or total <= value[i] * (
-                    1 + tie
-                )
+                allowed[choice - offset] &= choice == work.choice[first + i] or total <= value[
+                    i
+                ] * (1 + tie)
         joint_optimum(model.joint, choices, first, last, gain[1], allowed, work.choice, value)
     for i in range(len(criteria)):
         found = joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
         residual = max(residual, found)
         for k in range(last - first):
+            if i == 0 and lost[k]:
+                value[k] = np.inf
             work.value[i * stride + level_start + first + k] = value[k] if value[k] > TINY else 0.0
     work.residual[0] = residual
     for node in range(first, last):

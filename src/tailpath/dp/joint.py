@@ -135,6 +135,39 @@ def joint_optimum(
 
 
 @kernel
+def leave_out(
+    joint: Joint,
+    node_choices: Array,
+    first: int,
+    last: int,
+    gain: Array,
+    out_allowed: Array,
+    out_policy: Array,
+    out_lost: Array,
+) -> None:
+    """Choices of a block with an infinite gain are not allowed, nor those that may lead to a node
+    all of whose choices are: such nodes are lost. The policy takes an allowed choice elsewhere.
+    """
+    offset, moved = node_choices[first], True
+    for k in range(len(gain)):
+        out_allowed[k] = gain[k] < np.inf
+    while moved:
+        moved = False
+        for i in range(last - first):
+            taken = -1
+            for choice in range(node_choices[first + i], node_choices[first + i + 1]):
+                for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
+                    if out_lost[joint.inner_target[position]]:
+                        out_allowed[choice - offset] = False
+                if out_allowed[choice - offset] and (taken < 0 or choice == out_policy[first + i]):
+                    taken = choice
+            if taken >= 0:
+                out_policy[first + i] = taken
+            elif not out_lost[i]:
+                out_lost[i] = moved = True
+
+
+@kernel
 def longest_ways(source: Array, target: Array, out_depth: Array) -> None:
     """The most edges on a way from each component; edges come sorted by source and lead to the same
     or a lower number.

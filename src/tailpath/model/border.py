@@ -126,9 +126,14 @@ class Border:
         """What was known when a limit was reached."""
         return LimitExceededError(str(error), self.bounds(error.bounds)) if self.moves else error
 
-    def restore(self, answer: Any) -> Any:
-        """An answer of the model that was solved, as one of the model as given."""
-        return answer.restored(self) if self.moves or self.delta is not None else answer
+    def restore(self, answer: Any, below: Any = None) -> Any:
+        """An answer of the model that was solved, as one of the model as given; with that of
+        costs rounded down, if there is one.
+        """
+        if not self.moves and self.delta is None:
+            return answer
+        floor = [] if below is None else [below.restored(Border(self.given))]
+        return answer.restored(self, *floor)
 
 
 def prepare(model: SSP | IntervalSSP | None, *, delta: Any = None, gamma: Any = 1) -> Border:

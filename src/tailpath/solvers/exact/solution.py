@@ -1,5 +1,6 @@
-"""What the exact solver found: a table of budgets at the start, and from it the optimum for every
-alpha, with proved bounds, and the policies that attain it.
+"""Answers by budget: what a table over budgets says about the start, with proved bounds, and the
+policies that attain it. Here the least CVaR for every alpha, and the least weighted sum of mean and
+CVaR; `objectives/on_time_solution.py` has deadlines.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tailpath.model.records import Record
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,
+    same_alpha,
     takes_alpha,
     usual_alphas,
     vectorised,
@@ -29,6 +31,7 @@ from tailpath.options import (
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted
+from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_border, check_optimum
@@ -40,9 +43,55 @@ LEAST_EVALUATED = 1e-250
 TIED = 1e-12
 
 
+class ByBudget(Record):
+    """An answer by budget, about the model as given: the policy of the largest budget, whose steps
+    are those of all others, and bounds on the table. With `delta` all values are those of the
+    costs rounded up, and the bounds of the `floor`, for costs rounded down, are lower bounds.
+    """
+
+    largest: BudgetPolicy
+    sides: Later
+    floor: Any
+
+    @property
+    def _border(self) -> Border:
+        """The way from what the table counts to the costs as given."""
+        return Border(self.largest.ssp)
+
+    def _total_cost(self, level: int) -> float:
+        """A number of units that a run may cost, as a cost of the model."""
+        return float(level * self.largest.unit + self._border.shift)
+
+    def restored(self, border: Border, floor: Any = None) -> Self:
+        """The same of the model as given, from that of the model that was solved.
+
+        Parameters
+        ----------
+        border : Border
+            The way between the two.
+        floor : ByBudget, optional
+            With `delta`, the answer for costs rounded down, if that says anything.
+
+        Returns
+        -------
+        ByBudget
+            The answer, whose policies are on the model as given.
+        """
+        largest = self.largest.on(border.given)
+        return replace(self, largest=largest, floor=floor)  # type: ignore[type-var]
+
+
+def first_best(total: FloatArray, mean: FloatArray | None = None) -> int:
+    """The first position with the least total or, given means, the least mean among those."""
+    tied = np.flatnonzero(total <= total.min() * (1 + TIED))
+    if mean is not None:
+        tied = tied[mean[tied] <= mean[tied].min() * (1 + TIED)]
+    return int(tied[0])
+
+
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class ExactSolution(Record):
+class ExactSolution(ByBudget):
     """The least CVaR for every `a >= alpha`, with a policy for each.
 
     Attributes
@@ -71,6 +120,11 @@ class ExactSolution(Record):
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
         Over which budgets it was found, and why.
+    weight : float in [0, 1]
+        The weight of CVaR: below 1 only in a `WeightedSolution`.
+    price : array of float64, shape (n,), or None
+        With a weight below 1, (1 - weight) * mean + weight / alpha * excess of each budget, in
+        units.
 
     Examples
     --------
@@ -89,24 +143,22 @@ class ExactSolution(Record):
     floor: Any = None
     least: float | None = None
     method: str = "nothing to decide by budgets"
+    weight: float = 1.0
+    price: FloatArray | None = None
 
     @property
     def lexicographic(self) -> bool:
         """Whether ties were broken by the expected cost."""
         return self.plain is not None
 
-    @property
-    def _weight(self) -> float:
-        """What a unit of the budget counts in what is minimised."""
-        return 1.0
-
     def _total(self, a: float) -> FloatArray:
-        total: FloatArray = self._weight * self.budgets + self._price(a)
-        return total
+        """What is minimised, by position."""
+        price = self.excess / a if self.price is None else self.price
+        return np.asarray(self.weight * self.budgets + price)
 
     @vectorised
     def cvar(self, a: float) -> float:
-        """The least CVaR at `a`.
+        """The least CVaR at `a`; with a weight below 1, that of the policy.
 
         Parameters
         ----------
@@ -116,7 +168,7 @@ class ExactSolution(Record):
         Returns
         -------
         float, or array of float64, shape (m,)
-            The least CVaR of any policy.
+            The least CVaR of any policy; with weight 0 the policy is evaluated.
 
         Raises
         ------
@@ -128,7 +180,12 @@ class ExactSolution(Record):
         >>> tp.solve_cvar_exact(ssp, 0.1).cvar([0.1, 0.5])
         array([30., 28.])
         """
-        return self.objective(a)
+        if self.weight == 1:
+            return self.objective(a)
+        a, position = self._check(a), self._position(a)
+        if self.weight == 0:
+            return self._border.cost(self._costs(a).cvar(a))
+        return self._as_cost(self.budgets[position] + self.excess[position] / a)
 
     def verify(self, a: float | None = None) -> Proof:
         """Check the bounds on the least CVaR and the policy that attains it, in exact arithmetic.
@@ -158,7 +215,7 @@ class ExactSolution(Record):
         no policy has a CVaR below ... at alpha 0.1
         the policy given has a CVaR of at most ... at alpha 0.1
         """
-        if self._weight != 1:
+        if self.weight < 1:
             raise OptionError("what is verified is the least CVaR, no weighted sum")
         alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
         border = prepare(ssp)
@@ -214,34 +271,11 @@ class ExactSolution(Record):
         """
         return int(self.budgets[self._position(a)])
 
-    def best_position(self, a: float, among: int | None = None) -> int:
-        """The index in `budgets` of the best budget.
-
-        Parameters
-        ----------
-        a : float in (0, 1]
-            The mass of the worst tail.
-        among : int, optional
-            Look at so many budgets, from the first on; by default at all.
-
-        Returns
-        -------
-        int
-            The index.
-        """
-        return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
-
-    def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
-        """The first position with the least value or, given means, the least mean among those."""
-        slack = 1 + TIED
-        tied = np.flatnonzero(total[:among] <= total[:among].min() * slack)
-        if mean is not None:
-            tied = tied[mean[tied] <= mean[tied].min() * slack]
-        return int(tied[0])
-
     def _position(self, a: float) -> int:
+        """The index of the best budget, the largest policy's at most."""
         among = int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
-        return self.best_position(self._check(a), among)
+        mean = self.mean_cost if self.lexicographic else None
+        return first_best(self._total(self._check(a))[:among], mean)
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved bounds on `objective(a)`, the least value of what is minimised.
@@ -264,9 +298,9 @@ class ExactSolution(Record):
         """
         a = self._check(a)
         sides: TableSides = self.sides.found
-        price = 1 / a if self._weight == 1 else 1.0
-        asked = self.budgets, self._weight, price, self.beyond, self._position(a)
-        low, high = (end * self._unit for end in sides.total_bounds(*asked))
+        price = 1 / a if self.price is None else 1.0
+        asked = self.budgets, self.weight, price, self.beyond, self._position(a)
+        low, high = (end * float(self.largest.unit) for end in sides.total_bounds(*asked))
         low, high = self._border.bounds((low, high))
         below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
         return max((bound for bound in below if bound is not None), default=low), high
@@ -311,18 +345,15 @@ class ExactSolution(Record):
         >>> tp.solve_cvar_exact(ssp, 0.1).var([0.1, 0.5])
         array([30., 20.])
         """
-        return self._var(self._check(a))
-
-    def _var(self, a: float) -> float:
-        """The smallest best budget, or the VaR of the policy evaluated where rounding leaves a
-        question, or no budget is needed.
-        """
+        a = self._check(a)
         position, total = self._position(a), self._total(a)
         tied = np.count_nonzero(total <= total[position] * (1 + TIED)) > 1
         w = int(self.budgets[position])
+        # The smallest best budget is the VaR; where rounding leaves a question, or no budget is
+        # needed, the policy is evaluated.
         if w == 0 or (tied and a >= LEAST_EVALUATED):
             return self._border.cost(self._costs(a).var(a))
-        return float(w * self.largest.unit + self._border.shift)
+        return self._total_cost(w)
 
     def _costs(self, a: float) -> CostDistribution:
         """The policy for `a` evaluated, with costs as it counts them."""
@@ -404,43 +435,21 @@ class ExactSolution(Record):
 
     def _as_cost(self, units: Any) -> float:
         """A number of units of the table as a cost of the model."""
-        return self._border.cost(float(units) * self._unit)
+        return self._border.cost(float(units) * float(self.largest.unit))
 
-    @property
-    def _unit(self) -> float:
-        return float(self.largest.unit)
-
-    @property
-    def _border(self) -> Border:
-        """The way from what the table counts to the costs as given."""
-        return Border(self.largest.ssp)
-
-    def restored(self, border: Border) -> Self:
-        """The same of the model as given, from that of the model that was solved.
-
-        Parameters
-        ----------
-        border : Border
-            The way back.
-
-        Returns
-        -------
-        ExactSolution
-            With policies for the model as given.
-        """
-        return replace(self, largest=self.largest.on(border.given))
-
-    def _price(self, a: float) -> FloatArray:
-        """What is minimised beside the budget, by position."""
-        return self.excess / a
+    def restored(self, border: Border, floor: Any = None) -> Self:
+        found = super().restored(border, floor)
+        least = None if border.delta is None else solve_expected(border.given).bounds[0]
+        return replace(found, least=least)
 
     def _check(self, a: float) -> float:
         known = alpha_from(check_invertible_alpha(a), self.alpha)
-        if known is None:
+        if known is None or (self.weight < 1 and not same_alpha(known, self.alpha)):
+            which = ">=" if self.weight == 1 else f"= (with weight {self.weight:g})"
             raise OptionError(
-                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+                f"the table was made for alpha {which} {self.alpha:g}; solve with alpha={a:g}"
             )
-        return known
+        return known if self.weight == 1 else self.alpha
 
     def _repr_html_(self) -> str | None:
         ssp = self.largest.ssp
@@ -457,4 +466,56 @@ class ExactSolution(Record):
         return (
             f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR"
             f" {self.var(self.alpha):.6g}>"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedSolution(ExactSolution):
+    """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.
+
+    Attributes
+    ----------
+    alpha : float
+        The least tail mass that is answered.
+    budgets : array of int64, shape (n,)
+        Budgets w, in cost units, rising.
+    excess : array of float64, shape (n,)
+        U(start, w), the least E[(Z - w)+], in units.
+    mean_cost : array of float64, shape (n,), or None
+        With `lexicographic`, the expected cost of the policy of each budget, in units.
+    largest : BudgetPolicy
+        The policy for `alpha`, which has the largest budget; its steps are those of all others.
+    sides : Later
+        Bounds on the excesses, found when `bounds` first asks for them.
+    beyond : float
+        No budget that is not in the table makes the CVaR less than this, in units.
+    plain : Later or None
+        With `lexicographic`, the solution without.
+    floor : ExactSolution or None
+        With `delta`, the solution for the costs rounded down, if that says anything; its bounds
+        are lower bounds here. All values here are then those of the costs rounded up, and the
+        unit is `delta`.
+    least : float or None
+        With `delta`, a proved lower bound on the expected cost of every policy.
+    method : str
+        Over which budgets it was found, and why.
+    weight : float in [0, 1]
+        The weight of CVaR: below 1 only in a `WeightedSolution`.
+    price : array of float64, shape (n,), or None
+        With a weight below 1, (1 - weight) * mean + weight / alpha * excess of each budget, in
+        units.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1)
+    <WeightedSolution for alpha 0.1, weight 0.1: 27.6>
+    """
+
+    def _repr_html_(self) -> None:
+        """Nothing more than `repr` shows: the table belongs to one alpha."""
+
+    def __repr__(self) -> str:
+        return (
+            f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}:"
+            f" {self.objective(self.alpha):.6g}>"
         )

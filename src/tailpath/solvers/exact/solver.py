@@ -14,15 +14,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
+from tailpath.analysis.tables import ModelLayout
 from tailpath.certify.budgets import AFTERWARDS, Later, TableSides
-from tailpath.dp.budget_model import EXCESS, MEAN
+from tailpath.dp.budget_model import EXCESS, MEAN, Objective
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.border import Border, prepare
@@ -38,10 +38,9 @@ from tailpath.options import (
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
-from tailpath.solvers.exact.solution import ExactSolution
+from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, first_best
 from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
-from tailpath.solvers.exact.weighted import WeightedSolution
-from tailpath.solvers.expectation import part_of, solve_expected
+from tailpath.solvers.expectation import ExpectedSolution, part_of, solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
 #: values are V* - w, where a digit may cancel.
@@ -201,84 +200,68 @@ def solve_cvar_exact(
 def solve_task(border: Border, task: Task) -> ExactSolution:
     """The answer of the model that is solved, as one of the model as given."""
     try:
-        answer: ExactSolution = border.restore(_solved(border.solved, task))
+        found = _solved(border.solved, task)
     except LimitExceededError as error:
         raise border.error(error) from None
-    if border.delta is None:
-        return answer
-    # The policy is that for costs rounded up. Costs rounded down bound it from below, and so does
-    # the least expected cost.
-    below, least = border.below, solve_expected(border.given).bounds[0]
-    floor = None if below is None else border.restore(_solved(below, task))
-    return replace(answer, floor=floor, least=least)
+    # With `delta` the policy is that for costs rounded up, and costs rounded down bound it from
+    # below.
+    below = border.below
+    answer: ExactSolution = border.restore(found, below and _solved(below, task))
+    return answer
 
 
 def _solved(ssp: SSP, task: Task) -> ExactSolution:
     """The answer for costs of 0 or more, which have a unit."""
     require_unit(ssp)
-    if task.weight == 0 or ssp.is_goal[ssp.start_index]:
-        return _without_budgets(ssp, task)
     expected, weight = solve_expected(ssp), task.weight
-    large = ssp.n_states * expected.cost() / float(ssp.cost_unit or 1) > WORTH_SKIPPING
-    layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
-    criteria, price = [EXCESS], 1 / task.alpha
+    fields: dict[str, Any] = {}
+    if task.lexicographic:
+        fields["plain"] = Later(partial(_solved, ssp, task._replace(lexicographic=False)))
+    means = weight < 1 or task.lexicographic
+    if weight == 0 or ssp.is_goal[ssp.start_index]:
+        # Nothing is decided by budgets.
+        budgets, policy = np.zeros(1, np.int64), always_risk_neutral(ssp, expected.choices)
+        values = np.full((3, 1), expected.cost() / float(ssp.cost_unit or 1))
+        sides = Later(partial(_mean_alone, expected))
+    else:
+        large = ssp.n_states * expected.cost() / float(ssp.cost_unit or 1) > WORTH_SKIPPING
+        layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
+        objective = _objective(layout, task)
+        how: Any = {"max_bytes": task.max_bytes, "progress": task.progress}
+        table = fill_smaller(layout, objective, pairs=task.pairs, **how)
+        budgets, values, sides = table.budgets, table.values.T, Later(table.sides)
+        best = first_best(
+            weight * budgets + objective.price * values[0],
+            values[1] if task.lexicographic and weight == 1 else None,
+        )
+        policy = budget_policy(ssp, layout, table.changes, int(budgets[best]), expected.choices)
+        least = expected.bounds[0] / float(layout.unit)
+        fields["beyond"] = weight * (table.limit + 1) + (1 - weight) * least
+        fields["method"] = table.method
+    if weight < 1:
+        fields |= {"weight": weight, "price": values[0]}
+    answer = ExactSolution if weight == 1 else WeightedSolution
+    excess, mean = values[0 if weight == 1 else 2], values[1] if means else None
+    return answer(task.alpha, budgets, excess, mean, policy, sides, **fields)
+
+
+def _objective(layout: ModelLayout, task: Task) -> Objective:
+    """The excess, then, to break ties, the mean; or a weighted sum, with its mean and excess."""
+    weight, price = task.weight, 1 / task.alpha
+    criteria = [EXCESS, MEAN] if task.lexicographic else [EXCESS]
     if weight < 1:
         criteria, price = [(1 - weight) * MEAN + weight / task.alpha * EXCESS, MEAN, EXCESS], 1.0
-    elif task.lexicographic:
-        criteria = [EXCESS, MEAN]
-    objective = layout.objective(
+    return layout.objective(
         np.stack(criteria),
         weight,
         price,
         floor=(1 - weight) * layout.start_value,
         tie=SAME_VALUE if task.lexicographic else 0.0,
     )
-    how: Any = {"max_bytes": task.max_bytes, "progress": task.progress}
-    table = fill_smaller(layout, objective, pairs=task.pairs, **how)
-    values, least = table.values.T, expected.bounds[0] / float(layout.unit)
-    found = _answer(
-        ssp,
-        task,
-        values[0],
-        budgets=table.budgets,
-        excess=values[0 if weight == 1 else 2],
-        mean_cost=values[1] if len(criteria) > 1 else None,
-        sides=Later(table.sides),
-        beyond=weight * (table.limit + 1) + (1 - weight) * least,
-        method=table.method,
-    )
-    largest = int(table.budgets[found.best_position(task.alpha)])
-    policy = budget_policy(ssp, layout, table.changes, largest, expected.choices)
-    return replace(found, largest=policy)
 
 
-def _without_budgets(ssp: SSP, task: Task) -> ExactSolution:
-    """The risk-neutral policy, where nothing is decided by budgets."""
-    expected, unit = solve_expected(ssp), float(ssp.cost_unit or 1)
-    alone = np.array([expected.cost() / unit])
-
-    def sides() -> TableSides:
-        low, high = (np.array([side / unit]) for side in expected.bounds)
-        return TableSides(low * (1 - AFTERWARDS), high[:, None] * (1 + AFTERWARDS))
-
-    return _answer(
-        ssp,
-        task,
-        alone,
-        budgets=np.zeros(1, np.int64),
-        excess=alone,
-        mean_cost=alone if task.weight < 1 or task.lexicographic else None,
-        sides=Later(sides),
-    )
-
-
-def _answer(ssp: SSP, task: Task, price: Any, **fields: Any) -> ExactSolution:
-    """The answer as far as the table at the start decides it, risk-neutral as yet; `price` is what
-    is minimised beside the budget.
-    """
-    if task.lexicographic:
-        fields["plain"] = Later(partial(_solved, ssp, task._replace(lexicographic=False)))
-    largest = always_risk_neutral(ssp, solve_expected(ssp).choices)
-    if task.weight == 1:
-        return ExactSolution(task.alpha, largest=largest, **fields)
-    return WeightedSolution(task.alpha, largest=largest, **fields, weight=task.weight, price=price)
+def _mean_alone(expected: ExpectedSolution) -> TableSides:
+    """The bounds of the risk-neutral policy as those of a table."""
+    unit = float(expected.ssp.cost_unit or 1)
+    low, high = (np.array([side / unit]) for side in expected.bounds)
+    return TableSides(low * (1 - AFTERWARDS), high[:, None] * (1 + AFTERWARDS))

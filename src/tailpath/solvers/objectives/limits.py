@@ -312,7 +312,7 @@ def solve_limited(
 ) -> RiskSolution:
     """The least objective under the limits."""
     goal, rows = row_of(objective), [row_of(limit.measure, limit.bound) for limit in limits]
-    forbids = _forbidding(ssp, goal, rows)
+    forbids = [row.factor == 0 and row.bound <= row.curve.least for row in rows]
     kept = [goal, *(row for row, forbid in zip(rows, forbids) if not forbid)]
     curves = [row.curve for row, forbid in zip(rows, forbids) if forbid]
     task = LimitedTask(ssp, kept, curves)
@@ -337,15 +337,3 @@ def solve_limited(
         return min(_proved(task, proofs), taken.value), max(taken.high(), taken.value)
 
     return RiskSolution(ssp, objective, limits, taken.value, Later(bounds), policy, multipliers)
-
-
-def _forbidding(ssp: SSP, goal: LossRow, rows: list[LossRow]) -> list[bool]:
-    """Which limits are the least of their loss: they restrict the choices. States joined by steps
-    that cost nothing are solved together, with finite numbers: there such a limit is one like all
-    others.
-    """
-    least = [row.factor == 0 and row.bound <= row.curve.least for row in rows]
-    if not any(least):
-        return least
-    joint = Losses(ssp, [row.curve for row in (goal, *rows)]).layout.nodes.block_joint.any()
-    return [each and not joint for each in least]

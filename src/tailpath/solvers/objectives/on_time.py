@@ -134,11 +134,12 @@ def solve_on_time(
         return _with_intervals(border.given, deadline, nature, delta, max_bytes)
     deadline = check_amount(deadline, "a deadline", signed=border.moves)
     how: Any = {"max_bytes": max_bytes, "progress": progress}
-    answer: OnTimeSolution = border.restore(_until(border.solved, border, deadline, **how))
-    if delta is None:
-        return answer
-    below = border.below or rounded(border.model, delta, up=False)
-    return replace(answer, floor=border.restore(_until(below, border, deadline, **how)))
+    found, below = _until(border.solved, border, deadline, **how), None
+    if delta is not None:
+        down = border.below or rounded(border.model, delta, up=False)
+        below = _until(down, border, deadline, **how)
+    answer: OnTimeSolution = border.restore(found, below)
+    return answer
 
 
 def _until(ssp: SSP, border: Border, deadline: float, **how: Any) -> OnTimeSolution:

@@ -5,7 +5,7 @@ and the policies that have them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,11 +15,10 @@ from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.shortest_paths import dijkstra_tree
-from tailpath.model.border import Border
-from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.solution import ByBudget
 from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import counting_losses
@@ -27,7 +26,7 @@ from tailpath.solvers.objectives.losses import counting_losses
 
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class OnTimeSolution(Record):
+class OnTimeSolution(ByBudget):
     """The largest probability of arriving within every deadline up to `deadline`.
 
     With `delta`, all values are those of the costs rounded up, and the unit is delta.
@@ -40,7 +39,7 @@ class OnTimeSolution(Record):
         The least P(Z > t) for t = 0, 1, ... units.
     missed : tuple of float
         Bounds on the least probability of never arriving.
-    latest : BudgetPolicy
+    largest : BudgetPolicy
         The policy for the last deadline; its steps are those of all others.
     sides : Later
         Bounds on the lateness, found when `bounds` first asks for them.
@@ -56,7 +55,7 @@ class OnTimeSolution(Record):
     deadline: float
     lateness: FloatArray
     missed: tuple[float, float]
-    latest: BudgetPolicy
+    largest: BudgetPolicy
     sides: Later = field(compare=False)
     floor: OnTimeSolution | None = None
 
@@ -197,10 +196,12 @@ class OnTimeSolution(Record):
         if enough.size:
             level = int(enough[0])
             if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
-                nearest = cheapest_run(model_as_counted(self.latest))[0]
-                return math.inf if math.isinf(nearest) else self._cost(max(level, int(nearest)))
-            return self._cost(level)
-        last = self._cost(len(self.lateness) - 1)
+                nearest = cheapest_run(model_as_counted(self.largest))[0]
+                return (
+                    math.inf if math.isinf(nearest) else self._total_cost(max(level, int(nearest)))
+                )
+            return self._total_cost(level)
+        last = self._total_cost(len(self.lateness) - 1)
         raise OptionError(
             f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve"
             f" for var({a:g})"
@@ -228,9 +229,9 @@ class OnTimeSolution(Record):
         """
         t = self.deadline if t is None else t
         if math.isinf(t) and self.missed[0] < 1:
-            return _surest(self.latest)
+            return _surest(self.largest)
         level = self._level(t)
-        return self.latest.with_budget(
+        return self.largest.with_budget(
             0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0)
         )
 
@@ -247,11 +248,11 @@ class OnTimeSolution(Record):
         >>> tp.solve_on_time(ssp, 60).cheapest().action("home")
         'road'
         """
-        choices = self.latest.risk_neutral.copy()
-        model = model_as_counted(self.latest)
+        choices = self.largest.risk_neutral.copy()
+        model = model_as_counted(self.largest)
         for choice in cheapest_run(model)[1]:
             choices[model.choice_state[choice]] = choice
-        return self.latest.spent(choices)
+        return self.largest.spent(choices)
 
     def _level(self, t: float) -> int:
         """The deadline `t` in units, rounded down."""
@@ -262,30 +263,7 @@ class OnTimeSolution(Record):
             )
         if math.isinf(t):
             return len(self.lateness)
-        return math.floor(self._border.units(t, self.latest.unit))
-
-    def _cost(self, level: int) -> float:
-        return float(level * self.latest.unit + self._border.shift)
-
-    @property
-    def _border(self) -> Border:
-        """The way from what the table counts to the costs as given."""
-        return Border(self.latest.ssp)
-
-    def restored(self, border: Border) -> OnTimeSolution:
-        """The same of the model as given, from that of the model that was solved.
-
-        Parameters
-        ----------
-        border : Border
-            The way back.
-
-        Returns
-        -------
-        OnTimeSolution
-            With policies for the model as given.
-        """
-        return replace(self, latest=self.latest.on(border.given))
+        return math.floor(self._border.units(t, self.largest.unit))
 
     def __repr__(self) -> str:
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
