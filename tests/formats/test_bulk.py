@@ -194,7 +194,6 @@ state 3 [9, 9] goal "two words"
         ("action right", "action \u0661"),
         ("@nr_states\n4", "@nr_states\n0x4"),
         ("trap", "tr\u00e4p"),
-        ("@parameters\n", "@placeholders\n$p : 0.25\n@parameters\n"),
         ("4\n@model", "5\n@model"),
         ("@model", "@modell"),
         ("\taction right\n\t\t3 : 1\nstate 3", "\t\t3 : 1\nstate 3"),

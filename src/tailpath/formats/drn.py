@@ -13,7 +13,6 @@ goes on to the target. Our own reader takes the auxiliary states out again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -54,7 +53,6 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
 UNNAMED = "__NOLABEL__"
-_FIRST_PROBABILITY = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -71,8 +69,6 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
     data = text_bytes(path, data)
     file = DRNFile(path, data, reading.progress, comment="//")
     header = Header(file)
-    first = _FIRST_PROBABILITY.search(data)
-    header.default_value_type(intervals=first is not None and first[1] == b"[")
     found = _model(header, Body(header).read())
     file.data = b""  # which nobody needs to wait for
     return found
@@ -80,7 +76,7 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
 
 def _model(header: Header, body: ParsedBody) -> LabelledMDP:
     """The model. A choice begins with an action, or with a transition that follows a state."""
-    kinds, state_code, action_code, target, probability = body.columns
+    kinds, state_code, action_code, target, probability, low = body[:6]
     starts_choice = kinds == ACTION
     starts_choice[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
     n_states, n_choices = len(state_code), int(np.count_nonzero(starts_choice))
@@ -110,7 +106,7 @@ def _model(header: Header, body: ParsedBody) -> LabelledMDP:
         choice_branches=np.append(transitions_before[starts_choice], len(target)).astype(np.int64),
         target=target,
         probability=probability,
-        low=body.low,
+        low=low,
         choice_action=choice_action,
         actions=actions,
         labels=_labels(body.states, state_code),
@@ -168,7 +164,7 @@ def _reward_models(header: Header, body: ParsedBody, choice_code: Array) -> Rewa
     of_states = [rewards for rewards, _ in body.states]
     of_actions = [rewards for rewards, _ in body.actions]
     of_actions.append(())  # of a choice without a line, whose number counts from the end
-    state_code, width = body.columns.state_code, max(map(len, of_states + of_actions))
+    state_code, width = body.state_code, max(map(len, of_states + of_actions))
     names += [f"rew{at}" for at in range(len(names), width)]
 
     def column(lists: Sequence[StoredRewards], numbers: Array, at: int) -> FloatArray:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import compress, islice
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from tailpath.formats.files import shorten
-from tailpath.formats.text_files import TextFile
+from tailpath.formats.text_files import TextFile, joined_ends
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray, first_of
-from tailpath.model.cells import Categorical
 
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 _VALUES = ("double", "rational", "double-interval", "rational-interval")
@@ -30,24 +29,18 @@ _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
 _COMMA = re.compile(r",(?![^\[]*\])")
 STATE, ACTION, TRANSITION = range(3)
-#: The kind of a line that does not begin with a digit, by its first letter.
-_KINDS = {"s": STATE, "a": ACTION}
+#: The kind of a line by how it begins.
+_KINDS = np.full(256, -1, dtype=np.int8)
+_KINDS[[ord("s"), ord("a")]] = STATE, ACTION
+_KINDS[ord("0") : ord("9") + 1] = TRANSITION
+_IN_INTERVAL = re.compile(r"(?<=[\[,])[ \t]+|[ \t]+(?=[,\]])")
 
 StoredRewards = tuple[float, ...]
 T = TypeVar("T")
 
 
 class DRNFile(TextFile):
-    """The text, in which placeholders `$name` may stand for numbers."""
-
-    placeholders: dict[str, float]
-
-    def number(self, text: str) -> float:
-        if "$" not in text:
-            return super().number(text)
-        if text.strip() not in self.placeholders:
-            raise self.error(f"unknown placeholder {shorten(text.strip())!r}")
-        return self.placeholders[text.strip()]
+    """The text of a model, which is found again where a line is at fault."""
 
     def line_of(self, row: int) -> int:
         """The number of a row of the body, counted from 0: found when there is something to say."""
@@ -63,14 +56,11 @@ class Header:
     def __init__(self, file: DRNFile) -> None:
         self.file = file
         self.sections: dict[str, tuple[str, int]] = {}
-        file.placeholders = {}
         self.extras = Extras()
         self._read(file.lines())
 
     def _read(self, lines: Iterator[str]) -> None:
         for text in lines:
-            if text == "@placeholders":
-                text = self._read_placeholders(lines)
             if not self.file.is_content(text, self.file.line):
                 if text.startswith(f"//{MARK} "):
                     self.extras = self.file.extras()
@@ -105,22 +95,6 @@ class Header:
                 "a model with parameters has no numbers yet: instantiate it first", line
             )
 
-    def _read_placeholders(self, lines: Iterator[str]) -> str:
-        """Read `$name : value` up to the next section, which is returned."""
-        for text in lines:
-            if text.startswith("@"):
-                return text
-            name, colon, value = text.partition(":")
-            if not colon or not name.startswith("$"):
-                raise self.file.error("expected a placeholder '$name : value'")
-            # A number, not another placeholder.
-            self.file.placeholders[name.strip()] = TextFile.number(self.file, value)
-        return ""
-
-    def default_value_type(self, intervals: bool) -> None:
-        """What probabilities are where the header does not say; files of older versions do not."""
-        self.sections.setdefault("@value_type", ("double-interval" if intervals else "double", 0))
-
     @property
     def intervals(self) -> bool:
         return self.sections.get("@value_type", ("", 0))[0].endswith("-interval")
@@ -150,41 +124,43 @@ class Header:
 
 class BodyColumns(NamedTuple):
     """The kind of each line that says something; codes for the lines of states and of actions, the
-    same for equal ones; target and probability of each transition."""
+    same for equal ones; target of each transition, and the ends of its probability."""
+
+    kinds: Array
+    state_code: Array
+    action_code: Array
+    target: Array
+    ends: FloatArray
+
+
+class ParsedBody(NamedTuple):
+    """A body by column; rewards and labels of each different state, rewards and name of each
+    different action. Of intervals, `low` has the low ends and `probability` the high ones."""
 
     kinds: Array
     state_code: Array
     action_code: Array
     target: Array
     probability: FloatArray
-
-
-class ParsedBody(NamedTuple):
-    """A body: its columns; of intervals, the low ends; rewards and labels of each different state,
-    rewards and name of each different action."""
-
-    columns: BodyColumns
     low: FloatArray | None
     states: Sequence[tuple[StoredRewards, tuple[str, ...]]]
     actions: Sequence[tuple[StoredRewards, str]]
 
 
-class _ParsedOnce(Generic[T]):
-    """Different texts by number, each parsed once."""
+class _ParsedOnce(dict[str, int], Generic[T]):
+    """The number of each different text; each is parsed once."""
 
     def __init__(self, parse: Callable[[str], T]) -> None:
         self.parse = parse
-        self.numbers: dict[str, int] = {}
-        self.values: list[T] = []
+        self.parsed: list[T] = []
 
-    def of(self, words: Categorical) -> Array:
-        return words.map(lambda texts: np.array(list(map(self._number, texts)), np.int32))
+    def __missing__(self, text: str) -> int:
+        self.parsed.append(self.parse(text))
+        self[text] = len(self.parsed) - 1
+        return self[text]
 
-    def _number(self, text: str) -> int:
-        if text not in self.numbers:
-            self.values.append(self.parse(text))
-            self.numbers[text] = len(self.values) - 1
-        return self.numbers[text]
+    def of(self, texts: Sequence[str]) -> Array:
+        return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
 
 
 class Body:
@@ -192,7 +168,6 @@ class Body:
 
     def __init__(self, header: Header) -> None:
         self.header, self.file = header, header.file
-        self.interval_ids: dict[tuple[float, float], int] = {}
         self.states, self.actions = _ParsedOnce(self._after_state), _ParsedOnce(self._action)
         self.n_states = 0
 
@@ -220,53 +195,47 @@ class Body:
         return tuple(self._reward(part.strip()) for part in parts)
 
     def _reward(self, text: str) -> float:
-        if not (self.header.intervals and text.startswith("[")):
-            return self.file.number(text)
         low, high = self.file.interval(text)
         if low != high:
             raise self.file.error(f"the reward {text} is an interval; only probabilities may be")
         return high
 
-    def _probabilities(self, texts: Sequence[str]) -> FloatArray:
-        """Numbers; of intervals, the ids that stand for them."""
-        if self.header.intervals:
-            known, ends = self.interval_ids, map(self.file.interval, texts)
-            return np.array([known.setdefault(each, len(known)) for each in ends], float)
-        return self.file.numbers(texts)
-
-    def _joined(self, parts: list[BodyColumns]) -> ParsedBody:
-        columns = BodyColumns(*(np.concatenate(column) for column in zip(*parts)))
-        parts.clear()  # which need not wait for the model
-        low = None
-        if self.header.intervals:
-            ends = np.array(list(self.interval_ids)).reshape(-1, 2)
-            low, high = ends[columns.probability.astype(np.int64)].T
-            columns = columns._replace(probability=high)
-        return ParsedBody(columns, low, self.states.values, self.actions.values)
-
     def read(self) -> ParsedBody:
-        return self._joined([self._block([]), *(part for _, part in self.file.blocks(self._block))])
+        parts = [self._block([]), *(part for _, part in self.file.blocks(self._block))]
+        *columns, ends = zip(*parts)
+        kinds, state, action, target = map(np.concatenate, columns)
+        low, high = joined_ends(ends)
+        if low is None and self.header.intervals:
+            low = high.copy()
+        return ParsedBody(
+            kinds, state, action, target, high, low, self.states.parsed, self.actions.parsed
+        )
 
     def _block(self, texts: Sequence[str]) -> BodyColumns:
-        kinds = [TRANSITION if text[0].isdigit() else _KINDS.get(text[0], -1) for text in texts]
-        if -1 in kinds:
-            text = texts[kinds.index(-1)]
-            raise self._unexpected("a state, an action or a transition", text)
-        if not self.n_states and kinds and kinds[0] != STATE:
+        begins = "".join([text[0] for text in texts]).encode("ascii", "replace")
+        kinds = _KINDS[np.frombuffer(begins, np.uint8)]
+        for at in first_of(kinds < 0):
+            raise self._unexpected("a state, an action or a transition", texts[at])
+        if not self.n_states and len(kinds) and kinds[0] != STATE:
             raise self.file.error("an action or a transition before the first state")
-        lines = [[t for t, k in zip(texts, kinds) if k == kind] for kind in range(3)]
-        states = self._after_numbers(lines[STATE])
-        targets, colons, probabilities = list(
-            zip(*(text.partition(":") for text in lines[TRANSITION]))
-        ) or ((), (), ())
-        if not all(colons):
+        states, actions, transitions = (
+            list(compress(texts, (kinds == kind).tolist())) for kind in range(3)
+        )
+        labels = self._after_numbers(states)
+        text = "\n".join([*transitions, ""]).replace(":", " : ")
+        if "[" in text:
+            text = _IN_INTERVAL.sub("", text)
+        colons: Sequence[str] = ()
+        if text.count(":") == len(transitions):
+            targets, colons, probabilities = self.file.columns(text, 3, 3)
+        if list(colons) != [":"] * len(transitions):
             raise self.file.error("expected 'target : probability'")
         columns = BodyColumns(
-            np.array(kinds, dtype=np.uint8),
-            self.states.of(Categorical.from_cells(states)),
-            self.actions.of(Categorical.from_cells(lines[ACTION])),
-            self.file.integers([target.rstrip() for target in targets]),
-            Categorical.from_cells(probabilities).map(self._probabilities),
+            kinds,
+            self.states.of(labels),
+            self.actions.of(actions),
+            self.file.integers(targets),
+            self.file.ends(probabilities),
         )
         self.n_states += len(states)
         return columns

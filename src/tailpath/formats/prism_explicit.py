@@ -7,10 +7,10 @@ beside it.
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
-PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]". Storm writes `mdp` or `dtmc` for
-the header and lists labels between `#DECLARATION` and `#END`, then "s l l". The probability x may
-be an interval `[low,high]`. Lines that start with `#` and blank lines may stand anywhere; a comment
-`# Reward structure "name"` names one. `docs/formats.md` says the rest.
+Storm writes `mdp` or `dtmc` for the header and lists labels between `#DECLARATION` and `#END`, then
+"s l l". The probability x may be an interval `[low,high]`. Lines that start with `#` and blank
+lines may stand anywhere; a comment `# Reward structure "name"` names one. `docs/formats.md` says
+the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Reward, labels_of_codes, to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
-    ExplicitRows,
     TransitionFile,
     with_choice,
 )
@@ -184,7 +183,7 @@ def _reward_file(
     file = ExplicitFile(path, reading)
     width = 1 if of_states else 3 if tra.is_mdp else 2
     sizes = file.sizes(max(width, 2))
-    found = file.table(width, with_actions=False)
+    found = file.table(width)
     # A key for each row, -1 where the model has no such, and for each state or transition.
     if of_states:
         what, state = "state", found.integers[:, 0]
@@ -192,7 +191,8 @@ def _reward_file(
     else:
         what, wanted = "transition", tra.keys(*with_choice(found.integers).T)
         present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
-    _refuse_unclear(file, found, tra)
+    if found.low is not None:
+        raise FormatError(f"{path}: rewards must be numbers, not intervals")
     file.check_count("rewards", sizes[-1], len(wanted))
     file.check_count("states", sizes[0], tra.n_states)
     if len(sizes) == 3:
@@ -209,20 +209,6 @@ def _reward_file(
     rewards[has_reward] = found.values[order][at[has_reward]]
     names = (match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
     return next(names, None), rewards
-
-
-def _refuse_unclear(file: ExplicitFile, found: ExplicitRows, tra: TransitionFile) -> None:
-    """Refuse rewards that are no numbers, and rows of which nothing says whose they are."""
-    if found.low is not None:
-        raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
-    n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
-    for state, n_rows in file.rows_of_state.items():
-        if state < tra.n_states and n_rows != n_choices[state]:
-            raise FormatError(
-                f"{file.path}: {n_rows} rows of rewards for the {n_choices[state]} choices of"
-                f" state {state}, and nothing says whose they are; export the rewards without"
-                " -exportrows"
-            )
 
 
 def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:

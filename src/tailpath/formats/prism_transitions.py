@@ -4,7 +4,9 @@ and Storm write them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -12,13 +14,8 @@ import numpy as np
 from tailpath.formats.archives import unpacked
 from tailpath.formats.files import read_bytes, shorten, text_bytes
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import TextFile
+from tailpath.formats.text_files import TextFile, joined_ends
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, offsets_of
-from tailpath.model.cells import Categorical
-
-#: How many transitions each line has; of n transitions integers (width, n), low and high ends
-#: (2, n), and numbers of actions (n,).
-TransitionColumns = tuple[Array, Array, Array, Array]
 
 
 class ExplicitRows(NamedTuple):
@@ -42,83 +39,33 @@ class ExplicitFile(TextFile):
     def __init__(self, path: str, reading: Reading) -> None:
         data = text_bytes(path, unpacked(path, read_bytes(path)))
         super().__init__(path, data, reading.progress, comment="#")
-        self.rows_of_state: dict[int, int] = {}
         self.header = next(self.rows(), "")
         self.header_line = self.line
 
-    def table(self, width: int, with_actions: bool) -> ExplicitRows:
+    def table(self, width: int, *, with_actions: bool = False) -> ExplicitRows:
         """All rows that are left, of `width` integers and a number or an interval, after which an
         action may follow."""
-        actions: dict[str, int] = {}
-        widths = (width + 1, width + 2) if with_actions else (width + 1,)
-        by_choice = self._has_choices(may_be_empty=width > 1 and not with_actions)
+        actions = defaultdict(count().__next__, {"": -1})
 
-        def numbered(words: list[str]) -> Array:
-            return np.array(
-                [actions.setdefault(word, len(actions)) if word else -1 for word in words]
-            )
-
-        def parse(texts: list[str]) -> TransitionColumns:
-            rows, n_rows = list(map(str.split, texts)), np.ones(len(texts), np.int64)
-            met: dict[int, int] = {}
-            if by_choice:
-                rows, n_rows, met = self._transitions(rows, width, with_actions)
-            for row in rows if not set(map(len, rows)) <= set(widths) else ():
-                if len(row) not in widths:
-                    text, expected = shorten(" ".join(row)), " or ".join(map(str, widths))
-                    raise self.error(f"{text!r} has {len(row)} words, expected {expected}")
-            columns = list(zip(*rows)) or [()] * (width + 1)
+        def parse(texts: list[str]) -> tuple[Array, FloatArray, Array]:
+            text = "\n".join([*texts, ""])
+            if ":" in text:
+                raise self.error(f"{shorten(text)!r} has a colon; export without -exportrows")
+            columns = self.columns(text, width + 1, width + 1 + with_actions)
             integers = np.stack([self.integers(column) for column in columns[:width]])
-            ends = Categorical.from_cells(columns[width]).map(self._low_and_high)
-            words = [row[-1] if len(row) > width + 1 else "" for row in rows]
-            action = Categorical.from_cells(words).map(numbered)
-            self.rows_of_state |= met
-            return n_rows, integers, ends.T, action
+            ends = self.ends(columns[width])
+            words = columns[width + 1] if len(columns) > width + 1 else [""] * len(texts)
+            return integers, ends, np.fromiter(map(actions.__getitem__, words), np.int32)
 
         found = [(np.zeros(0, np.int32), parse([])), *self.blocks(parse)]
         self.data = b""
-        lines = np.concatenate([np.repeat(line, part[0]) for line, part in found])
-        columns = zip(*(part[1:] for _, part in found))
-        integers, (low, high), action = (np.concatenate(column, axis=-1) for column in columns)
-        ends = low if (low != high).any() else None
-        return ExplicitRows(lines, integers.T, high, action, list(actions), ends)
-
-    def _has_choices(self, may_be_empty: bool) -> bool:
-        """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
-        without entries nothing else can be meant.
-        """
-        first = next(self.rows(), None)
-        if first is None:
-            return False
-        self.repeat(first)
-        words = first.split()
-        return ":" in words[1] if len(words) > 1 else may_be_empty
-
-    def _transitions(
-        self, rows: list[list[str]], width: int, with_actions: bool
-    ) -> tuple[list[list[str]], IntArray, dict[int, int]]:
-        """The transitions of rows "i x:j x:j [a]", how many each has, and how many rows of each
-        state there were till then; choices are numbered within their state as the rows come."""
-        found: list[list[str]] = []
-        ends, met = [0], dict[int, int]()
-        for first, *entries in rows:
-            state = self.integer(first)
-            choice = met[state] = met.get(state, self.rows_of_state.get(state, 0)) + 1
-            if choice > 1 and width == 2:
-                raise self.error(f"a second row for state {state} of a DTMC")
-            action = [entries.pop()] if entries and ":" not in entries[-1] else []
-            for entry in entries:
-                value, _, target = entry.partition(":")
-                numbers = [first, str(choice - 1), target][:: 4 - width]
-                found.append([*numbers, value, *(action if with_actions else ())])
-            ends.append(len(found))
-        return found, np.diff(ends), met
-
-    def _low_and_high(self, texts: Sequence[str]) -> FloatArray:
-        """Low and high ends of intervals `[low,high]`, (n, 2); a number is both."""
-        if not any(text.startswith("[") for text in texts):
-            return np.stack([self.numbers(texts)] * 2, axis=1)
-        return np.array(list(map(self.interval, texts)))
+        lines = np.concatenate([line for line, _ in found])
+        integers, ends, action = zip(*(part for _, part in found))
+        low, high = joined_ends(ends)
+        words = list(actions)[1:]
+        return ExplicitRows(
+            lines, np.concatenate(integers, axis=1).T, high, np.concatenate(action), words, low
+        )
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -148,7 +95,9 @@ class TransitionFile:
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
         self.is_mdp = kind == "mdp" if not sizes else len(sizes) == 3
         width = 3 if self.is_mdp else 2
-        self.line, columns, probability, action, self.actions, self.low = file.table(width, True)
+        self.line, columns, probability, action, self.actions, self.low = file.table(
+            width, with_actions=True
+        )
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
             file.check_count("transitions", sizes[-1], len(action))

@@ -1,8 +1,9 @@
 """Lines, words and numbers of text files, strict and quick; and Parquet.
 
-A file of a million lines must not become a million objects at once, and each number costs a call if
-it is parsed alone. So lines come from a large text block by block, and are parsed column by
-column. A block that is refused is read again line by line, to find the one at fault.
+A file of a million lines must not become a million objects at once, and Python should not run once
+for each number. So lines come from a large text block by block and are parsed column by column, by
+`split`, `int` and `float` over whole lists. A block that is refused is read again line by line, to
+find the one at fault.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,11 +25,11 @@ from tailpath.graph import Array, FloatArray
 from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress
 
-#: The bytes of a text that are held as lines at a time: few enough for these to be gone before the
-#: garbage collector looks at them a second time.
-BLOCK = 16_000
+#: The bytes of a text that are held as lines at a time.
+BLOCK = 64_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
-_DECIMAL = str.maketrans("", "", "0123456789.eE+-")
+#: What decimals are made of, and may have around them.
+_DECIMAL = b"0123456789.eE+- \t"
 
 Result = TypeVar("Result")
 
@@ -43,27 +45,33 @@ class TextFile:
         self.progress, self.comment = progress, comment
         self.line = 0
         self.comments: list[tuple[int, str]] = []
-        self._blocks = blocks_of(data, progress)
+        self._blocks = self._texts()
         self._block: list[str] = []
 
-    def lines(self) -> Iterator[str]:
-        """The lines that are left, without the blanks around them."""
-        while self._block or self._next():
-            self.line += 1
-            yield self._block.pop().strip()
+    def _texts(self) -> Iterator[list[str]]:
+        """The lines, without the blanks around them, some at a time. Progress is in bytes."""
+        data, begin = self.data, 0
+        while begin <= len(data):
+            end = data.find(b"\n", begin + BLOCK)
+            end = len(data) if end < 0 else end
+            yield list(map(str.strip, data[begin:end].decode().split("\n")))
+            if self.progress is not None and end < len(data):
+                self.progress(end, end / len(data))
+            begin = end + 1
 
     def _next(self) -> bool:
         self._block = next(self._blocks, [])[::-1]
         return bool(self._block)
 
+    def lines(self) -> Iterator[str]:
+        """The lines that are left."""
+        while self._block or self._next():
+            self.line += 1
+            yield self._block.pop()
+
     def rows(self) -> Iterator[str]:
         """Those of them that say something."""
         return (text for text in self.lines() if self.is_content(text, self.line))
-
-    def repeat(self, text: str) -> None:
-        """Give back the line that was just read."""
-        self._block.append(text)
-        self.line -= 1
 
     def is_content(self, text: str, line: int) -> bool:
         """Whether a line is neither empty nor a comment, which is stored."""
@@ -77,14 +85,13 @@ class TextFile:
 
         What it remembers of a block it must not remember of one that it refuses.
         """
-        mark = self.comment or "\n"
+        first = self.comment[:1]
         while self._block or self._next():
-            texts = list(map(str.strip, reversed(self._block)))
+            texts = self._block[::-1]
             lines: Sequence[int] = range(self.line + 1, self.line + 1 + len(texts))
-            if "" in texts or any(mark in text for text in texts):
-                rows = [
-                    (line, text) for line, text in zip(lines, texts) if self.is_content(text, line)
-                ]
+            # A line of "" begins with nothing, and so does `first` where there are no comments.
+            if first in [text[:1] for text in texts] or "" in texts:
+                rows = [pair for pair in zip(lines, texts) if self.is_content(pair[1], pair[0])]
                 lines, texts = [line for line, _ in rows], [text for _, text in rows]
             try:
                 found = parse(texts)
@@ -108,6 +115,24 @@ class TextFile:
                 return Extras.parse(text.removeprefix(mark), f"{self.path}:{line}")
         return Extras()
 
+    # ------------------------------------------------------------------ words and numbers
+
+    def columns(self, text: str, least: int, most: int) -> Sequence[Sequence[str]]:
+        """The words of lines by column; a line may have from `least` to `most` of them, and a word
+        that is missing is empty."""
+        words = text.replace("\n", " \0 ").split()  # a text has no NUL: it marks ends of lines
+        ends = ["\0"] * text.count("\n")
+        for width in range(least, most + 1):
+            if words[width :: width + 1] == ends:
+                return [words[at :: width + 1] for at in range(width)]
+        rows = [line.split() for line in text.splitlines()]
+        for row in rows:
+            if not least <= len(row) <= most:
+                expected = " or ".join(map(str, range(least, most + 1)))
+                found = f"{shorten(' '.join(row))!r} has {len(row)} words"
+                raise self.error(f"{found}, expected {expected}")
+        return list(zip_longest(*rows, fillvalue=""))
+
     def number(self, text: str) -> float:
         return parse_number(text.strip(), f"{self.path}:{self.line}")
 
@@ -125,21 +150,29 @@ class TextFile:
         return int(digits)
 
     def numbers(self, texts: Sequence[str]) -> FloatArray:
+        different = list(dict.fromkeys(texts))
+        if 2 * len(different) < len(texts):
+            known = dict(zip(different, self.numbers(different).tolist()))
+            return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
         # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
         # `float` to accept.
-        if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
-            try:
+        joined = "".join(texts).encode()
+        if not joined.translate(None, _DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
+            with suppress(ValueError):
                 values = np.fromiter(map(float, texts), np.float64, len(texts))
-            except ValueError:
-                pass
-            else:
                 zeros = {texts[position] for position in np.flatnonzero(values == 0).tolist()}
                 if np.isfinite(values).all() and not any(vanishes(text, 0.0) for text in zeros):
                     return values
         return np.array([self.number(text) for text in texts], dtype=np.float64)
 
+    def ends(self, texts: Sequence[str]) -> FloatArray:
+        """Low and high ends of numbers and intervals, (2, n); of numbers alone, (1, n)."""
+        if "[" not in "".join(texts):
+            return self.numbers(texts)[None]
+        return np.array(list(map(self.interval, texts))).T
+
     def integers(self, texts: Sequence[str]) -> Array:
-        joined = "".join(texts)
+        joined = "".join("".join(texts).split())
         if joined.isascii() and joined.isdigit():
             with suppress(ValueError, OverflowError):  # an empty one, or one of many digits
                 found = np.fromiter(map(int, texts), np.int64, len(texts))
@@ -147,17 +180,12 @@ class TextFile:
         return np.array([self.integer(text) for text in texts], dtype=np.int64)
 
 
-def blocks_of(data: bytes, progress: Progress | None = None) -> Iterator[list[str]]:
-    """The lines of a text in UTF-8, without their ends, some at a time. Progress is told in
-    bytes."""
-    begin = 0
-    while begin <= len(data):
-        end = data.find(b"\n", begin + BLOCK)
-        end = len(data) if end < 0 else end
-        yield data[begin:end].decode().split("\n")
-        if progress is not None and end < len(data):
-            progress(end, end / len(data))
-        begin = end + 1
+def joined_ends(parts: Sequence[FloatArray]) -> tuple[FloatArray | None, FloatArray]:
+    """The ends of several blocks: the low ones, if there are intervals, and the high ones."""
+    high = np.concatenate([part[-1] for part in parts])
+    if all(len(part) == 1 for part in parts):
+        return None, high
+    return np.concatenate([part[0] for part in parts]), high
 
 
 # ---------------------------------------------------------------------- Parquet
