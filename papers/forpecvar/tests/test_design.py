@@ -1,4 +1,4 @@
-"""The built-in design is the paper's: section 5 counts its points, and so do we. Others are
+"""The built-in design is the paper's: section 4 counts its points, and so do we. Others are
 described by a file.
 """
 

@@ -26,7 +26,7 @@ def worst(outcomes, alpha):
 
 
 #: From m it costs 4 with 7/8 and 404 with 1/8, 54 on average, which is more than 10.
-FOOTNOTE_3 = model(
+ADMISSIBLE = model(
     ("s", "go", "m", 0.4375, 0),
     ("s", "go", "g", 0.5625, 10),
     ("m", "go", "g", 0.875, 4),
@@ -35,25 +35,25 @@ FOOTNOTE_3 = model(
 ONLY = {"s": "go", "m": "go"}
 
 
-def test_footnote_3_an_expected_cost_is_no_admissible_heuristic():
+def test_the_footnote_on_heuristics_an_expected_cost_is_no_admissible_heuristic():
     outcomes = [(10, F(9, 16)), (4, F(49, 128)), (404, F(7, 128))]
-    policy, truth = tp.policy(FOOTNOTE_3, ONLY), worst(outcomes, F(7, 16))
-    v_star = {"s": tp.solve_expected(FOOTNOTE_3).cost(), "m": 0.875 * 4 + 0.125 * 404, "g": 0.0}
-    assert v_star["m"] == tp.solve_expected(FOOTNOTE_3).cost("m")
-    printed = forpecvar(FOOTNOTE_3, policy, 0.4375, heuristic=lambda x: v_star[x[0]])
-    right = forpecvar(FOOTNOTE_3, policy, 0.4375)  # V_min, the least cost of the policy's runs
+    policy, truth = tp.policy(ADMISSIBLE, ONLY), worst(outcomes, F(7, 16))
+    v_star = {"s": tp.solve_expected(ADMISSIBLE).cost(), "m": 0.875 * 4 + 0.125 * 404, "g": 0.0}
+    assert v_star["m"] == tp.solve_expected(ADMISSIBLE).cost("m")
+    printed = forpecvar(ADMISSIBLE, policy, 0.4375, heuristic=lambda x: v_star[x[0]])
+    right = forpecvar(ADMISSIBLE, policy, 0.4375)  # V_min, the least cost of the policy's runs
     assert right.cvar == pytest.approx(float(truth), rel=1e-12)
-    assert tp.evaluate(FOOTNOTE_3, policy, 0.4375).cvar(0.4375) == pytest.approx(float(truth))
+    assert tp.evaluate(ADMISSIBLE, policy, 0.4375).cvar(0.4375) == pytest.approx(float(truth))
     assert printed.cvar == v_star["m"] == 54.0
     assert float(truth) == 59.25
 
 
 def test_v_min_is_the_least_cost_and_not_the_worst_possible_value():
     """Section 3.3 calls it the worst; from m that is 404, which is no lower bound."""
-    policy, worst_of = tp.policy(FOOTNOTE_3, ONLY), {"s": 404.0, "m": 404.0, "g": 0.0}
-    printed = forpecvar(FOOTNOTE_3, policy, 0.4375, heuristic=lambda x: worst_of[x[0]])
+    policy, worst_of = tp.policy(ADMISSIBLE, ONLY), {"s": 404.0, "m": 404.0, "g": 0.0}
+    printed = forpecvar(ADMISSIBLE, policy, 0.4375, heuristic=lambda x: worst_of[x[0]])
     assert printed.cvar != pytest.approx(59.25, abs=1) and printed.var == 10
-    chain = tp.unroll(FOOTNOTE_3, policy)
+    chain = tp.unroll(ADMISSIBLE, policy)
     assert (chain.unit * chain.least_cost).tolist() == [4.0, 4.0, 0.0]
 
 
@@ -131,11 +131,11 @@ def test_line_8_of_algorithm_3_has_no_nearest_atom_outside_the_tail():
 
 
 def test_line_6_leaves_alpha_1_without_a_value():
-    policy = tp.policy(FOOTNOTE_3, ONLY)
+    policy = tp.policy(ADMISSIBLE, ONLY)
     with pytest.raises(ValueError, match="alpha = 1"):
-        forpecvar(FOOTNOTE_3, policy, 1.0)
+        forpecvar(ADMISSIBLE, policy, 1.0)
     mean = F(9, 16) * 10 + F(49, 128) * 4 + F(7, 128) * 404
-    assert tp.evaluate(FOOTNOTE_3, policy, 1.0).cvar(1.0) == float(mean)
+    assert tp.evaluate(ADMISSIBLE, policy, 1.0).cvar(1.0) == float(mean)
 
 
 def test_line_23_divides_by_zero_for_a_sure_policy():
@@ -189,7 +189,7 @@ def test_equation_13_is_a_derivative_by_y():
     """y CVaR_y is linear between the steps of the distribution, with slope VaR_y. By Z, which is
     to say with h more in every run, the derivative is y: that is not VaR at any y here.
     """
-    costs, h = tp.evaluate(FOOTNOTE_3, ONLY, 0.01), 1 / 1024
+    costs, h = tp.evaluate(ADMISSIBLE, ONLY, 0.01), 1 / 1024
     rows = [("s", "m", 0.4375), ("s", "g", 0.5625)]
     more = model(
         *((s, "go", to, p, 10 * (to == "g") + h) for s, to, p in rows),
@@ -206,7 +206,7 @@ def test_equation_13_is_a_derivative_by_y():
 
 def test_y_cvar_is_concave_for_costs():
     """Section 2.3 says convex, which it is for rewards: half-way it lies above the chord."""
-    costs = tp.evaluate(FOOTNOTE_3, ONLY, 0.01)
+    costs = tp.evaluate(ADMISSIBLE, ONLY, 0.01)
     low, middle, high = (y * costs.cvar(y) for y in (0.02, 0.3, 0.58))
     assert middle > (low + high) / 2 + 1
 

@@ -1,5 +1,5 @@
-"""CVaRVIQ's atoms: more of them with the same alpha0 (section 5.2), and alpha0 at the target and
-below it (section 5.3).
+"""CVaRVIQ's atoms: more of them with the same alpha0 (section 4.2), and alpha0 at the target and
+below it (section 4.3).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How the paper's claims are judged: its own design, and the part of the cases in which a claim
-holds. Then those about both planners side by side (section 5.1): values, policies, planning time;
-and about the time of ForPECVaR, and Monte Carlo in the same time (section 5.4). `atoms.py` has the
+holds. Then those about both planners side by side (section 4.1): values, policies, planning time;
+and about the time of ForPECVaR, and Monte Carlo in the same time (section 4.4). `atoms.py` has the
 others.
 """
 
@@ -34,7 +34,7 @@ PLANNERS = ("quantile", "interpolation")
 
 @cache
 def paper() -> Design:
-    """The design of section 5."""
+    """The design of section 4."""
     return read_design(pathlib.Path(__file__).with_name("paper.toml"))
 
 

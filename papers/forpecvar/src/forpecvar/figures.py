@@ -1,4 +1,4 @@
-"""The figures of the paper's section 5, from stored runs alone, and those that variants and other
+"""The figures of the paper's section 4, from stored runs alone, and those that variants and other
 methods add.
 
 Every figure is a function of the results; it returns nothing where the runs it shows are missing.

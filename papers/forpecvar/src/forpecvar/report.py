@@ -1,6 +1,6 @@
 """A study as a reader wants it: figures, tables and `study.md`, from the stored runs alone.
 
-`study.md` puts every claim of the paper's section 5, the paper's number and ours side by side. A
+`study.md` puts every claim of the paper's section 4, the paper's number and ours side by side. A
 claim is judged by a function of the results, which returns nothing where the runs it needs are
 missing. Values of the two planners count as equal within their own tolerance, 1e-3, which is as
 exactly as they were computed. Nothing here plans or evaluates: a report can be made where the study
@@ -217,7 +217,7 @@ def _page(
 
 
 CLAIMS = """\
-Every claim of section 5 that the stored runs can judge. *holds*: as the paper says, in all
+Every claim of section 4 that the stored runs can judge. *holds*: as the paper says, in all
 cases; *mostly*: in nine of ten; *in part*: in a third of them; *differs*: in fewer. These
 limits are ours, and the same for all claims: "in all experiments" means all. What a case is
 stands beside each claim. Times are judged by the least of several calls, and those within 25 %
