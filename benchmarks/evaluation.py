@@ -11,6 +11,7 @@ import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.lattice import LatticeEngine, chain_space
+from tailpath.model.border import Border
 
 
 def run(small: bool = False) -> None:
@@ -57,7 +58,7 @@ def run(small: bool = False) -> None:
 
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
-    request = Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)
+    request = Request(Border(chain.ssp), tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)
     return (
         LatticeEngine(request, chain, chain_space(chain, heuristic), chain.start).search(0).expanded
     )

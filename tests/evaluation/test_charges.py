@@ -12,6 +12,7 @@ import tailpath as tp
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import evaluate_request
+from tailpath.model.border import Border
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.verify.distribution import check_distribution
 
@@ -137,7 +138,7 @@ def test_a_budget_that_decides_nothing_is_no_memory():
     best = tp.solve_cvar_exact(ssp, 0.05)
     policy = best.policy(1.0)
     assert isinstance(policy, BudgetPolicy) and policy.budget == 0
-    found = evaluate_request(Request(ssp, policy, "lattice", 0.05, pairs=5))
+    found = evaluate_request(Request(Border(ssp), policy, "lattice", 0.05, pairs=5))
     assert (found.engine, found.reason) == ("lattice", "")
     assert found.mean == pytest.approx(best.cvar(1.0), rel=1e-12)
     assert set(tp.unroll(ssp, policy).memory.tolist()) == {0}
@@ -147,7 +148,7 @@ def test_a_budget_that_decides_nothing_is_no_memory():
 def test_a_memory_that_does_not_end_is_followed_lazily(engine):
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
-    found = evaluate_request(Request(ssp, counting, engine, 0.2, limit=10**6, pairs=50))
+    found = evaluate_request(Request(Border(ssp), counting, engine, 0.2, limit=10**6, pairs=50))
     assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
     assert found.bounds(0.2)[0] <= 4.25
 

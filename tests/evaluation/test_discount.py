@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.errors import LimitExceededError
+from tailpath.evaluation.engine import MAX_NODES
 
 
 def by_stages(ssp, policy, gamma, stages=600):
@@ -87,3 +89,29 @@ def test_probabilities_stay_a_distribution():
     assert np.all(found.probabilities > 0)
     assert np.all(np.diff(found.costs) > 0)
     assert found.probabilities.sum() + found.tail_mass == pytest.approx(1, rel=1e-12)
+
+
+def test_costs_that_double_with_every_step_are_refused_soon_with_true_bounds():
+    """One state, a cost of 0 or 1 in every step: 2^t costs after t steps. On a grid, rounded down
+    from 0 and up from 2, the most that can come: Z = c + gamma Z'.
+    """
+    rows = [("s", "a", "s", 0.5, 0), ("s", "a", "s", 0.4, 1), ("s", "a", "g", 0.1, 1)]
+    ssp, policy, alpha = tp.SSP.from_outcomes(rows, "s", ["g"]), {"s": "a"}, 0.05
+    with pytest.raises(LimitExceededError, match=r"limit of 5000 .*max_nodes") as refused:
+        tp.evaluate(ssp, policy, alpha, gamma=0.5, max_nodes=5_000)
+    assert MAX_NODES["discount"] <= 200_000, "some seconds"
+    step, sides = 2.0**-14, []
+    grid = np.arange(2 / step + 1) * step
+    for rounded, first in ((np.floor, 0), (np.ceil, -1)):
+        law = np.zeros(len(grid))
+        law[first] = 1.0
+        for _ in range(400):
+            goes, stays = rounded((1 + 0.5 * grid) / step), rounded(0.5 * grid / step)
+            new = 0.4 * np.bincount(goes.astype(int).clip(0, len(grid) - 1), law, len(grid))
+            new += 0.5 * np.bincount(stays.astype(int), law, len(grid))
+            new[round(1 / step)] += 0.1
+            law = new
+        sides.append(min(w + law @ np.maximum(grid - w, 0) / alpha for w in grid[::16]))
+    low, high = refused.value.bounds
+    assert low <= sides[1] and sides[0] - 16 * step / alpha <= high
+    assert high - low < 1e-9

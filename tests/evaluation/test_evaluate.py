@@ -17,6 +17,7 @@ from tailpath.dp import forward
 from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.engine import Request
 from tailpath.evaluation.evaluate import evaluate_request
+from tailpath.model.border import Border
 from tests import reference, strategies
 
 ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", "zero")]
@@ -345,7 +346,7 @@ def test_where_long_jumps_wait_changes_nothing(
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
-    found = evaluate_request(Request(ssp, policy, "lattice", 1e-4, ring_cells=ring_cells))
+    found = evaluate_request(Request(Border(ssp), policy, "lattice", 1e-4, ring_cells=ring_cells))
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)

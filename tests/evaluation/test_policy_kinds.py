@@ -1,5 +1,7 @@
 """Every kind of policy by every engine: the same distribution, also after a way through a file."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -193,11 +195,16 @@ def test_a_policy_read_back_is_the_same_policy(kind, suffix, tmp_path):
 
 def test_a_memory_that_grows_is_told(monkeypatch):
     """Somebody who waits for a history is told why, once, at the line that waits."""
-    for module in ("policies.unrolling", "evaluation.search_graphs"):
-        monkeypatch.setattr(f"tailpath.{module}.MANY_PAIRS", 50)
+    for name, value in {
+        "policies.unrolling.MANY_PAIRS": 50,
+        "evaluation.queue.PAUSE": 50,
+        "evaluation.queue.SLOW_FROM": 50,
+    }.items():
+        monkeypatch.setattr(f"tailpath.{name}", value)
     ssp = tp.within(tp.domains.river(rows=5, columns=5), 9)
     east = tp.HistoryPolicy(lambda history: "E")
-    for verb in (tp.unroll, lambda *given: tp.evaluate(*given, 0.05)):
-        with pytest.warns(tp.TailpathWarning, match="more than 50 pairs .* one by one") as found:
+    evaluate = partial(tp.evaluate, alpha=0.05)
+    for verb, what in ((tp.unroll, "more than 50 pairs .* one by one"), (evaluate, "MemoryPolicy")):
+        with pytest.warns(tp.TailpathWarning, match=what) as found:
             verb(ssp, east)
         assert [each.filename for each in found] == [__file__]

@@ -11,6 +11,7 @@ import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
 from tailpath.evaluation.engine import Request, SearchMonitor
 from tailpath.evaluation.evaluate import evaluate_request
+from tailpath.model.border import Border
 
 GRID = tp.domains.gridworld("8x9")
 EXPECTED = tp.solve_expected(GRID).policy
@@ -30,7 +31,15 @@ def watched(name, alpha, progress=None):
     """A search that looks at its user after every expansion."""
     ssp, policy, engine, gamma = SEARCHES[name]
     return evaluate_request(
-        Request(ssp, policy, engine, alpha, gamma=gamma, monitor=SearchMonitor(progress), pause=1)
+        Request(
+            Border(ssp),
+            policy,
+            engine,
+            alpha,
+            gamma=gamma,
+            monitor=SearchMonitor(progress),
+            pause=1,
+        )
     )
 
 
@@ -140,3 +149,14 @@ def test_an_error_of_the_progress_function_is_an_error():
     with pytest.raises(ZeroDivisionError):
         watched("lattice", 0.01, progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_search_that_is_slow_says_why(monkeypatch):
+    """Costs without a unit: whoever waits is told so, once, at the line that waits."""
+    for name, value in {"SLOW_FROM": 3, "PAUSE": 1}.items():
+        monkeypatch.setattr(f"tailpath.evaluation.queue.{name}", value)
+    rows = [("s", "a", "s", 0.5, math.sqrt(2)), ("s", "a", "g", 0.5, math.pi)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    with pytest.warns(tp.TailpathWarning, match=r"no common unit.*grid of 0\.001") as found:
+        tp.evaluate(ssp, {"s": "a"}, 0.01)
+    assert [each.filename for each in found] == [__file__]

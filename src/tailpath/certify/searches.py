@@ -1,9 +1,10 @@
 """Bounds on what a forward search found: the same search once more on either side of it.
 
 An engine of `evaluation` has `search(side, until)`, which searches rows scaled to a `side`,
-`rows(side)`, these rows, `totals(found, side)`, which completes what is open by the expected cost
-to go, from below or from above, `dearest(found, side)`, the most that anything has still to pay,
-and `sums`: whether mean and probability of never arriving are sums over what was found.
+`largest_factor()`, the most that any row is scaled by, `totals(found, side)`, which completes what
+is open by the expected cost to go, from below or from above, `dearest(found, side)`, the most that
+anything has still to pay, and `sums`: whether mean and probability of never arriving are sums over
+what was found.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ def early_bounds(engine: Any, found: Any) -> Enclosure:
     """Bounds from a search that stopped early. To search again would take as long once more: what
     all steps together may have rounded is charged at once.
     """
-    plain, high = engine.rows(0).probability, engine.rows(1).probability
-    most = float(np.max(high / plain, initial=1.0)) - 1 + 4 * ROUNDOFF
+    most = engine.largest_factor() - 1 + 4 * ROUNDOFF
 
     def charged(side: int) -> Any:
         return found.times(compounded(most, found.steps, side))

@@ -38,22 +38,22 @@ def without_spare_budget(policy: BudgetPolicy) -> BudgetPolicy:
     return policy if first == 1 else policy.trusted(**policy.__getstate__() | spare)
 
 
-def budget_engine(request: Request, policy: BudgetPolicy) -> BudgetEngine | str:
+def budget_engine(request: Request, policy: BudgetPolicy) -> tuple[BudgetEngine | None, str]:
     """What evaluates the policy, or why it cannot be done in this way."""
     ssp = request.ssp
     if not same_numbering(policy.ssp, ssp):
-        return "the policy was made for another model, and is followed by names"
+        return None, "the policy was made for another model, and is followed by names"
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
-        return "the policy counts its budget in other costs than the model's own"
+        return None, "the policy counts its budget in other costs than the model's own"
     states, choices = _reachable(ssp, policy)
     taken = choices[ssp.outcome_choice]
     rank = zero_cost_order(ssp, policy.level, taken)
     if rank is None:
-        return "steps that cost nothing form a cycle, which is solved in the unrolled chain"
+        return None, "steps that cost nothing form a cycle, which is solved in the unrolled chain"
     try:
         risk_neutral = chain_of_choices(ssp, np.where(states, policy.risk_neutral, -1))
     except PolicyError:
-        return "a state has no action for a budget that is spent"
+        return None, "a state has no action for a budget that is spent"
     trapped = np.zeros(ssp.n_states, dtype=np.uint8)
     if not risk_neutral.all_arrive:
         trapped[risk_neutral.state[~risk_neutral.arrives]] = ONCE_SPENT
@@ -73,7 +73,7 @@ def budget_engine(request: Request, policy: BudgetPolicy) -> BudgetEngine | str:
         steps=policy.steps(),
         trapped=trapped[order],
     )
-    return BudgetEngine(request, risk_neutral, space, ssp.start_index)
+    return BudgetEngine(request, risk_neutral, space, ssp.start_index), ""
 
 
 class BudgetEngine(LatticeEngine):
@@ -116,14 +116,12 @@ class BudgetEngine(LatticeEngine):
             return math.nextafter(0.0, 1.0)
         return total + (found.dropped if side > 0 else 0.0)
 
-    def deviation(self, found: Search, mean: float) -> float | None:
-        if not self.request.deviation:
-            return None
+    def variance(self, found: Search, mean: float) -> float:
         value = variances(self.chain, self.chain.expected_cost)
         variance = self._by_state(Bounds(value, value, value), 0)[found.node]
         total = found.last + found.overshoot + self.cost_to_go(found, 0)
         of_head = np.sum(found.masses * (found.costs - mean) ** 2)
-        return float(np.sqrt(of_head + np.sum(found.mass * ((total - mean) ** 2 + variance))))
+        return float(of_head + np.sum(found.mass * ((total - mean) ** 2 + variance)))
 
     def stuck(self, found: Search) -> str:
         """A state where the goal is out of reach once the budget is spent: one that was entered, or

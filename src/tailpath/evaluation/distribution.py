@@ -163,6 +163,7 @@ class CostDistribution(Record):
             mean=border.cost(totals.mean),
             unreached=totals.missed,
             ssp=border.given,
+            deviation=None,
             totals=totals,
             **facts,
         )

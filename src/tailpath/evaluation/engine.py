@@ -13,12 +13,13 @@ import signal
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.certify.searches import early_bounds, enclosure
+from tailpath.certify.totals import Enclosure
 from tailpath.certify.values import Bounds
 from tailpath.dp.expected import variances
 from tailpath.dp.totals import Totals
@@ -35,8 +36,9 @@ from tailpath.policies.policy import Policy
 Heuristic = str | FloatArray
 #: What grows with the search may take this much memory.
 MAX_BYTES = 4 * 2**30
-#: Expanded pairs before an evaluation gives up: some minutes of either engine.
-MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
+#: Expanded pairs before an evaluation gives up: some minutes of either engine. With a discount the
+#: number of costs often doubles with every step, and seconds tell as much as minutes.
+MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000, "discount": 200_000}
 
 
 class SearchMonitor:
@@ -81,17 +83,16 @@ class SearchMonitor:
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One evaluation: of a policy on a model as given, by an engine, down to a tail mass.
+    """One evaluation: of a policy on the model behind a border, by an engine, down to a tail mass.
 
-    `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
-    and `reason` why nothing faster is done.
+    `limit` is the most expanded pairs, and `reason` why nothing faster is done.
 
     The rest decides time and memory, and never a number: a policy with more than `pairs` pairs of
     state and memory is followed lazily; a search looks at the user every `pause` expansions, by
     default as its engine likes; the ring of the lattice has at most so many cells.
     """
 
-    given: SSP
+    border: Border
     policy: Policy
     engine: str
     alpha: float
@@ -100,23 +101,17 @@ class Request:
     limit: int = MAX_NODES["lattice"]
     monitor: SearchMonitor = field(default_factory=SearchMonitor)
     max_bytes: int = MAX_BYTES
-    deviation: bool = False
     reason: str = ""
     pairs: int = 200_000
     pause: int = 0
     ring_cells: int = 1 << 22
-
-    @cached_property
-    def border(self) -> Border:
-        """The way to the model that is searched, and back."""
-        return Border(self.given)
 
     @property
     def ssp(self) -> SSP:
         """The model that is searched, whose costs are 0 or more."""
         return self.border.model
 
-    @cached_property
+    @property
     def again(self) -> Request:
         """The same search up to where this one got, with nobody looking on."""
         return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
@@ -131,7 +126,8 @@ class Request:
 
     @property
     def out_of_nodes(self) -> str:
-        return f"limit of {self.limit} nodes"
+        why = "; discounted costs may double in number with every step" if self.gamma < 1 else ""
+        return f"limit of {self.limit} nodes (max_nodes{why})"
 
 
 NO_COSTS = np.empty(0)
@@ -185,9 +181,9 @@ class Engine(ABC):
     sums = False
 
     @abstractmethod
-    def search(self, side: int, until: Any = None, known: FloatArray = NO_COSTS) -> Search:
-        """Search to the end or, if it is given, up to where another search got, whose costs are
-        known.
+    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
+        """Search to the end or, if it is given, up to where another search got, whose head has
+        these costs.
         """
 
     def cycles(self, rows: Transitions) -> tuple[Transitions, IntArray] | None:
@@ -197,6 +193,11 @@ class Engine(ABC):
     @abstractmethod
     def rows(self, side: int) -> Transitions:
         """What is searched, with probabilities too small (-1) or too large (+1)."""
+
+    def largest_factor(self) -> float:
+        """The most that any row is scaled by."""
+        plain, high = self.rows(0).probability, self.rows(1).probability
+        return float(np.max(high / plain, initial=1.0))
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """What each of the open nodes has still to pay in the mean."""
@@ -215,12 +216,10 @@ class Engine(ABC):
         """The probability of never arriving."""
         return float(one_side(self.chain.unreached, side)[self.chain.start])
 
-    def deviation(self, found: Search, mean: float) -> float | None:
-        """The standard deviation, if it is asked for."""
-        if not self.request.deviation:
-            return None
-        variance = np.append(variances(self.chain, self.chain.expected_cost), 0.0)
-        return float(np.sqrt(variance[self.chain.start]))
+    def variance(self, found: Search, mean: float) -> float:
+        """The variance of the total cost, where everything arrives."""
+        by_node = variances(self.chain, self.chain.expected_cost)
+        return float(np.append(by_node, 0.0)[self.chain.start])
 
     def stuck(self, found: Search) -> str:
         """A state from which the goal is out of reach."""
@@ -240,22 +239,24 @@ class Engine(ABC):
             return totals
         return replace(totals, mean=totals.sum_of_means if self.sums else self.mean(side))
 
+    def early_bounds(self, found: Search) -> Enclosure:
+        """What is proved by a search that stopped early."""
+        return early_bounds(self, found)
+
     def evaluated(self) -> CostDistribution:
         """The distribution of the total cost."""
         request, found = self.request, self.search(0)
         if found.stopped or request.monitor.stop:
             raise self._stopped_early(found)
         totals = self.totals(found, 0)
-        missed = totals.missed > 0
         return CostDistribution._from_totals(
             totals,
             request.border,
             alpha=request.alpha,
-            deviation=math.inf if missed else self.deviation(found, totals.mean),
             expanded=found.expanded,
             engine=request.engine,
             reason=request.reason,
-            stuck=self.stuck(found) if missed else "",
+            stuck=self.stuck(found) if totals.missed > 0 else "",
             gamma=request.gamma,
             policy=request.policy,
             proof=partial(enclosure, self, found.costs, found.last, found.until),
@@ -263,7 +264,7 @@ class Engine(ABC):
 
     def _stopped_early(self, found: Search) -> EvaluationInterrupted | LimitExceededError:
         request = self.request
-        low, high = request.border.bounds(early_bounds(self, found).cvar(request.alpha))
+        low, high = request.border.bounds(self.early_bounds(found).cvar(request.alpha))
         known = (
             f"with {float(np.sum(found.masses)):.6g} of the probability arrived; CVaR at alpha"
             f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"

@@ -14,6 +14,7 @@ from typing import Any, overload
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import budget_engine, without_spare_budget
+from tailpath.evaluation.discount import DiscountEngine
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
     MAX_BYTES,
@@ -25,7 +26,7 @@ from tailpath.evaluation.engine import (
 )
 from tailpath.evaluation.lattice import LatticeEngine, chain_space
 from tailpath.evaluation.mixtures import LEAST_TAIL, finer_tail, mixed_distribution
-from tailpath.evaluation.queue import DiscountEngine, LazyEngine, QueueEngine
+from tailpath.evaluation.queue import LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.border import Border
 from tailpath.model.interval import IntervalSSP
@@ -157,35 +158,39 @@ def evaluate(
     >>> costs.cvar(0.5)
     28.0
     """
-    border = Border(ssp)
+    border = Border(ssp).starting(start)
     if border.uncertain:
         if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
             raise OptionError(
                 "on a model with intervals a policy is evaluated without a discount, and by one"
                 " engine only"
             )
-        given = (
-            ssp
-            if start is None
-            else replace(ssp, inside=replace(ssp.inside, start_index=ssp.inside.state_index(start)))
-        )
-        return evaluate_band(given, policy, alpha, max_nodes=max_nodes)
+        return evaluate_band(border.given, policy, alpha, max_nodes=max_nodes)
     alpha = check_invertible_alpha(alpha)
     if alpha < LEAST_ALPHA:
         raise OptionError(f"alpha = {alpha!r} is too small: the least is {LEAST_ALPHA:g}")
-    policy = as_policy(ssp, policy, alpha=alpha)
-    if start is not None:
-        ssp = replace(ssp, start_index=ssp.state_index(start))
-    border = Border(ssp)
+    policy = as_policy(border.given, policy, alpha=alpha)
     if border.moves and (gamma < 1 or not isinstance(heuristic, str)):
         what = "a discount" if gamma < 1 else "a heuristic of your own"
         negative = "needs costs of 0 or more, and some are negative"
         raise OptionError(f"{what} {negative}; within(ssp, n, gamma=gamma) takes both")
-    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
+    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(border.given, heuristic)
     chosen, reason = _engine(border.model, policy, engine, heuristic, gamma)
-    limit = MAX_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
-    asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
-    return evaluate_request(Request(ssp, policy, chosen, *asked, reason=reason))
+    limit = MAX_NODES[chosen if gamma == 1 else "discount"] if max_nodes is None else max_nodes
+    return evaluate_request(
+        Request(
+            border,
+            policy,
+            chosen,
+            alpha,
+            heuristic=heuristic,
+            gamma=float(gamma),
+            limit=min(limit, 2**62),
+            monitor=SearchMonitor(progress),
+            max_bytes=max_bytes,
+            reason=reason,
+        )
+    )
 
 
 def evaluate_for(
@@ -211,38 +216,35 @@ def evaluate_for(
 def evaluate_request(request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
     drawn = known(request.policy).drawn
-    if drawn:
-        return mixed_distribution(
-            request,
-            [weight for weight, _ in drawn],
-            lambda i, alpha: evaluate_request(
-                replace(request, policy=drawn[i][1], alpha=alpha, deviation=True)
-            ),
-        )
-    return engine_for(request).evaluated()
+    if not drawn:
+        return engine_for(request).evaluated()
+    return mixed_distribution(
+        request,
+        [weight for weight, _ in drawn],
+        lambda i, alpha: evaluate_request(replace(request, policy=drawn[i][1], alpha=alpha)),
+    )
 
 
 def engine_for(request: Request) -> Engine:
     """What evaluates the policy of a request."""
-    ssp, policy = request.ssp, request.policy
+    policy = request.policy
     if known(policy).endless:
         return LazyEngine(request)
     by_budget = None
     if known(policy).by_budget and request.engine == "lattice":
         policy = without_spare_budget(known(policy).by_budget)
         if policy.budget > 0:  # else no decision depends on it
-            by_budget = budget_engine(request, policy)
-            if isinstance(by_budget, Engine) and policy.budget <= MAX_LEVELS:
+            by_budget, why = budget_engine(request, policy)
+            if by_budget and policy.budget <= MAX_LEVELS:
                 return by_budget
-            many = f"the budget has more than {MAX_LEVELS} units"
-            why = by_budget if isinstance(by_budget, str) else many
+            why = why or f"the budget has more than {MAX_LEVELS} units"
             request = replace(request, reason=f"unrolled: {why}")
     try:
-        chain = unroll(ssp, policy, max_nodes=request.pairs)
+        chain = unroll(request.ssp, policy, max_nodes=request.pairs)
     except LimitExceededError:
-        if isinstance(by_budget, Engine):
+        if by_budget:
             return by_budget
-        # Perhaps a memory that does not end: it is followed as far as its probability matters.
+        # Perhaps its memory is not finite: it is followed as far as its probability matters.
         limit = min(request.limit, MAX_NODES["queue"])
         why = f"followed lazily: more than {request.pairs} pairs of state and memory"
         return LazyEngine(replace(request, limit=limit, engine="queue").because(why))
@@ -258,10 +260,17 @@ def engine_for(request: Request) -> Engine:
 def deviation_of(found: CostDistribution) -> float:
     """The standard deviation of a cost that was evaluated without it."""
     assert found.ssp is not None, "what is pickled has its deviation or its policy"
-    again = Request(found.ssp, found.policy, found.engine, alpha=1.0, deviation=True)
-    deviation = evaluate_request(again).deviation
-    assert deviation is not None
-    return deviation
+    if not math.isfinite(found.mean):
+        return math.inf
+    mean = found.totals.mean
+    request = Request(Border(found.ssp), found.policy, found.engine, 1.0, gamma=found.gamma)
+    drawn = known(found.policy).drawn
+    if drawn:
+        members = [evaluate_request(replace(request, policy=member)) for _, member in drawn]
+        squares = [costs.std**2 + (costs.totals.mean - mean) ** 2 for costs in members]
+        return math.sqrt(sum(weight * square for (weight, _), square in zip(drawn, squares)))
+    engine = engine_for(request)
+    return math.sqrt(engine.variance(engine.search(0), mean))
 
 
 def _engine(

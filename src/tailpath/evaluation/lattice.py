@@ -136,7 +136,7 @@ class LatticeEngine(Engine):
         off = self.request.ssp.probability_error
         return scaled(rows, side, np.bincount(into)[into], off, self.cycles(rows))
 
-    def search(self, side: int, until: Any = None, known: FloatArray = NO_COSTS) -> Search:
+    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
         space, request = self.space, self.request if until is None else self.request.again
         if self.start < 0:
             return NOTHING_FOUND
@@ -155,7 +155,7 @@ class LatticeEngine(Engine):
         whole = unit.denominator == 1 and last * unit.numerator <= 2**53
         free = space.rows.level.min(initial=1) == 0
         return Search(
-            costs=costs_of(runs, len(masses), unit, known),
+            costs=costs_of(runs, len(masses), unit, head),
             masses=masses,
             last=float(in_costs(np.array([last]), unit)[0]),
             node=node,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from tailpath.certify.totals import mixed_enclosure
 from tailpath.dp.totals import mixed
 from tailpath.evaluation.distribution import CostDistribution
@@ -42,20 +40,10 @@ def mixed_distribution(
             costs = evaluate(i, finer)
         members[i] = costs
     found = mixed(weights, [costs.totals for costs in members], last)
-    variance = np.dot(
-        weights,
-        [
-            costs.std**2 + (costs.totals.mean - found.mean) ** 2
-            if np.isfinite(costs.mean)
-            else np.inf
-            for costs in members
-        ],
-    )
     return CostDistribution._from_totals(
         found,
         request.border,
         alpha=alpha,
-        deviation=float(np.sqrt(variance)),
         expanded=sum(costs.expanded for costs in members),
         engine=members[0].engine,
         reason="; ".join(sorted({costs.reason for costs in members if costs.reason})),

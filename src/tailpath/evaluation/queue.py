@@ -6,10 +6,8 @@ probability to the head; any other pair sends its probability on to its successo
 are grouped. The loop stops when P(Z > X) <= alpha, the sum of the open probabilities, taken anew
 whenever it matters: nothing is subtracted.
 
-*With a discount* a cost at stage t counts gamma^t times. Equal costs at different stages have
-different futures, so the stage belongs to the key, and open nodes count with gamma^t V_mean. Where
-steps at no cost form a cycle, costs can be put off for ever, in more ways than can be followed:
-what is unlikely stays where it is, and counts with its mean.
+*With a discount* (`discount.py`) a cost at stage t counts gamma^t times. Equal costs at different
+stages have different futures, so the stage belongs to the key.
 
 *A memory that need not end*, such as a history, has no V_mean to complete the open nodes with, so
 the search goes on until almost nothing is open. What is open then counts with its least cost;
@@ -22,29 +20,27 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from tailpath.certify.rounding import scaled
-from tailpath.certify.values import Bounds, expected_total
+from tailpath.certify.rounding import row_factor, scaled
 from tailpath.dp.forward import LEAST_MASS
-from tailpath.errors import PolicyError
-from tailpath.evaluation.engine import Engine, Request, Search, one_side
+from tailpath.evaluation.engine import NO_COSTS, Engine, Request, Search
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import decimal_above, in_costs
+from tailpath.model.grid import proposed_delta
+from tailpath.options import warn_caller
 from tailpath.policies.chain import CostChain
 
 #: A policy whose memory does not end is followed until this share of alpha is open, and nothing
 #: that has less than the second share.
 OPEN_SHARE, LEAST_SHARE = 1e-14, 1e-20
-#: Where costs can be put off for ever, a smaller share of alpha is not followed.
-LEAST_PUT_OFF = 2.0**-30
-#: A search looks at the user every so many expansions.
-PAUSE = 20_000
+#: A search looks at the user every so many expansions, and says that it is slow after as many as
+#: take some seconds.
+PAUSE, SLOW_FROM = 20_000, 100_000
 
 
 @dataclass(slots=True)
@@ -105,10 +101,6 @@ class QueueSearch:
 
     def run(self, target: float) -> str:
         """Expand until P(Z > X) <= `target`; or until a limit or the user stops it: which."""
-        with self.request.monitor:
-            return self._run(target)
-
-    def _run(self, target: float) -> str:
         monitor, limit = self.request.monitor, self.request.limit
         pause = self.request.pause or PAUSE
         base, arrived_since = 1.0, 0.0
@@ -145,6 +137,8 @@ class QueueSearch:
                 if self._bytes(entry.stage) > self.request.max_bytes:
                     return self.request.out_of_memory
                 monitor.report(self.expanded, math.fsum(map(math.fsum, self.head.values())))
+                if self.expanded == SLOW_FROM < limit / 2 and self.until is None:
+                    self._warn_of_slowness()
         return ""
 
     def _expand(self, entry: Entry, mass: float) -> None:
@@ -157,6 +151,19 @@ class QueueSearch:
         """About the memory in use: 600 bytes for an entry, and a history as much as it is long."""
         history = 24 * stage if self.graph.remembers_all else 0
         return (len(self._open) + len(self._left)) * (600 + history) + 200 * len(self.head)
+
+    def _warn_of_slowness(self) -> None:
+        ssp = self.request.ssp
+        if ssp.cost_unit is None:
+            remedy = f"costs on a grid of {proposed_delta(ssp):g}, or a larger alpha, take less"
+        elif self.graph.remembers_all:
+            remedy = "a memory that forgets (MemoryPolicy) takes less"
+        else:  # the user asked for this engine
+            return
+        warn_caller(
+            f"evaluate may take minutes here: {self.request.reason}; {remedy}. Ctrl-C stops it, and"
+            " the error has bounds"
+        )
 
     def remaining(self, side: int = 0) -> list[Entry]:
         """All that has not arrived: first what is open, then what was left alone, of which nobody
@@ -245,7 +252,7 @@ class QueueEngine(Engine):
         rows, off = self.searched, self.request.ssp.probability_error
         return scaled(rows, side, 1, off, self.cycles(rows))
 
-    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
         request, rows = self.request, self.rows(side)
         graph = ChainGraph(self.searched, request.heuristic, request.gamma, rows.probability)
         return self._searched(graph, side, until, request.alpha)
@@ -253,65 +260,9 @@ class QueueEngine(Engine):
     def _searched(self, graph: SearchGraph, side: int, until: Any, target: float) -> Search:
         request = self.request if until is None else self.request.again
         search = QueueSearch(graph, request, self.least, until)
-        return search.found(search.run(target), side)
-
-
-class DiscountEngine(QueueEngine):
-    """Evaluates a chain with a discount. Refused where a mass above alpha never arrives, since its
-    costs never end.
-    """
-
-    def __init__(self, request: Request, chain: CostChain) -> None:
-        missed = float(one_side(chain.unreached, 0)[chain.start])
-        if missed > request.alpha:
-            raise PolicyError(
-                f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
-                " discounted costs never end"
-            )
-        free = chain.only((chain.cost == 0) & (chain.target < chain.n))
-        if chain.has_zero_cost_edges and free.cycles()[1].any():
-            self.least = request.alpha * LEAST_PUT_OFF
-        super().__init__(request, chain, chain)
-
-    @cached_property
-    def _total(self) -> Bounds:
-        """The expected discounted cost to go."""
-        return _discounted_total(self.chain, self.chain.cost, self.request.gamma)
-
-    def cost_to_go(self, found: Search, side: int) -> FloatArray:
-        return self.request.gamma**found.stage * one_side(self._total, side)[found.node]
-
-    def dearest(self, found: Search, side: int) -> float:
-        return float(np.max(one_side(self._total, side)))
-
-    def mean(self, side: int) -> float:
-        return float(one_side(self._total, side)[self.chain.start])
-
-    def missed(self, found: Search, side: int) -> float:
-        return 0.0
-
-    def deviation(self, found: Search, mean: float) -> float | None:
-        """The variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted
-        twice.
-        """
-        chain, gamma = self.chain, self.request.gamma
-        value = one_side(self._total, 0)
-        squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
-        variance = _discounted_total(chain, squared, gamma**2)
-        return float(np.sqrt(one_side(variance, 0)[chain.start]))
-
-
-def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
-    """The expected discounted sum of a cost per transition."""
-    rate = chain.sums(chain.probability * step_cost)
-    # One more transition for each node, which ends the run.
-    end = chain.row_start[1:]
-    target, probability = (
-        np.insert(chain.target, end, chain.n),
-        np.insert(gamma * chain.probability, end, 1 - gamma),
-    )
-    rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
-    return expected_total(*rows, chain.ssp.probability_error)
+        with request.monitor:
+            stopped = search.run(target)
+        return search.found(stopped, side)
 
 
 class LazyEngine(QueueEngine):
@@ -322,20 +273,18 @@ class LazyEngine(QueueEngine):
     def __init__(self, request: Request) -> None:
         self.request, self.least = request, request.alpha * LEAST_SHARE
 
-    def rows(self, side: int) -> Transitions:
-        """One row, as long as any."""
+    def largest_factor(self) -> float:
+        """That of a row as long as any."""
         ssp = self.request.ssp
         most = int(np.diff(ssp.state_choices).max(initial=1))
         most *= int(np.diff(ssp.choice_outcomes).max(initial=1))
-        edges, nothing = np.zeros(most, dtype=np.int32), np.zeros(most)
-        row = Transitions(np.array([0, most]), edges, nothing + 1, nothing, None)
-        return scaled(row, side, 1, ssp.probability_error)
+        return row_factor(most, 1, ssp.probability_error)
 
     def _graph(self, side: int) -> LazyGraph:
         request = self.request
         return LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma, side)
 
-    def search(self, side: int, until: Any = None, known: Any = None) -> Search:
+    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
         return self._searched(self._graph(side), side, until, self.request.alpha * OPEN_SHARE)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
@@ -351,8 +300,8 @@ class LazyEngine(QueueEngine):
         """Nobody knows whether what is open arrives, however small it is."""
         return found.dead_mass + (float(np.sum(found.mass)) if side > 0 else 0.0)
 
-    def deviation(self, found: Search, mean: float) -> float | None:
-        return float(np.sqrt(np.sum(found.masses * (found.costs - mean) ** 2)))
+    def variance(self, found: Search, mean: float) -> float:
+        return float(np.sum(found.masses * (found.costs - mean) ** 2))
 
     def stuck(self, found: Search) -> str:
         return ""

@@ -12,7 +12,6 @@ consistent, and rounded down to integer units, which keeps it so.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -29,7 +28,7 @@ from tailpath.model.cost_units import as_fraction, in_costs, integer_costs
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import MANY_PAIRS, successors, warn_of_growth
+from tailpath.policies.unrolling import successors
 
 GOAL = "goal"
 #: Allowance for the rounding of the user's numbers, relatively.
@@ -85,9 +84,8 @@ class ChainGraph(SearchGraph):
     ) -> None:
         super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
         self.start, self.goal = chain.start, chain.n
-        if gamma < 1:
-            least = discounted_least_cost(chain, gamma)
-            self._heuristic = (least if heuristic == "min" else np.zeros_like(least)).tolist()
+        if gamma < 1:  # what never arrives has a total cost, too
+            self._heuristic = [0] * (chain.n + 1)
         elif not isinstance(heuristic, str):
             checked, up = check_consistent(chain, heuristic), 1 + Fraction(ROUNDING)
             assert self.unit is not None
@@ -116,15 +114,12 @@ class LazyGraph(SearchGraph):
         edges = until_goals(ssp)
         super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
         self.ssp, self.policy, self.side = ssp, policy, side
-        self._steps = itertools.count()
         self.goal = GOAL
         self.start = (
             GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
         )
 
     def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
-        if next(self._steps) == MANY_PAIRS:
-            warn_of_growth()
         steps = list(successors(self.ssp, self.policy, *node))
         factor = row_factor(len(steps), self.side, self.ssp.probability_error)
         for state, memory, outcome, p in steps:
@@ -156,27 +151,6 @@ def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:
     down = np.array([c // coarse for c in cost], dtype=np.float64)
     least = edges.replaced(cost=down, level=None).distances().least
     return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
-
-
-def discounted_least_cost(chain: CostChain, gamma: float) -> FloatArray:
-    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
-    early is safe. A way that cycles for ever counts too.
-    """
-    least = np.zeros(chain.n + 1)
-    rows = chain.row_start[:-1]
-    sweeps = 0
-    while sweeps < 10_000:
-        sweeps += 1
-        after = (
-            np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0)
-            if chain.n
-            else least
-        )
-        if np.all(after - least <= 1e-12 * (1 + after)):
-            break
-        least = after
-    # Each sweep may have rounded up.
-    return least * (1 - sweeps * 2.0**-51)
 
 
 def own_heuristic(ssp: SSP, given: Any) -> FloatArray:

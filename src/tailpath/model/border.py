@@ -15,7 +15,7 @@ two models are one, and nothing moves.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -40,6 +40,14 @@ class Border:
 
     given: Any
     delta: Any = None
+
+    def starting(self, start: Any) -> Border:
+        """The same from another state, by name; None for the model's own."""
+        if start is None:
+            return self
+        inside = self.given.inside if self.uncertain else self.given
+        begun = replace(inside, start_index=inside.state_index(start))
+        return Border(replace(self.given, inside=begun) if self.uncertain else begun, self.delta)
 
     @property
     def uncertain(self) -> bool:

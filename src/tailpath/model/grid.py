@@ -31,6 +31,11 @@ MOST_JOINED = 30
 FINEST = 4
 
 
+def proposed_delta(ssp: SSP) -> float:
+    """About a thousandth of the largest cost, as a power of ten."""
+    return float(10.0 ** (np.floor(np.log10(ssp.outcome_cost.max())) - 3))
+
+
 def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     """The model with every cost rounded to a multiple of `delta`, exactly."""
     step = _step(delta)

@@ -19,6 +19,7 @@ from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import ModelLayout as ModelLayout
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.errors import ModelError
+from tailpath.model.grid import proposed_delta
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.solvers.expectation import solve_expected
@@ -31,13 +32,8 @@ def require_unit(ssp: SSP) -> None:
     if ssp.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in; give the width of a"
-            f" grid with --delta D (delta=), such as {_proposed_delta(ssp):g}"
+            f" grid with --delta D (delta=), such as {proposed_delta(ssp):g}"
         )
-
-
-def _proposed_delta(ssp: SSP) -> float:
-    """About a thousandth of the largest cost, as a power of ten."""
-    return float(10.0 ** (np.floor(np.log10(ssp.outcome_cost.max())) - 3))
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:

@@ -1,0 +1,87 @@
+"""Evaluation with a discount: the cost of step t, counted from 0, counts gamma^t times.
+
+The queue searches pairs (node, cost) by stage, and open nodes count with gamma^t V_mean. Where
+steps at no cost form a cycle, costs can be put off for ever, in more ways than can be followed:
+what is unlikely stays where it is, and counts with its mean.
+
+Where the costs are too many, as they are if their number doubles with every step, the CVaR is
+enclosed without them (`certify/discounts.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from tailpath.certify.discounts import enclosed
+from tailpath.certify.totals import Enclosure
+from tailpath.certify.values import Bounds, expected_total
+from tailpath.errors import PolicyError
+from tailpath.evaluation.engine import Request, Search, one_side
+from tailpath.evaluation.queue import QueueEngine
+from tailpath.graph import FloatArray
+from tailpath.policies.chain import CostChain
+
+#: Where costs can be put off for ever, a smaller share of alpha is not followed.
+LEAST_PUT_OFF = 2.0**-30
+
+
+class DiscountEngine(QueueEngine):
+    """Evaluates a chain with a discount; raises PolicyError where more than alpha never arrives,
+    since its costs never end.
+    """
+
+    def __init__(self, request: Request, chain: CostChain) -> None:
+        missed = float(one_side(chain.unreached, 0)[chain.start])
+        if missed > request.alpha:
+            raise PolicyError(
+                f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
+                " discounted costs never end"
+            )
+        free = chain.only((chain.cost == 0) & (chain.target < chain.n))
+        if chain.has_zero_cost_edges and free.cycles()[1].any():
+            self.least = request.alpha * LEAST_PUT_OFF
+        super().__init__(request, chain, chain)
+
+    @cached_property
+    def _total(self) -> Bounds:
+        """The expected discounted cost to go."""
+        return _discounted_total(self.chain, self.chain.cost, self.request.gamma)
+
+    def cost_to_go(self, found: Search, side: int) -> FloatArray:
+        return self.request.gamma**found.stage * one_side(self._total, side)[found.node]
+
+    def dearest(self, found: Search, side: int) -> float:
+        return float(np.max(one_side(self._total, side)))
+
+    def mean(self, side: int) -> float:
+        return float(one_side(self._total, side)[self.chain.start])
+
+    def missed(self, found: Search, side: int) -> float:
+        return 0.0
+
+    def early_bounds(self, found: Search) -> Enclosure:
+        chain, request = self.chain, self.request
+        off = chain.ssp.probability_error
+        return enclosed(chain, chain.start, request.gamma, request.alpha, self._total, off)
+
+    def variance(self, found: Search, mean: float) -> float:
+        """A sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
+        chain, gamma = self.chain, self.request.gamma
+        value = one_side(self._total, 0)
+        squared = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+        return float(one_side(_discounted_total(chain, squared, gamma**2), 0)[chain.start])
+
+
+def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> Bounds:
+    """The expected discounted sum of a cost per transition."""
+    rate = chain.sums(chain.probability * step_cost)
+    # One more transition for each node, which ends the run.
+    end = chain.row_start[1:]
+    target, probability = (
+        np.insert(chain.target, end, chain.n),
+        np.insert(gamma * chain.probability, end, 1 - gamma),
+    )
+    rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
+    return expected_total(*rows, chain.ssp.probability_error)
