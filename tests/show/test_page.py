@@ -91,7 +91,7 @@ def test_the_page_answers_first(river, told):
         gains = others.cvar(alpha) > costs.cvar(alpha) * (1 + 1e-9)
         assert gains == (alpha == 0.05), "both sentences are looked at"
         told_first = "In the worst 5 %" if gains else "What is best on average is also best"
-        assert head["sentence"].startswith(f"Begin with {taken}. {told_first}")
+        assert head["sentence"].startswith(f"First step: {taken}. {told_first}")
         if gains:
             assert f"costs {others.cvar(alpha):.4g} there" in head["sentence"]
             assert f"{costs.mean - others.mean:.3g} more on average" in head["sentence"]

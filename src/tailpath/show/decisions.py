@@ -287,88 +287,63 @@ def decision_table(
     """
     alpha, followed = check_invertible_alpha(alpha), Followed(ssp, policy)
     state = None if of_state is None else ssp.state_index(of_state)
-    find = _exact_rows if followed.chain is not None else _estimated_rows
-    found = find(followed, alpha, most, state, progress)
-    return Decisions(list(found), followed.simulated)
+    return Decisions(list(_rows(followed, alpha, most, state, progress)), followed.simulated)
 
 
-#: A row before it is told: state, least and greatest memory, visits, mean and CVaR to go.
-Found = tuple[int, Any, Any, float, float | None, float | None]
+def _rows(
+    followed: Followed, alpha: float, most: int | None, of_state: int | None, progress: Any
+) -> Iterator[tuple[Row, tuple[float, float] | None]]:
+    """Each row, and the least and the greatest cost still allowed. Where runs are simulated, the
+    rows of one state are all that the policy has.
+    """
+    state, memory, visits, to_go = followed.steps
+    policy, chain = followed.policy, followed.chain
+    inside = np.arange(len(state)) if of_state is None else np.flatnonzero(state == of_state)
+    state, memory, visits, to_go = (each[inside] for each in (state, memory, visits, to_go))
+    if isinstance(policy, MarkovPolicy):
+        memory = np.full(len(state), None, dtype=object)
+    if isinstance(policy, BudgetPolicy) and chain is None and of_state is not None:
+        begin = np.append(0, policy.from_budget[members(policy.first, of_state)])
+        begin = begin[begin <= policy.budget]  # and with budgets that no run had
+        memory = np.concatenate((memory, begin, np.append(begin[1:] - 1, policy.budget)))
+        state = np.append(state, np.full(2 * len(begin), of_state))
+        visits, to_go = (np.append(each, np.zeros(2 * len(begin))) for each in (visits, to_go))
+    if not len(state):
+        return
+    group, ends = _grouped(followed, state, memory)
+    often = np.bincount(group, visits, len(ends))
+    paid = np.bincount(group, np.where(visits > 0, visits * to_go, 0.0), len(ends))
+    order, first = grouped(group, len(ends))
+    shown = np.argsort(-often, kind="stable")[: most or (MOST_ESTIMATED if chain is None else None)]
+    cvar = np.full(len(ends), np.nan)
+    if chain is not None:
+        if progress is not None:
+            progress(0, 0.0)
+        some = np.flatnonzero(np.isin(group, shown))
+        columns = inside[some], group[some], visits[some]
+        cvar = cvar_to_go(chain, *columns, len(ends), alpha, progress)
+    for number in shown.tolist():
+        tail: float | None = float(cvar[number])
+        if chain is None:
+            own = order[first[number] : first[number + 1]]
+            tail = tail_mean(to_go[own[visits[own] > 0]], alpha)
+        mean = paid[number] / often[number] if often[number] > 0 else None
+        yield _row(followed, *ends[number], float(often[number]), mean, tail)
 
 
-def _row(followed: Followed, found: Found) -> tuple[Row, tuple[float, float] | None]:
+def _row(
+    followed: Followed, state: int, low: Any, high: Any, *numbers: Any
+) -> tuple[Row, tuple[float, float] | None]:
+    """The row of a state with memories from `low` to `high`: visits, mean and CVaR to go."""
     ssp, policy = followed.ssp, followed.policy
-    state, low, high, visits, mean, cvar = found
-    decision = decide(ssp, policy, state, high)
-    told: tuple[str, tuple[float, float] | None] = memory_in_words(policy, high, state), None
+    decision, span = decide(ssp, policy, state, high), None
+    memory = memory_in_words(policy, high, state)
     if isinstance(policy, BudgetPolicy):
         own = policy.ssp.state_index(ssp.states[state])
-        told = budgets_in_words(policy, own, low, high), _span(policy, own, low, high)
-    row = Row(
-        ssp.states[state],
-        told[0],
-        action_of(ssp, decision),
-        visits,
-        mean,
-        None if cvar is None or np.isnan(cvar) else float(cvar),
-        next_states(ssp, decision),
-    )
-    return row, told[1]
-
-
-def _exact_rows(
-    followed: Followed, alpha: float, most: int | None, state: int | None, progress: Any
-) -> Iterator[tuple[Row, tuple[float, float] | None]]:
-    chain = followed.chain
-    assert chain is not None
-    if chain.n == 0:
-        return
-    group, ends = _grouped(followed, chain.state.astype(np.int64), followed.memories)
-    visits = followed.expected
-    if state is not None:
-        group = np.where(chain.state == state, group, -1)
-    elif most is not None and len(ends) > most:
-        often = np.bincount(group, weights=visits)
-        shown = np.isin(group, np.argsort(-often, kind="stable")[:most])
-        group = np.where(shown, group, -1)
-    if progress is not None:
-        progress(0, 0.0)
-    nodes = np.flatnonzero(group >= 0)
-    cvar = cvar_to_go(chain, nodes, group[nodes], visits[nodes], len(ends), alpha, progress)
-    order, first = grouped(group[nodes], len(ends))
-    for number in np.unique(group[nodes]).tolist():
-        own = nodes[order[first[number] : first[number + 1]]]
-        weight, to_go = visits[own], chain.expected_cost.value[own]
-        total = float(weight.sum())
-        mean = float(weight @ to_go) / total if total > 0 else float(to_go[0])
-        yield _row(followed, (*ends[number], total, mean, cvar[number]))
-
-
-def _estimated_rows(
-    followed: Followed, alpha: float, most: int | None, state: int | None, progress: Any
-) -> Iterator[tuple[Row, tuple[float, float] | None]]:
-    """The rows that simulated runs come to most often; those of one state all, as the policy has
-    them.
-    """
-    seen = followed.seen
-    policy: Any = followed.policy
-    inside = np.arange(len(seen.run)) if state is None else np.flatnonzero(seen.state == state)
-    where, memory = seen.state[inside], seen.memory[inside]
-    if isinstance(policy, MarkovPolicy):
-        memory = np.full(len(inside), None, dtype=object)
-    if followed.counts_budgets and state is not None:  # and with budgets that no run had
-        begin = np.append(0, policy.from_budget[members(policy.first, state)])
-        begin = begin[begin <= policy.budget]
-        where = np.append(where, np.full(2 * len(begin), state))
-        memory = np.concatenate((memory, begin, np.append(begin[1:] - 1, policy.budget)))
-    key, ends = _grouped(followed, where, memory)
-    to_go, entered = seen.to_go[inside], key[: len(inside)]
-    met = np.bincount(entered, minlength=len(ends))
-    order, begin = np.argsort(entered, kind="stable"), np.concatenate(([0], np.cumsum(met)))
-    for number in np.argsort(-met, kind="stable")[: most or MOST_ESTIMATED].tolist():
-        costs = to_go[order[begin[number] : begin[number + 1]]]
-        mean = float(costs.mean()) if len(costs) else None
-        yield _row(followed, (*ends[number], len(costs) / seen.runs, mean, tail_mean(costs, alpha)))
+        memory, span = budgets_in_words(policy, own, low, high), _span(policy, own, low, high)
+    told = (None if number is None or np.isnan(number) else float(number) for number in numbers)
+    row = ssp.states[state], memory, action_of(ssp, decision), *told, next_states(ssp, decision)
+    return Row(*row), span
 
 
 def _grouped(

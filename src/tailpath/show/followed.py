@@ -91,57 +91,58 @@ class Followed:
         return self.decided[node]
 
     @cached_property
+    def steps(self) -> tuple[Array, Array, Array, Array]:
+        """States and memories, how often a run is there with each, and the mean cost from there:
+        of the nodes of the chain, or of the steps of simulated runs.
+        """
+        if self.chain is None:
+            seen = self.seen
+            return seen.state, seen.memory, np.full(len(seen.run), 1 / seen.runs), seen.to_go
+        state = self.chain.state.astype(np.int64)
+        return state, self.memories, self.expected, self.chain.expected_cost.value
+
+    @cached_property
     def pairs(self) -> tuple[IntArray, IntArray, FloatArray]:
         """Pairs of state and memory, in order, and how often a run is there. Memories that are not
         counted are 0.
         """
+        state, memory, often, _ = self.steps
         counted = isinstance(self.policy, (BudgetPolicy, AtomPolicy))
-        if self.chain is None:
-            memory = self.seen.memory if counted else np.zeros(len(self.seen.state))
-            (state, known), times = np.unique(
-                np.stack((self.seen.state, memory.astype(np.int64))), axis=1, return_counts=True
-            )
-            return state, known, times / self.seen.runs
-        known = self.memories.astype(np.int64) if counted else np.zeros(self.chain.n, np.int64)
-        order = np.lexsort((known, self.chain.state))
-        return self.chain.state[order].astype(np.int64), known[order], self.expected[order]
+        known = memory.astype(np.int64) if counted else np.zeros_like(state)
+        (state, known), index = np.unique(np.stack((state, known)), axis=1, return_inverse=True)
+        return state, known, np.bincount(index, often, len(state)).astype(np.float64)
 
     @cached_property
     def expected(self) -> FloatArray:
-        """How often a run is at each node of the chain (`visits_of`)."""
+        """How often a run is at each node of the chain, on average."""
         assert self.chain is not None
         return visits_of(self.chain) if self.chain.n else np.zeros(0)
 
     @cached_property
+    def flow(self) -> FloatArray:
+        """How often each outcome happens in a run, on average."""
+        if self.chain is None:
+            outcome, often = self.seen.outcome, np.full(len(self.seen.run), 1 / self.seen.runs)
+        else:
+            assert self.chain.outcome is not None
+            outcome = self.chain.outcome
+            often = self.expected[self.chain.source] * self.chain.probability
+        return np.bincount(outcome, often, self.ssp.n_outcomes).astype(np.float64)
+
+    @cached_property
     def usual(self) -> IntArray:
         """For each state the choice that is taken there most often, -1 where none is."""
+        used = np.bincount(self.ssp.outcome_choice, self.flow, self.ssp.n_choices)
+        order = np.argsort(used, kind="stable")
+        taken = order[used[order] > 0]
         choices = np.full(self.ssp.n_states, -1, dtype=np.int64)
-        if self.chain is None:
-            taken, times = np.unique(self.ssp.outcome_choice[self.seen.outcome], return_counts=True)
-            taken = taken[np.argsort(times, kind="stable")]
-            choices[self.ssp.choice_state[taken]] = taken
-            return choices
-        order = np.argsort(self.expected, kind="stable")
-        usual = dict(zip(self.chain.state[order].tolist(), order.tolist()))  # the last of each
-        for state, node in usual.items():
-            choices[state] = max(self.decision(node), key=lambda pair: pair[1])[0]
+        choices[self.ssp.choice_state[taken]] = taken  # the last of each state
         return choices
 
     @cached_property
     def visits(self) -> FloatArray:
         """How often a run is in each state, or ends there."""
-        ssp, chain = self.ssp, self.chain
-        state, _, often = self.pairs
-        visits = np.asarray(np.bincount(state, often, ssp.n_states), dtype=np.float64)
-        if chain is None:
-            ended = ssp.outcome_target[self.seen.outcome[self.seen.last]]
-            arrived = ended[ssp.is_goal[ended]]
-            weight = np.full(len(arrived), 1 / self.seen.runs)
-        elif chain.outcome is None:
-            return visits
-        else:
-            last = np.flatnonzero(chain.target == chain.n)
-            arrived = ssp.outcome_target[chain.outcome[last]]
-            weight = self.expected[chain.source[last]] * chain.probability[last]
-        np.add.at(visits, arrived, weight)
-        return visits
+        ssp = self.ssp
+        left = np.bincount(ssp.choice_state[ssp.outcome_choice], self.flow, ssp.n_states)
+        entered = np.bincount(ssp.outcome_target, self.flow, ssp.n_states)
+        return np.where(ssp.is_goal, entered, left).astype(np.float64)

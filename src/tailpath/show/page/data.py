@@ -393,6 +393,7 @@ def scene_of(
         else:
             across, down = where
             states = [s for s in states if not np.isnan(across[s])]
+            across, down = (axis - axis[states].min() + 0.9 for axis in (across, down))
             x, y = across.tolist(), down.tolist()
             width, height = (float(axis[states].max()) + 0.9 for axis in (across, down))
     return {

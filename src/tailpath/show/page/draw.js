@@ -45,10 +45,11 @@ function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylab
   const ticks = axis => {
     if (axis.log) { const found = []; const every = Math.max(1, Math.ceil((axis.high - axis.low) / 6)); for (let e = Math.ceil(axis.low - 1e-9); e <= axis.high + 1e-9; e += every) found.push(10 ** e); return found; }
     const step = 10 ** Math.floor(Math.log10((axis.high - axis.low) / 4)), wide = [1, 2, 5, 10].map(f => f * step).find(s => (axis.high - axis.low) / s <= 5.5);
+    axis.digits = Math.max(4, Math.ceil(Math.log10(Math.max(Math.abs(axis.low), Math.abs(axis.high)) / wide)) + 1);  // neighbours differ
     const found = []; for (let t = Math.ceil(axis.low / wide) * wide; t <= axis.high + 1e-9 * wide; t += wide) found.push(+t.toPrecision(10)); return found;
   };
-  for (const t of xticks || ticks(X)) picture.append(svg("line", { x1: x(t), x2: x(t), y1: top, y2: H - bottom, stroke: "var(--line)" }), svg("text", { x: x(t), y: H - bottom + 15, "font-size": 11, "text-anchor": "middle" }, tick(t)));
-  for (const t of ticks(Y)) picture.append(svg("line", { x1: left, x2: W - right, y1: y(t), y2: y(t), stroke: "var(--line)" }), svg("text", { x: left - 6, y: Y.to(t) + 4, "font-size": 11, "text-anchor": "end" }, tick(t)));
+  for (const t of xticks || ticks(X)) picture.append(svg("line", { x1: x(t), x2: x(t), y1: top, y2: H - bottom, stroke: "var(--line)" }), svg("text", { x: x(t), y: H - bottom + (marks.length ? 20 : 15), "font-size": 11, "text-anchor": "middle" }, tick(t, X.digits)));
+  for (const t of ticks(Y)) picture.append(svg("line", { x1: left, x2: W - right, y1: y(t), y2: y(t), stroke: "var(--line)" }), svg("text", { x: left - 6, y: Y.to(t) + 4, "font-size": 11, "text-anchor": "end" }, tick(t, Y.digits)));
   if (level) picture.append(svg("line", { x1: left, x2: W - right, y1: y(level), y2: y(level), stroke: "var(--ink)", "stroke-width": 0.8, "stroke-dasharray": "1 3" }), svg("text", { x: left + 4, y: Y.to(level) - 4, "font-size": 11 }, `alpha ${tick(level)}`));
   const along = (points, steps) => points.map(([a, b], k) => k === 0 ? `${x(a)} ${y(b)}` : steps ? `H${x(a)}V${y(b)}` : `L${x(a)} ${y(b)}`).join("");
   const back = (points, steps) => points.map(([a, b], k) => steps ? (k ? `V${y(b)}H${x(a)}` : `V${y(b)}`) : `L${x(a)} ${y(b)}`).join("");
@@ -66,16 +67,17 @@ function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylab
   for (const [{ name, colour }, points] of ends) {
     const [at, value] = points.reduce((best, p) => (from === "end" ? p[0] > best[0] : p[0] < best[0]) ? p : best), wide = 6.2 * name.length;
     const centre = Math.min(W - right - wide / 2, Math.max(left + 4 + wide / 2, X.to(at) + (from === "end" ? -wide / 2 : wide / 2)));
-    let height = Math.max(top + 8, +y(value) - 7);
-    while (placed.some(each => Math.abs(each[0] - centre) < (each[2] + wide) / 2 && Math.abs(each[1] - height) < 12)) height += 12;
+    const wanted = Math.min(H - bottom - 4, Math.max(top + 8, +y(value) - 7));
+    const free = height => height >= top + 8 && height <= H - bottom - 4 && !placed.some(each => Math.abs(each[0] - centre) < (each[2] + wide) / 2 && Math.abs(each[1] - height) < 12);
+    const height = [0, 1, -1, 2, -2, 3, -3, 4, -4].map(k => wanted + 12 * k).find(free) ?? wanted;  // the nearest free line inside
     placed.push([centre, height, wide]);
     picture.append(svg("text", { x: centre, y: height, "font-size": 11, "text-anchor": "middle", class: "name", style: `fill:${colour}` }, name));
   }
   picture.append(svg("text", { x: (left + W - right) / 2, y: H - 6, "font-size": 12, "text-anchor": "middle" }, xlabel), svg("text", { x: 13, y: (top + H - bottom) / 2, "font-size": 12, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + H - bottom) / 2})` }, ylabel));
   fill($(id), picture);
 }
-function tick(value) {
+function tick(value, digits = 4) {
   if (value === 0) return "0";
   if (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3) { const e = Math.floor(Math.log10(Math.abs(value)) + 1e-9), m = +(value / 10 ** e).toPrecision(3); return (m === 1 ? "" : m + "·") + "10" + [..."" + e].map(c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join(""); }
-  return String(+value.toPrecision(4));
+  return String(+value.toPrecision(Math.min(digits, 12)));
 }

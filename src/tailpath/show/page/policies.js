@@ -48,6 +48,12 @@ function drawScene() {
   let { width, height } = D.scene;
   // A graph needs the whole width, a map of few rows, too: nothing may be cut off.
   if (width > 9 && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
+  if (kind === "map" && height > 1.3 * width) {  // beside a tall map there is room for more
+    document.querySelector("main").className = "tall";
+    const side = node("div", { class: "side" });
+    $("words-card").before(side);
+    side.append($("words-card"), $("player-card"), $("numbers-card"), $("blame-card"));
+  }
   if (kind !== "map" && width > 1.2 * height && $("scene").clientWidth < 32 * width) {  // a long way in a narrow window goes down
     for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
     [width, height] = [1.25 * height + 0.4, width + 0.6];
@@ -218,7 +224,7 @@ function drawNumbers() {
 function drawRun() {
   const runs = here().runs, run = runs[state.run];
   $("player-card").hidden = false;
-  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "a typical one" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, ${counts(String(each.actions.length), "steps")}, probability ${number(each.probability, 3)}`)));
+  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "typical" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + number(each.cost)}, chance ${number(each.probability, 2)}`)));
   for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
   if (!run) {
     $("run-printed").textContent = "";
@@ -301,7 +307,7 @@ $("frontier-legend").textContent = `grey: what ${D.weights + 2} weighted sums of
 $("alpha").max = D.alphas.length - 1;
 fill($("alpha-stops"), ...D.alphas.map((alpha, k) => node("option", { value: k, label: percent(alpha) })));
 fill($("stops"), ...D.alphas.map((alpha, k) => { const stop = node("span", {}, percent(alpha)); stop.style.left = `${100 * k / Math.max(1, D.alphas.length - 1)}%`; return stop; }));
-if (window.innerWidth < 620) for (const fold of document.querySelectorAll(".cards > details")) fold.open = false;
+if (window.innerWidth < 620) for (const fold of document.querySelectorAll("main details.card")) fold.open = false;
 window.addEventListener("beforeprint", () => { for (const fold of document.querySelectorAll("details")) fold.open = true; });
 fill($("policies"), ...D.names.map((name, k) => {
   return node("label", {}, node("input", { type: "radio", name: "policy", value: k }), line(k), name);

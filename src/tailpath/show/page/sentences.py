@@ -54,7 +54,7 @@ def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> di
     first = ""
     if not ssp.is_goal[ssp.start_index] and len(members(ssp.state_choices, ssp.start_index)) > 1:
         taken = policy.action(ssp.start, policy.start(ssp.start))
-        first = f"Begin with {decision_in_words(taken)}. "
+        first = f"First step: {decision_in_words(taken)}. "
     if above(others, tail):
         text = (
             f"In the worst {worst} of runs that costs {_amount(tail, unit)} on average; what is"
