@@ -15,15 +15,17 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+from tailpath.distributed.expected import solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.layout import lay_out_part
-from tailpath.distributed.ranks import Job, world
-from tailpath.distributed.solving import PartTable
+from tailpath.distributed.ranks import world
+from tailpath.distributed.search import graph_of
+from tailpath.distributed.solving import sure_budgets
 from tailpath.dp.budget_model import EXCESS
 from tailpath.dp.sweeps import EVALUATIONS, PLAIN_ROUNDS, SLOW_EVALUATIONS
 
-ALPHA, MAX_BYTES = 0.01, 2**40
+ALPHA = 0.01
 
 
 #: What all ranks call together.
@@ -79,15 +81,15 @@ def measured(name: str, comm: Waiting) -> list[str]:
     part = part_called(name, comm.rank, comm.size)
     assert part is not None, f"{name} is not made in parts"
     said = [f"{len(part.is_goal)} states", f"made in {clock}"]
-    table = PartTable.of(part, Job.of(comm), MAX_BYTES, None)
-    graph, rounds = table.expected.graph, table.expected.rounds
+    expected = solve_part_expected(graph_of(comm, part))
+    graph, rounds = expected.graph, expected.rounds
     said.append(f"V* in {clock}, {rounds} rounds")
     needed = sum(map(len, graph.halo.send))
     messages = sum(len(each) > 0 for each in graph.halo.send)
     # At most; the searches for distances send some more.
     sweeps = swept(rounds)
     said.append(f"sent {_sent(graph.halo.sent)}, {messages * sweeps}, {8 * needed * sweeps}")
-    layout = lay_out_part(table.expected, table.sure_budgets)
+    layout = lay_out_part(expected, sure_budgets(expected))
     said.append(f"laid out in {clock}")
     before = list(graph.halo.sent)
     found = fill_part(layout, layout.objective(EXCESS, weight=1.0, price=1 / ALPHA))

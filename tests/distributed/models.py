@@ -103,13 +103,6 @@ def table_bits(solution, policy) -> str:
     return bits(*table, *steps, solution.bounds(solution.alpha))
 
 
-def late_bits(solution, policy) -> str:
-    """The bits of a table of deadlines and its policy."""
-    return bits(
-        solution.lateness, *solution.sides.found, policy.first, policy.from_budget, policy.choice
-    )
-
-
 class Two(Alone):
     """Rank 0 of two, which hears that rank 1 has another part."""
 

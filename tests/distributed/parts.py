@@ -3,43 +3,39 @@
 import numpy as np
 
 import tailpath as tp
-from tests.distributed.models import bits, late_bits, table_bits
+from tests.distributed.models import bits, table_bits
 
-ALPHA, DEADLINE = 0.1, 20
+ALPHA = 0.1
 
 
 def in_parts(ssp, part, comm=None) -> dict[str, object]:
     """Numbers about a model in parts, each with its bounds; what its policies cost; and the bits of
     all that, which the same ranks find again."""
     best = tp.solve_cvar_exact(part, ALPHA, comm=comm)
-    late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
+    mean = tp.solve_expected(part, comm=comm)
     sides = [joined(comm, side).tolist() for side in (mean.value, mean.lower, mean.upper)]
     policies = best.policy(ALPHA), mean.policy
-    tables = table_bits(best, best.largest.gather(ssp)), late_bits(late, late.largest.gather(ssp))
+    table = table_bits(best, best.largest.gather(ssp))
     return {
-        "bounded": bounded(best, late, sides, mean),
+        "bounded": bounded(best, sides, mean),
         "costs": [followed(each) for each in policies],
-        "bits": [*tables, bits(*sides, mean.policy.gather(ssp).choices_for(ssp))],
+        "bits": [table, bits(*sides, mean.policy.gather(ssp).choices_for(ssp))],
     }
 
 
 def in_one_process(ssp) -> dict[str, object]:
     """The same numbers of the whole model, without parts."""
-    best, late = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_on_time(ssp, DEADLINE)
-    mean = tp.solve_expected(ssp)
+    best, mean = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_expected(ssp)
     sides = [side.tolist() for side in (mean.value, mean.lower, mean.upper)]
-    return {"bounded": bounded(best, late, sides, mean)}
+    return {"bounded": bounded(best, sides, mean)}
 
 
-def bounded(best, late, values, mean) -> dict[str, list[list[float]]]:
-    """Numbers, lower and upper bounds: of CVaR, the tables at the start, V* of all states, and
-    lateness."""
-    table, lateness = best.sides.found, late.sides.found
+def bounded(best, values, mean) -> dict[str, list[list[float]]]:
+    """Numbers, lower and upper bounds: of CVaR, the table at the start, and V* of all states."""
+    table = best.sides.found
     return {
         "cvar": [[best.cvar(ALPHA)], *([side] for side in best.bounds(ALPHA))],
         "table": listed(best.excess, table.low, table.high[:, 0]),
-        "late": listed(late.lateness, lateness.low[1:], lateness.high[1:, 0]),
-        "asked": [[late.late(12)], *([side] for side in late.late_bounds(12))],
         "values": values,
         "mean": [[mean.cost()], *([side] for side in mean.bounds)],
     }

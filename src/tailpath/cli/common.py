@@ -316,13 +316,8 @@ def complete_model(
     ]
 
 
-def given_policy(command: Called) -> Called:
-    """Give a command the argument POLICY, for which the shell offers files."""
-
-    def files(ctx: click.Context, param: click.Parameter, text: str) -> list[CompletionItem]:
-        return [CompletionItem(text, type="file")]
-
-    return click.argument("policy", shell_complete=files)(command)
+#: The argument POLICY, for which the shell offers files.
+given_policy = click.argument("policy", type=click.Path())
 
 
 def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
@@ -428,28 +423,23 @@ def several_alphas(default: Sequence[float] | None = None) -> Decorator:
 
 def _one_each(args: list[str]) -> Iterator[str]:
     """Repeat `--alpha` before each number of its list."""
-    position = 0
-    while position < len(args):
-        arg, position = args[position], position + 1
-        if arg != "--alpha" and not arg.startswith("--alpha="):
+    listing = wanted = False  # whether a list goes on, and whether it has to
+    for arg in args:
+        option, _, values = arg.partition("=")
+        if option == "--alpha":
+            listing, wanted = True, not values
+        elif listing and (wanted or _is_list(arg)):
+            values, wanted = arg, False
+        else:
+            listing, values = False, ""
             yield arg
-            continue
-        values = (
-            [arg.removeprefix("--alpha=")] if arg != "--alpha" else args[position : position + 1]
-        )
-        position += arg == "--alpha"
-        while position < len(args) and _is_list(args[position]):
-            values.append(args[position])
-            position += 1
-        if not values:
-            yield arg  # the parser says what is missing
-        for number in ",".join(values).split(",") if values else ():
+        for number in values.split(",") if listing and values else ():
             yield from ("--alpha", number)
+    if wanted:
+        yield "--alpha"  # the parser says what is missing
 
 
 def _is_list(text: str) -> bool:
     """Whether a word is a number, or several with commas between."""
-    try:
-        return all(float(part.removesuffix("%")) is not None for part in text.split(","))
-    except ValueError:
-        return False
+    numbers = (part.removesuffix("%") for part in text.split(","))
+    return all(re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", number, re.I) for number in numbers)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from types import SimpleNamespace
@@ -36,9 +36,10 @@ from tailpath.cli.output import (
     save_picture,
     terminal_width,
 )
-from tailpath.cli.planning import load_methods, method_option
+from tailpath.cli.planning import method_option
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
@@ -126,19 +127,16 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNam
     chosen = chosen_methods(names, asked.everything)
     mine = own_policies(ssp, asked.files, asked.loose, chosen)
     with progress_line() as update:
-        compiling = load_methods(chosen)
+        before = compiling_seconds()
         leave_out = _note_left_out if asked.everything else None
-        every_row = planned(ssp, chosen, alphas[0], vars(asked), update, leave_out)
-        *rows, optimum = [
-            replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row
-        ]
+        *rows, optimum = planned(ssp, chosen, alphas[0], vars(asked), update, leave_out)
+        once = compiling_seconds() - before
         every = [*mine, *rows]
         improving = asked.improve or asked.everything
         shown = [*every, *(improved_rows(ssp, every) if improving else []), optimum]
         found = tabled(ssp, shown, alphas, update, bracketed=asked.delta is not None)
         if asked.plot is not None:
             _draw(ssp, source, every, optimum, alphas, asked.plot, update)
-    once = sum(compiling.values())
     record = {
         "model": source,
         "planners": {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import click
@@ -36,167 +35,134 @@ def info_command(ssp: SSP, source: str) -> Output:
     tailpath info gridworld:14x16
     tailpath info roads.csv --start home --goals work --json
     """
-    if isinstance(ssp, IntervalSSP):
-        record = interval_record(ssp, source)
-        return record, interval_text(record)
-    record = info_record(ssp, source)
-    return record, info_text(record)
-
-
-def _common(ssp: SSP | IntervalSSP, source: str) -> dict[str, Any]:
-    """What is told of every model."""
-    return {
+    facts, rows = _with_intervals(ssp) if isinstance(ssp, IntervalSSP) else _certain(ssp)
+    scheme, colon, text = source.partition(":")
+    domain = find_domain(scheme) if colon else None
+    about = domain.about(text) if domain is not None and domain.about is not None else None
+    goals = list(ssp.goals)
+    record = {
         "model": source,
         "states": ssp.n_states,
         "choices": ssp.n_choices,
         "outcomes": ssp.n_outcomes,
         "start": ssp.start,
-        "goals": list(ssp.goals),
+        "goals": goals,
         "cost_unit": ssp.cost_unit,
         "notes": list(ssp.notes),
+        "about": about,
+        **facts,
     }
-
-
-def info_record(ssp: SSP, source: str) -> dict[str, Any]:
-    def spread(counts: Any) -> dict[str, Any] | None:
-        return (
-            {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())}
-            if len(counts)
-            else None
-        )
-
-    almost_sure, _ = almost_sure_states(ssp)
-    cost = ssp.outcome_cost
-    return {
-        **_common(ssp, source),
-        "about": about(source),
-        "dead_ends": [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()],
-        "start_surely_reaches_a_goal": bool(almost_sure[ssp.start_index]),
-        "largest_probability_of_arriving": (
-            1.0 if almost_sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability()
-        ),
-        "every_policy_is_proper": every_policy_is_proper(ssp),
-        "costs": (
-            {
-                "min": float(cost.min()),
-                "least_paid": float(cost[cost > 0].min(initial=np.inf)),  # of what is not free
-                "max": float(cost.max()),
-                "free_outcomes": int((cost == 0).sum()),
-            }
-            if len(cost)
-            else None
-        ),
-        "choices_per_state": spread(np.diff(ssp.state_choices)[~ssp.is_goal]),
-        "outcomes_per_choice": spread(np.diff(ssp.choice_outcomes)),
-        "grid": (
-            {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None
-        ),
-    }
-
-
-def about(source: str) -> str | None:
-    """What a bundled problem is, in a sentence, if its domain says so."""
-    scheme, colon, text = source.partition(":")
-    domain = find_domain(scheme) if colon else None
-    return domain.about(text) if domain is not None and domain.about is not None else None
-
-
-def info_text(record: dict[str, Any]) -> str:
-    goals, dead = record["goals"], record["dead_ends"]
-    size = record["grid"]
-    grid = f" on a grid of {size['rows']} rows and {size['columns']} columns" if size else ""
-    per_state, per_choice = map(
-        _spread_text, (record["choices_per_state"], record["outcomes_per_choice"])
-    )
-    rows = {
-        "model": record["model"],
-        "what it is": record["about"] or None,
-        "states": f"{record['states']}{grid}",
-        "choices": f"{record['choices']}; per state {per_state}",
-        "outcomes": f"{record['outcomes']}; per choice {per_choice}",
-        "costs": _costs_text(record["costs"]),
-        "cost unit": _unit_text(record["cost_unit"]),
-        "start": name(record["start"]),
+    everything = {
+        "model": source,
+        "what it is": about,
+        "states": None,
+        "choices": None,
+        "outcomes": None,
+        "costs": None,
+        "intervals": None,
+        "confidence": None,
+        "cost unit": str(ssp.cost_unit or "none: the costs have no usable common unit"),
+        "start": name(ssp.start),
         "goals": f"{len(goals)}: {some(goals)}",
+        **rows,
+    }
+    return record, pairs((what, text) for what, text in everything.items() if text)
+
+
+#: What a program is told of a model, and what people are.
+Facts = tuple[dict[str, Any], dict[str, str]]
+
+
+def _certain(ssp: SSP) -> Facts:
+    almost_sure, _ = almost_sure_states(ssp)
+    sure, proper = bool(almost_sure[ssp.start_index]), every_policy_is_proper(ssp)
+    arrival = 1.0 if sure else tailpath.solve_arrival(ssp).probability()
+    dead = [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()]
+    costs, cost_text = _costs(ssp.outcome_cost)
+    per_state, state_text = _spread(np.diff(ssp.state_choices)[~ssp.is_goal])
+    per_choice, choice_text = _spread(np.diff(ssp.choice_outcomes))
+    facts = {
+        "dead_ends": dead,
+        "start_surely_reaches_a_goal": sure,
+        "largest_probability_of_arriving": arrival,
+        "every_policy_is_proper": proper,
+        "costs": costs,
+        "choices_per_state": per_state,
+        "outcomes_per_choice": per_choice,
+        "grid": None,
+    }
+    grid = ""
+    if ssp.geometry is not None:
+        size = {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns}
+        facts["grid"] = size
+        grid = f" on a grid of {size['rows']} rows and {size['columns']} columns"
+    rows = {
+        "states": f"{ssp.n_states}{grid}",
+        "choices": f"{ssp.n_choices}; per state {state_text}",
+        "outcomes": f"{ssp.n_outcomes}; per choice {choice_text}",
+        "costs": cost_text,
         "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
         "goal surely reached": "yes, by some policy",
     }
-    if not record["start_surely_reaches_a_goal"]:
-        most = number(record["largest_probability_of_arriving"])
-        rows["goal surely reached"] = f"no: with probability {most} at most"
+    if not sure:
+        rows["goal surely reached"] = f"no: with probability {number(arrival)} at most"
         rows["ways forward"] = "--give-up C, --given-arrival, --within N"
-    rows["every policy proper"] = (
-        "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"
-    )
-    return pairs((what, text) for what, text in rows.items() if text is not None)
+    rows["every policy proper"] = "yes" if proper else "no: some policy may never arrive"
+    return facts, rows
 
 
-def _unit_text(unit: Fraction | None) -> str:
-    return str(unit or "none: the costs have no usable common unit")
+def _spread(counts: Any) -> tuple[dict[str, Any] | None, str]:
+    """The least, the mean and the largest of some numbers."""
+    if not len(counts):
+        return None, "none"
+    low, mean, high = int(counts.min()), float(counts.mean()), int(counts.max())
+    text = f"{low}" if low == high else f"{low} to {high}, {number(mean, 3)} on average"
+    return {"min": low, "mean": mean, "max": high}, text
 
 
-def _spread_text(spread: dict[str, Any] | None) -> str:
-    if not spread:
-        return "none"
-    if spread["min"] == spread["max"]:
-        return f"{spread['min']}"
-    return f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average"
-
-
-def _costs_text(costs: dict[str, Any] | None) -> str:
+def _costs(cost: Any) -> tuple[dict[str, Any] | None, str]:
+    if not len(cost):
+        return None, "none"
+    low, high, free = float(cost.min()), float(cost.max()), int((cost == 0).sum())
+    least = float(cost[cost > 0].min(initial=np.inf))  # of what is not free
     parts = []
-    if costs and (costs["max"] > 0 or costs["min"] < 0):
-        ends = number(min(costs["min"], 0.0) or costs["least_paid"]), number(costs["max"])
+    if high > 0 or low < 0:
+        ends = number(min(low, 0.0) or least), number(high)
         parts.append(" to ".join(dict.fromkeys(ends)))  # once, if all cost the same
-    if costs and costs["free_outcomes"]:
-        parts.append(f"{count(costs['free_outcomes'], 'outcome')} free")
-    return ", ".join(parts) or "none"
+    parts += [f"{count(free, 'outcome')} free"] if free else []
+    record = {"min": low, "least_paid": least, "max": high, "free_outcomes": free}
+    return record, ", ".join(parts) or "none"
 
 
-# ---------------------------------------------------------------------- intervals
-
-
-def interval_record(model: IntervalSSP, source: str) -> dict[str, Any]:
+def _with_intervals(model: IntervalSSP) -> Facts:
     is_open = np.repeat(model.rest > 0, np.diff(model.inside.choice_outcomes))
-    width = (model.high - model.low)[is_open]
-    start = model.inside.start_index
-    return {
-        **_common(model, source),
+    width, confidence = (model.high - model.low)[is_open], model.confidence
+    withheld = int(np.count_nonzero(model.low == 0))
+    sure = {
+        nature: bool(almost_sure_under_nature(model, side)[0][model.inside.start_index])
+        for nature, side in NATURES.items()
+    }
+    facts = {
         "uncertain_choices": model.n_uncertain,
         "width": {"mean": float(width.mean()), "max": float(width.max())} if len(width) else None,
-        "may_be_withheld": int(np.count_nonzero(model.low == 0)),
-        "confidence": model.confidence,
-        "start_surely_reaches_a_goal": {
-            nature: bool(almost_sure_under_nature(model, side)[0][start])
-            for nature, side in NATURES.items()
-        },
+        "may_be_withheld": withheld,
+        "confidence": confidence,
+        "start_surely_reaches_a_goal": sure,
     }
-
-
-def interval_text(record: dict[str, Any]) -> str:
-    width, confidence = record["width"], record["confidence"]
-    choices, uncertain = record["choices"], record["uncertain_choices"]
+    answers = (f"{'yes' if holds else 'no'} ({nature} nature)" for nature, holds in sure.items())
     rows = {
-        "model": record["model"],
-        "states": str(record["states"]),
-        "choices": f"{choices}, of which {uncertain} have intervals",
-        "outcomes": f"{record['outcomes']}; {record['may_be_withheld']} may have probability 0",
+        "states": str(model.n_states),
+        "choices": f"{model.n_choices}, of which {model.n_uncertain} have intervals",
+        "outcomes": f"{model.n_outcomes}; {withheld} may have probability 0",
         "intervals": "none",
-        "confidence": None,
-        "cost unit": _unit_text(record["cost_unit"]),
-        "start": name(record["start"]),
-        "goals": f"{len(record['goals'])}: {some(record['goals'])}",
-        "goal surely reached": ", ".join(
-            f"{'yes' if holds else 'no'} ({nature} nature)"
-            for nature, holds in record["start_surely_reaches_a_goal"].items()
-        ),
+        "goal surely reached": ", ".join(answers),
     }
-    if width is not None:
-        mean, most = number(width["mean"], 3), number(width["max"], 3)
+    if len(width):
+        mean, most = number(float(width.mean()), 3), number(float(width.max()), 3)
         rows["intervals"] = f"{mean} wide on average, {most} at most"
     if confidence is not None:
         rows["confidence"] = f"{100 * confidence:g} % that all intervals hold"
-    return pairs((what, text) for what, text in rows.items() if text is not None)
+    return facts, rows
 
 
 @click.command(cls=ModelCommand)

@@ -35,9 +35,6 @@ from tailpath.registers import module_of
 from tailpath.risk.measure import Measure
 from tailpath.texts import number, pairs
 
-#: A problem and settings so small that solving it is nothing but loading what a method needs.
-TINY, TINY_ALPHA = "textbook:geometric", 0.5
-TINY_SETTINGS = {"atoms": 3, "alpha0": 0.1}
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
 #: bracket of the optimum has to do.
 MAX_NODES = 1_000_000
@@ -82,20 +79,6 @@ def require_alpha(method: Method, alpha: float | None) -> None:
             f"--method {method.name} needs --alpha, the mass of the worst tail; for the mean alone"
             f" use {plain}"
         )
-
-
-def load_methods(methods: Sequence[Method]) -> dict[str, float]:
-    """Load, or on the first run compile, what the methods need; the seconds of compiling, for the
-    method that first needed it.
-    """
-    tiny, found = tailpath.read(TINY), {}
-    for method in methods:
-        before = compiling_seconds()
-        tailpath.evaluate(
-            tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA
-        )
-        found[method.label] = compiling_seconds() - before
-    return found
 
 
 def solved_by(wanted: Callable[[Method], Any]) -> str:

@@ -5,7 +5,6 @@ runs; and what it does: `show` (decisions in words), `diff` (where two policies 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -50,6 +49,10 @@ from tailpath.texts import count, name, number, pairs
 
 #: The alpha of what is told beside decisions, and how much of it is shown.
 ONE_ALPHA = click.option("--alpha", type=ALPHA, default=0.05, help="Mass of the worst tail.")
+
+#: What `simulate` tells of all runs, and for each alpha.
+OF_ALL = ("confidence", "runs", "mean", "mean_interval", "unreached")
+OF_EACH = ("alpha", "var", "var_interval", "cvar", "cvar_interval")
 
 
 def most_option(default: int, text: str) -> Decorator:
@@ -233,35 +236,23 @@ def simulate_command(
     tailpath simulate river:5x5 expected --runs 1000 --seed 7 --alpha 0.1 --json
     """
     costs = tailpath.simulate(ssp, policy_argument(policy, ssp, loose), runs, seed)
-    estimates = [
-        dataclasses.asdict(tailpath.estimate(costs, a, confidence, least=float(ssp.shift)))
-        for a in alphas
-    ]
-    common = {
-        key: estimates[0].pop(key)
-        for key in ("confidence", "runs", "mean", "mean_interval", "unreached")
+    found = [tailpath.estimate(costs, a, confidence, least=float(ssp.shift)) for a in alphas]
+    record = {
+        "model": source,
+        "policy": policy,
+        "seed": seed,
+        **{key: getattr(found[0], key) for key in OF_ALL},
+        "results": [{key: getattr(each, key) for key in OF_EACH} for each in found],
     }
-    results = [
-        {key: value for key, value in found.items() if key not in common} for found in estimates
-    ]
-    record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
-    return record, simulation_text(record)
-
-
-def simulation_text(record: dict[str, Any]) -> str:
-    rows = [
-        (r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"]))
-        for r in record["results"]
-    ]
+    rows = [(e.alpha, e.var, span(e.var_interval), e.cvar, span(e.cvar_interval)) for e in found]
     facts = [
-        ("mean", f"{number(record['mean'])}, interval {span(record['mean_interval'])}"),
-        ("never arrives", number(record["unreached"])),
-        ("runs", f"{record['runs']} with seed {record['seed']}"),
-        ("confidence", number(record["confidence"])),
+        ("mean", f"{number(found[0].mean)}, interval {span(found[0].mean_interval)}"),
+        ("never arrives", number(found[0].unreached)),
+        ("runs", f"{runs} with seed {seed}"),
+        ("confidence", number(confidence)),
     ]
-    return (
-        fitted_table(["alpha", "VaR", "interval", "CVaR", "interval"], rows) + "\n\n" + pairs(facts)
-    )
+    table = fitted_table(["alpha", "VaR", "interval", "CVaR", "interval"], rows)
+    return record, f"{table}\n\n{pairs(facts)}"
 
 
 def span(interval: tuple[float, float]) -> str:
@@ -340,8 +331,8 @@ def show_command(
 
 
 @click.command(cls=ModelCommand)
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
 @ONE_ALPHA
 @most_option(20, "Places to show.")
 @reported

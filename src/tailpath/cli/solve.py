@@ -41,7 +41,6 @@ from tailpath.cli.planning import (
     asked_for,
     flags_of,
     job_of,
-    load_methods,
     method_option,
     objective_of,
     ranks,
@@ -54,7 +53,7 @@ from tailpath.errors import LimitExceededError
 from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Found, Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
-from tailpath.methods.method import ADDRESSES, all_methods
+from tailpath.methods.method import all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
@@ -188,9 +187,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     alpha, most = asked.alpha, asked.max_nodes
     costs = None
     with progress_line() as update:
-        own = method.name in ADDRESSES  # a method of others may refuse the tiny model
-        loaded = sum(load_methods([method]).values()) if own else 0.0
-        begin, before = perf_counter() - loaded, compiling_seconds() - loaded
+        begin, before = perf_counter(), compiling_seconds()
         plan = method.make(ssp, alpha, vars(asked), progress_of(method, update), asked.variant)
         seconds, compiling = perf_counter() - begin, compiling_seconds() - before
         policy, model = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp

@@ -85,59 +85,43 @@ class PartSweeps:
         without_self_loops(decisions, *frozen(self.order), loop_free)
         position = np.argsort(self.order)
         halo = replace(graph.halo, send=tuple(position[some] for some in graph.halo.send))
-        values = _Values(self.comm, halo, loop_free, own, self.comm.padded(first)[self.order])
-        rounds = values.settle(tolerance, MAX_ROUNDS + self.crossings)
+        value = self.comm.padded(first)[self.order]
+        rounds = self._settle(loop_free, halo, value, tolerance)
         result = np.empty(own)
-        result[self.order[:own]] = values.value[:own]
+        result[self.order[:own]] = value[:own]
         return result, rounds
 
-
-@dataclass(frozen=True, eq=False)
-class _Values:
-    """Values on the way, by node in the order of the sweep, and the choices of own nodes."""
-
-    comm: Ranks
-    halo: Halo
-    loop_free: Decisions
-    own: int
-    value: FloatArray
-
-    def settle(self, tolerance: float, most: int) -> int:
+    def _settle(self, rows: Decisions, halo: Halo, value: FloatArray, tolerance: float) -> int:
         """Value iteration until no value moves on any rank but by rounding; the rounds it took, or
         more than `MAX_ROUNDS` if it was given up."""
-        chosen, before = np.zeros_like(self.loop_free.state_choices), np.inf
-        for rounds in range(1, most + 1):
-            columns = self.loop_free, 0, self.own, tolerance, self.value, chosen
-            change, moved = choose_rows(*columns)
-            self.halo.exchange(self.value)
+        own, chosen, before = self.graph.own, np.zeros_like(rows.state_choices), np.inf
+        for rounds in range(1, MAX_ROUNDS + self.crossings + 1):
+            change, moved = choose_rows(rows, 0, own, tolerance, value, chosen)
+            halo.exchange(value)
             change = self.comm.most(change)
-            if not self.comm.most(float(moved < self.own)) or before <= change <= ROUNDING_NOISE:
+            if not self.comm.most(float(moved < own)) or before <= change <= ROUNDING_NOISE:
                 return min(rounds, MAX_ROUNDS)
             before = change
             for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
-                self._evaluate(chosen)
-            if rounds >= PLAIN_ROUNDS and self._leap(chosen):
-                before = np.inf
+                first = self._evaluate(rows, halo, chosen, value)
+            if rounds >= PLAIN_ROUNDS:
+                second = self._evaluate(rows, halo, chosen, value)
+                third = self._evaluate(rows, halo, chosen, value)
+                *sums, most = moves(0, own, first, second, third)
+                length = leap_length(*map(self.comm.sum, sums), -self.comm.most(-most))
+                if length > 0.0:  # both moves have one direction: go on along it
+                    value[:own] += length * (third - second)
+                    halo.exchange(value)
+                    before = np.inf
         return MAX_ROUNDS + (before >= STALLED)
 
-    def _evaluate(self, chosen: NDArray[Any]) -> FloatArray:
-        evaluate_rows(self.loop_free, 0, self.own, chosen, self.value)
-        self.halo.exchange(self.value)
-        return self.value[: self.own].copy()
-
-    def _leap(self, chosen: NDArray[Any]) -> bool:
-        """Evaluate the choices twice, and go on as far as the second move leads if it has the
-        direction of the first; whether it has.
-        """
-        before, own = self.value[: self.own].copy(), self.value[: self.own]
-        old = self._evaluate(chosen)
-        self._evaluate(chosen)
-        *sums, most = moves(0, self.own, before, old, own)
-        length = leap_length(*map(self.comm.sum, sums), -self.comm.most(-most))
-        if length > 0.0:
-            own += length * (own - old)
-            self.halo.exchange(self.value)
-        return bool(length > 0.0)
+    def _evaluate(
+        self, rows: Decisions, halo: Halo, chosen: NDArray[Any], value: FloatArray
+    ) -> FloatArray:
+        """One sweep of the choices; the values of own nodes after it."""
+        evaluate_rows(rows, 0, self.graph.own, chosen, value)
+        halo.exchange(value)
+        return value[: self.graph.own].copy()
 
 
 @dataclass(frozen=True, eq=False)

@@ -182,12 +182,10 @@ CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "ch
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """Where checkpoints of a job are stored, and how many seconds lie between two of them, or, if
-    `levels` is given, how many exchanges."""
+    """Where checkpoints of a job are stored, and how many seconds lie between two of them."""
 
     folder: pathlib.Path
     seconds: float = SECONDS
-    levels: int | None = None
 
 
 class PassCheckpoints:
@@ -197,7 +195,6 @@ class PassCheckpoints:
         self.where, self.filling = where, filling
         self.comm = filling.part.halo.comm
         self.last, self.turn = time.monotonic(), 0
-        self.count = 0
         self.name = self._name()
         self._resume()
 
@@ -225,12 +222,7 @@ class PassCheckpoints:
 
     def save_now_and_then(self) -> None:
         """Write a checkpoint if it is time, which rank 0 decides."""
-        self.count += 1
-        if self.where.levels is not None:
-            due = self.count % self.where.levels == 0
-        else:
-            due = self.comm.bcast(time.monotonic() - self.last > self.where.seconds)
-        if due:
+        if self.comm.bcast(time.monotonic() - self.last > self.where.seconds):
             self.save()
 
     def save(self) -> None:

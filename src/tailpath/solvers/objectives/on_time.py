@@ -37,7 +37,7 @@ from tailpath.solvers.exact.table import (
     fill_table,
     too_many_levels,
 )
-from tailpath.solvers.expectation import part_of, solve_expected
+from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution
 
@@ -62,7 +62,6 @@ def solve_on_time(
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
     nature: str = "adversarial",
-    comm: Any = None,
 ) -> OnTimeSolution:
     """Find the largest probability of a total cost of at most t, for every t up to `deadline`.
 
@@ -72,7 +71,7 @@ def solve_on_time(
     Parameters
     ----------
     ssp : SSP, IntervalSSP or Part
-        The model; or, with `comm`, the part of it that this rank has.
+        The model.
     deadline : float
         The largest t that is answered; may be infinite, and below 0 only where some cost is.
     delta : number, optional
@@ -85,8 +84,6 @@ def solve_on_time(
         `progress(budget, value)` is called now and then with the level reached, in units.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
-    comm : communicator of mpi4py, or Job, optional
-        The ranks over which the table is spread (`docs/scale.md`).
 
     Returns
     -------
@@ -121,13 +118,6 @@ def solve_on_time(
     >>> on_time.var(0.05)
     30.0
     """
-    part = part_of(ssp, comm)
-    if part is not None:
-        refused = {"delta": delta is not None, "an_infinite_deadline": math.isinf(deadline)}
-        late: OnTimeSolution = part.on_ranks(
-            "solve_late", comm, deadline, max_bytes, progress, **refused
-        )
-        return late
     border = prepare(ssp, delta=delta)
     nature_called(nature)
     if border.uncertain:
