@@ -30,51 +30,17 @@ compare {plain} --all --alpha 0.1 --atoms 5 --measure 'late(3)'
 show {plain} {folder}/plain.json
 diff {plain} expected {folder}/plain.json
 explain {plain} {folder}/plain.json --alpha 0.1
-show {grid} expected --most 100
-solve {plain} --method quantile --alpha 0.1 --atoms 5 -o {folder}/atoms.json
-show {plain} {folder}/atoms.json
 page {plain} --out {folder}/page.html --alpha 0.1
 simulate {plain} {folder}/plain.json --runs 10 --alpha 0.1
-simulate {plain} expected --runs 10 --alpha 0.1
 convert {plain} {folder}/again.json
 split {plain} --parts 1 -o {folder}/parts
-evaluate {plain} expected --alpha 0.1 --engine queue
-evaluate {plain} expected --alpha 0.1 --gamma 0.9
-solve {plain} --alpha 0.1 --lexicographic
-solve {plain} --alpha 0.1 --weight 0.5
-solve {plain} --deadline 10
-solve {plain} --subject-to 'cvar(0.1) <= 1000'
-solve {plain} --subject-to 'cvar(0.1) <= 1000' --subject-to 'late(50) <= 1'
-solve {plain} --minimise 'mean + shortfall(5)'
 frontier {plain} --risk 'cvar(0.1)'
-frontier {plain} --risk 'late(10)'
-info {free}
-solve {free} --alpha 0.1 -o {folder}/free.json
-solve {free} --alpha 0.1 --lexicographic
-solve {free} --alpha 0.1 --weight 0.5
-solve {free} --deadline 3
+solve {free} --alpha 0.1
 solve {free} --method quantile --alpha 0.1 --gamma 0.5
-evaluate {free} {folder}/free.json --alpha 0.1
-evaluate {free} expected --alpha 0.1
-simulate {free} {folder}/free.json --runs 10 --alpha 0.1
-frontier {free} --risk 'cvar(0.1)'
 solve {slow} --method expected
-solve {tied} --method expected
-solve {long} --alpha 0.5 -o {folder}/long.json
-evaluate {long} {folder}/long.json --alpha 0.5
+solve {long} --alpha 0.5
 solve {signed} --method expected
-info {interval}
-solve {interval} --alpha 0.1 -o {folder}/robust.json
-solve {interval} --alpha 0.1 --nature cooperative
-solve {interval} --deadline 5
-solve {interval} --deadline 5 --nature cooperative
-evaluate {interval} {folder}/robust.json --alpha 0.1
-compare {interval} --alpha 0.1
-info {large}
-solve {large} --alpha 0.5
-solve {large} --deadline 3
-solve {large} --method quantile --alpha 0.5 --atoms 30 --tolerance 1e9
-simulate {large} expected --runs 10 --alpha 0.5
+solve {interval} --alpha 0.1
 """
 #: Moves and cycles that cost nothing, and a dead end.
 FREE = """
@@ -105,20 +71,13 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     """Models that need all kernels between them."""
     interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
-    n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
-    for i in range(1, n):
-        for k in range(4):
-            large.append((i, k // 2, (i * 7919 + k * 104729) % n, 0.5, 1 + k % 2))
     return {
         "plain": tp.domains.gridworld("5x5"),
-        "grid": tp.domains.gridworld("8x9"),
         "free": tp.SSP.from_outcomes(parsed_outcomes(FREE), "start", ["goal"]),
-        "slow": left_with(2.0**-30),
+        "slow": rarely_left(2.0**-30),
         "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
         "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
-        "tied": left_with(2.0**-4),
         "long": tp.SSP.from_outcomes(long, 0, [100]),
-        "large": tp.SSP.from_outcomes(large, 1, [-1]),
     }
 
 
@@ -128,7 +87,7 @@ def parsed_outcomes(text: str) -> list[Any]:
     return [(*words[:3], *map(float, words[3:])) for words in lines]
 
 
-def left_with(probability: float) -> tp.SSP:
+def rarely_left(probability: float) -> tp.SSP:
     """Ten states, each of which leads to two others and is left for good with this probability; to
     wait costs nothing in half of them."""
     rows = []
