@@ -179,6 +179,28 @@ def test_free_cycles_with_a_discount_come_to_an_end() -> None:
     assert left < 1e-3
 
 
+def test_what_is_not_followed_may_arrive_before_the_last_cost() -> None:
+    """Z = 0.9^k with probability 3^k / 4^(k+1): runs that wait for long are not followed, and cost
+    next to nothing, where this loss is negative."""
+    ssp = tp.SSP.from_outcomes([(0, "a", 0, 0.75, 0), (0, "a", "g", 0.25, 1)], 0, ["g"])
+    truth = -5 * (1 - Fraction(1, 4) / (1 - Fraction(3, 4) * Fraction(9, 10)))
+    low, high = tp.evaluate(ssp, {0: "a"}, 0.1, gamma=0.9).bounds(tp.Loss([(0, -5), (1, 0)]))
+    assert low <= truth <= high
+    assert high - low < 1e-8
+
+
+@pytest.mark.parametrize("engine", ["queue", "lattice"])
+def test_a_total_with_a_probability_next_to_nothing_may_be_left_out(engine: str) -> None:
+    """A total of 3 has the probability 1e-302, and is not in the head: the checker is told."""
+    rare = Fraction("1e-151")
+    rows = [(0, "a", 1, rare, 1), (0, "a", "g", 1 - rare, 5), (1, "a", 2, rare, 1)]
+    rows += [(1, "a", "g", 1 - rare, 3), (2, "a", "g", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    found = tp.evaluate(ssp, {0: "a", 1: "a", 2: "a"}, 0.1, engine=engine)
+    assert 3.0 not in found.costs and found.enclosure.stray >= 1e-302
+    found.verify()
+
+
 def test_a_history_on_a_free_cycle() -> None:
     ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.8, 0), ("s", "a", "g", 0.2, 1)], "s", ["g"])
     found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)

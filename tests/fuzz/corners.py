@@ -2,7 +2,9 @@
 
 - several goals, with outcomes that coincide once these are merged: both planners, against the same
   model with one goal and every outcome once, and against the optimum
-- free cycles with a discount: the mean in fractions, CVaR between two distributions on a grid
+- free cycles with a discount: the mean in fractions, CVaR between two distributions on a grid; a
+  free loop before two payments, whose totals are known: losses of any sign, the probability of
+  being late
 - free cycles and others under a policy of histories, against the policy of states that does the
   same
 - parts of the model, written and read; parts of two models are not solved together
@@ -10,6 +12,7 @@
 
 from __future__ import annotations
 
+import math
 import pathlib
 import random
 import tempfile
@@ -26,7 +29,6 @@ from tailpath.distributed.ranks import Alone
 from tailpath.distributed.search import _check_fits as check_fits
 from tailpath.errors import LimitExceededError, ModelError
 from tests.distributed.models import Two
-from tests.fuzz import models
 from tests.fuzz.objectives import inside
 
 #: By state and action the outcomes (next state, probability, cost).
@@ -35,18 +37,9 @@ Choices = dict[int, dict[str, list[tuple[Any, Fraction, int]]]]
 STEP, SWEEPS = 1 / 256, 150
 
 
-def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
-    """Try models until the time is over, or so many; the faults found, each with the number that
-    repeats it.
-    """
-    faults, counts = models.run(models.numbers(seconds, seed, count), attempt)
-    print(f"corners: {counts}", flush=True)
-    return faults
-
-
 def attempt(number: int) -> Iterator[str]:
     draw = random.Random(f"corners {number}")
-    yield from draw.choice([coinciding, discounted, remembered, in_parts])(draw)
+    yield from draw.choice([coinciding, discounted, waiting, remembered, in_parts])(draw)
 
 
 def drawn(draw: random.Random, goals: str, costs: list[int], back: bool) -> Choices:
@@ -155,6 +148,29 @@ def mean(choices: Choices, policy: dict[int, str], gamma: float) -> Fraction:
         for other in range(k):
             rows[other] = [a - rows[other][k] * b for a, b in zip(rows[other], rows[k])]
     return rows[0][-1]
+
+
+def waiting(draw: random.Random) -> Iterator[str]:
+    """Wait for free with probability p, then pay twice: gamma^k c + gamma^(k + 1) d."""
+    p, gamma = draw.choice([0.25, 0.5, 0.75, 0.9]), draw.choice([0.5, 0.75, 0.9, 0.99])
+    c, d = draw.choice([1, 2]), draw.choice([0, 1, 3])
+    rows = [(0, "a", 0, p, 0), (0, "a", 1, 1 - p, c), (1, "a", "g", 1, d)]
+    alpha = draw.choice([1.0, 0.5, 0.1, 1e-3])
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    found = tp.evaluate(ssp, {0: "a", 1: "a"}, alpha, gamma=gamma, max_nodes=200_000)
+    often = math.ceil(math.log(1e-25) / math.log(p))
+    law = [(p**k * (1 - p), gamma**k * c + gamma ** (k + 1) * d) for k in range(often)]
+    first, step = draw.choice([-5.0, 0.0, 2.0]), draw.choice([0.3, 1.0, 2.5])
+    last = draw.choice([0.0, first, 7.0])
+    truth = math.fsum(q * (first + (last - first) * z / step if z < step else last) for q, z in law)
+    low, high = found.bounds(tp.Loss([(0, first), (step, last)]))
+    assert low - 1e-14 <= truth <= high + 1e-14, (low, truth, high)
+    yield "a discounted loss"
+    place = draw.choice([z for _, z in law[:40]]) * draw.choice([0.999, 1.001])
+    truth = math.fsum(q for q, z in law if z > place)
+    low, high = found.bounds(tp.Late(place))
+    assert low - 1e-14 <= truth <= high + 1e-14, (low, truth, high)
+    yield "a discounted lateness"
 
 
 def remembered(draw: random.Random) -> Iterator[str]:

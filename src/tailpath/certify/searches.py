@@ -51,7 +51,7 @@ def _between(
 
     def one_side(side: int) -> tuple[Totals, float, float]:
         found = searched(side)
-        of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped
+        of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped + found.alone
         # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
         before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0
         certain = outwards(

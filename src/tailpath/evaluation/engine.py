@@ -139,9 +139,10 @@ class Search(NamedTuple):
 
     All that is open is certain to cost as much as `last`, which is beyond the head where the search
     was `stopped` before its end, by what it says; it got to where `until` stands. `dead_mass` never
-    arrives, and `dropped` was too small to be followed. Costs are off by so many `roundings`, and
-    no run took more than `steps` steps. With a discount what is open has a `stage`. A policy that
-    spent its budget was `trapped` in a node, or -1.
+    arrives, and `dropped` was too small to be followed. Of what is open a mass of `alone` was not
+    followed either, and may arrive before `last`. Costs are off by so many `roundings`, and no run
+    took more than `steps` steps. With a discount what is open has a `stage`. A policy that spent
+    its budget was `trapped` in a node, or -1.
     """
 
     costs: FloatArray = NO_COSTS
@@ -152,6 +153,7 @@ class Search(NamedTuple):
     mass: FloatArray = NO_COSTS
     dead_mass: float = 1.0
     dropped: float = 0.0
+    alone: float = 0.0
     expanded: int = 0
     roundings: int = 0
     steps: int = 0

@@ -202,6 +202,7 @@ class QueueSearch:
             overshoot=overshoot,
             mass=np.array([entry.mass for entry in entries], dtype=np.float64),
             dead_mass=math.fsum(self._dead),
+            alone=math.fsum(entry.mass for entry in self._left),
             expanded=self.expanded,
             roundings=roundings,
             steps=self.longest + 1,
