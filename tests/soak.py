@@ -33,8 +33,9 @@ from tests.long_verbs import VERBS
 
 #: How much a process may grow after the first third of the time, in MiB: caches that fill.
 GROWTH = 40
-#: Seconds that a worker may need to see that its study has ended.
-GRACE = 60
+#: Seconds that a worker may need to see that its study has ended, and that anything else may take
+#: on a busy machine.
+GRACE, WAIT = 60, 1800
 #: Of Linux: who loses its parent becomes a child of this process, which can then see it.
 PR_SET_CHILD_SUBREAPER = 36
 NAMES = re.findall(r'^    "(.*)": lambda', VERBS, re.MULTILINE)
@@ -106,7 +107,7 @@ def interrupted(draw: random.Random) -> object:
     found = {}
     for name in draw.sample(NAMES, 2):
         command = [sys.executable, "-c", SCRIPT, name, str(draw.uniform(0.05, 2))]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
         assert done.returncode == 0, (name, done.returncode, done.stderr[-500:])
         found[name] = done.stdout.strip()
     return found
@@ -122,8 +123,8 @@ def studied(draw: random.Random) -> object:
                 first.wait(draw.uniform(1, 8))
             except subprocess.TimeoutExpired:
                 first.terminate()
-            assert first.wait(60) in (0, 143, -signal.SIGTERM)
-            subprocess.run(command, check=True, stdout=log, stderr=log, timeout=600)
+            assert first.wait(WAIT) in (0, 143, -signal.SIGTERM)
+            subprocess.run(command, check=True, stdout=log, stderr=log, timeout=WAIT)
         with open(pathlib.Path(folder) / "points.csv", newline="") as points:
             kept = ("alpha", "predicted", "deployed", "var", "mean", "expanded")
             return sorted([row[name] for name in kept] for row in csv.DictReader(points))
@@ -146,14 +147,14 @@ class Notebook:
         time.sleep(draw.uniform(3, 6))
         self.manager.interrupt_kernel()
         try:
-            while (reply := client.get_shell_msg(timeout=300))["parent_header"][
+            while (reply := client.get_shell_msg(timeout=WAIT))["parent_header"][
                 "msg_id"
             ] != running:
                 pass
             assert reply["content"]["ename"] == "KeyboardInterrupt", reply["content"]
             asked = client.execute("print(answers(3))")
             while True:
-                message = client.get_iopub_msg(timeout=300)
+                message = client.get_iopub_msg(timeout=WAIT)
                 mine = message["parent_header"].get("msg_id") == asked
                 if mine and message["msg_type"] == "stream":
                     return json.loads(message["content"]["text"])
@@ -226,6 +227,8 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    # In the background a shell has Ctrl-C ignored, and children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     draw, begin = random.Random(options.seed), time.monotonic()
     first: dict[str, object] = {}

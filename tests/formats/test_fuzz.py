@@ -192,9 +192,9 @@ def test_many_labels_in_prism_explicit(tmp_path, watchdog):
 
 def test_the_search_finds_a_fault_and_tells_its_number(tmp_path):
     """A file of the search that its child cannot read: the search must notice, and go on."""
-    made, accepted, fault = batch("json", 7_000_000, 30, 60.0, tmp_path)
-    assert (made, fault) == (30, None) and accepted < 30
+    found = batch("json", 7_000_000, 30, 60.0, tmp_path)
+    assert (found.made, found.faults) == (30, []) and found.accepted < 30
     (tmp_path / "input").mkdir()
     (tmp_path / "input" / "p.json").write_text("{}")
-    _, _, fault = batch("policy json", -1, 1, 60.0, tmp_path, "no such policy")
-    assert fault is not None and fault["fault"].startswith("KeyError")
+    (fault,) = batch("policy json", -1, 1, 60.0, tmp_path, "no such policy").faults
+    assert fault["fault"].startswith("KeyError")

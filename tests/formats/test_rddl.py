@@ -310,8 +310,8 @@ def test_odd_programs(tmp_path, monkeypatch, number):
 
 def test_the_search_of_odd_programs(tmp_path):
     """Rules drawn at random and damaged texts, in a child with little memory."""
-    made, accepted, fault = batch("rddl", 0, 40, 120.0, tmp_path)
-    assert (made, fault) == (40, None) and 0 < accepted < 40
+    found = batch("rddl", 0, 40, 120.0, tmp_path)
+    assert (found.made, found.faults) == (40, []) and 0 < found.accepted < 40
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,17 @@
-"""`python -m tests.fuzz [--seconds S | --files N --models N] [--seed N] [--only KIND]
-[--keep FOLDER]`: look for faults until the time is over, or so many trials are made.
+"""`python -m tests.fuzz [--files N] [--models N] [--seconds S] [--workers N] [--seed N]
+[--only KIND] [--keep FOLDER]`: look for faults in so many files and models, or until the time is
+over.
 
-Damaged models of every format, damaged policies of every kind and odd command lines are tried in
-child processes, so that a crash, a hang and a lack of memory are faults like any other. A fault is
-shrunk and kept with its files; its kind and number repeat it. Other searches are functions
-`search(seconds, seed, count) -> list of faults` in the modules of `SEARCHES`, which are run where
-they are there.
+Damaged models of every format, damaged policies of every kind, odd command lines and random models
+are tried in child processes, so that a crash, a hang and a lack of memory are faults like any
+other. A fault is printed with its kind and number, which repeat it; files are shrunk and kept.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -21,20 +20,37 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
 
 from tests.fuzz import cases
+from tests.fuzz.child import SEARCHES
 
-BATCH, LONGEST = 400, 10.0
-LANGUAGE_BATCH, LANGUAGE_LONGEST = 20, 120.0
-#: Searches of others, by module, which share the time that damage leaves.
-SEARCHES = tuple(f"tests.fuzz.{name}" for name in ("models", "objectives", "borders", "corners"))
+#: The trials of a child, which takes seconds to start, and how many processor seconds one may take.
+BATCH, LONGEST = 2000, 10.0
+LANGUAGE_BATCH, LANGUAGE_LONGEST = 100, 120.0
+MODEL_BATCH, MODEL_LONGEST = 500, 300.0
+#: How often a kind of file is tried beside the others: what is slow to read less often.
+SHARES = {"options": 0.25, "prism": 0.05, "jani": 0.05, "rddl": 0.2}
+
+
+class Batch(NamedTuple):
+    """Trials made, those accepted, the claims checked by kind, and faults; files end at one."""
+
+    made: int
+    accepted: int
+    claims: Counter[str]
+    faults: list[dict[str, Any]]
 
 
 def batch(
     kind: str, first: int, count: int, longest: float, folder: pathlib.Path, files: str = ""
-) -> tuple[int, int, dict | None]:
-    """Trials made, those accepted, and the fault that ended them, if one did."""
+) -> Batch:
+    """Make trials in a child; none of them may take longer than so many processor seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "notes"
     notes.write_text("")
@@ -45,12 +61,8 @@ def batch(
             stdout=said,
             stderr=said,
         )
-        seen, since, begin, fault = (
-            0,
-            600.0,
-            time.monotonic() + 600,
-            None,
-        )  # time to start, and to compile
+        # Time to start, and to compile.
+        seen, since, begin, fault = 0, 600.0, time.monotonic() + 600, None
         while child.poll() is None:
             time.sleep(0.02)
             size = notes.stat().st_size
@@ -63,20 +75,15 @@ def batch(
                 fault = f"hangs for {longest:g} s"
     lines = notes.read_text().splitlines()
     numbers = [int(line) for line in lines if line.isdigit()]
-    at = numbers[-1] if numbers else first
     told = [json.loads(line) for line in lines if line.startswith("{")]
-    if told:
-        found: dict | None = {"kind": kind, **told[-1]}
-    elif fault is not None or child.returncode != 0:
+    claims = Counter(next((each["claims"] for each in told if "claims" in each), {}))
+    faults = [{"kind": kind, **each} for each in told if "fault" in each]
+    if fault is not None or child.returncode not in (0, 3):
         words = (folder / "said").read_text(errors="replace").strip()[-300:]
-        found = {
-            "kind": kind,
-            "number": at,
-            "fault": fault or f"crash, exit code {child.returncode}: {words}",
-        }
-    else:
-        found = None
-    return len(numbers), lines.count("accepted"), found
+        at = numbers[-1] if numbers else first
+        fault = fault or f"crash, exit code {child.returncode}: {words}"
+        faults.append({"kind": kind, "number": at, "fault": fault})
+    return Batch(len(numbers), lines.count("accepted"), claims, faults)
 
 
 def worked(process: int) -> float:
@@ -101,7 +108,7 @@ def shrink(kind: str, number: int, folder: pathlib.Path, longest: float) -> None
         place.mkdir(parents=True)
         for one, content in candidate.items():
             (place / one).write_bytes(content)
-        return batch(kind, -1, 1, longest, folder, name or "model")[2] is not None
+        return batch(kind, -1, 1, longest, folder, name or "model").faults != []
 
     end = time.monotonic() + 60
     for victim in sorted(files):
@@ -118,80 +125,120 @@ def shrink(kind: str, number: int, folder: pathlib.Path, longest: float) -> None
     fails(files)
 
 
+class Job(NamedTuple):
+    """So many trials of a kind, from a number on."""
+
+    kind: str
+    first: int
+    count: int
+
+    @property
+    def longest(self) -> float:
+        if self.kind in SEARCHES:
+            return MODEL_LONGEST
+        return LANGUAGE_LONGEST if self.kind in cases.LANGUAGES else LONGEST
+
+
+def jobs(kinds: list[str], files: int, models: int, first: int) -> list[Job]:
+    """Every kind's share of the files or models, in batches; those that take longest come first."""
+    searches = [kind for kind in kinds if kind in SEARCHES]
+    weights = {kind: SHARES.get(kind, 1.0) for kind in kinds if kind not in SEARCHES}
+    wanted = {kind: -(-models // len(searches)) for kind in searches}
+    total = sum(weights.values())
+    wanted |= {kind: round(files * weight / total + 0.5) for kind, weight in weights.items()}
+    found = []
+    for kind, count in wanted.items():
+        many = MODEL_BATCH if kind in SEARCHES else BATCH
+        many = LANGUAGE_BATCH if kind in cases.LANGUAGES else many
+        for done in range(0, count, many):
+            found.append(Job(kind, first + done, min(many, count - done)))
+    return found
+
+
+class Search:
+    """What was found so far; `run` may be called by several threads at once."""
+
+    def __init__(self, keep: pathlib.Path, until: float) -> None:
+        self.keep, self.until, self.lock = keep, until, threading.Lock()
+        self.made: Counter[str] = Counter()
+        self.accepted: Counter[str] = Counter()
+        self.claims: Counter[str] = Counter()
+        self.faults: list[dict[str, Any]] = []
+
+    def run(self, job: Job) -> None:
+        """Make the trials of a job, those after a fault, too."""
+        kind, first, count = job
+        end = first + count
+        while first < end and time.monotonic() < self.until:
+            folder = self.keep / f"{kind.replace(' ', '-')}-{threading.get_ident()}"
+            found = batch(kind, first, end - first, job.longest, folder)
+            first += max(found.made, 1)
+            with self.lock:
+                self.made[kind] += found.made
+                self.accepted[kind] += found.accepted
+                self.claims += found.claims
+                self.faults += found.faults
+                for fault in found.faults:
+                    print(json.dumps(fault), flush=True)
+            if found.faults and kind not in SEARCHES and kind != "options":
+                number = found.faults[-1]["number"]
+                place = self.keep / f"fault-{kind.replace(' ', '-')}-{number}"
+                shrink(kind, number, place, job.longest)
+
+    def summary(self) -> str:
+        rows = [
+            f"{kind}: {made} models"
+            if kind in SEARCHES
+            else f"{kind}: {made} tried, {self.accepted[kind]} accepted"
+            for kind, made in self.made.items()
+        ]
+        claims = ", ".join(f"{what} {count}" for what, count in sorted(self.claims.items()))
+        return "\n".join([*rows, *([f"checked: {claims}"] if claims else [])])
+
+
+def rounds(kinds: list[str], files: int, models: int, seed: int, endless: bool) -> Iterator[Job]:
+    """The jobs of one round, or of one round after the other."""
+    for number in itertools.count() if endless else [0]:
+        at = seed * 10**6 + number * max(files, models)
+        yield from jobs(kinds, files, models, at)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=180.0)
-    parser.add_argument(
-        "--files", type=int, default=0, help="so many trials, however long they take"
-    )
-    parser.add_argument(
-        "--models", type=int, default=0, help="so many models in each search of random models"
-    )
+    parser.add_argument("--files", type=int, default=5000, help="files, of all kinds together")
+    parser.add_argument("--models", type=int, default=400, help="models, in all searches together")
+    parser.add_argument("--seconds", type=float, help="repeat until the time is over")
+    parser.add_argument("--workers", type=int, default=1, help="children at a time")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--only", choices=[*cases.KINDS, *cases.LANGUAGES])
+    parser.add_argument("--only", choices=[*cases.KINDS, *cases.LANGUAGES, *SEARCHES])
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("build/fuzz"))
-    options = parser.parse_args()
-    print(f"seed {options.seed}: trials are numbered from {options.seed} million on", flush=True)
-    begin, tried, accepted, faults = time.monotonic(), {}, {}, []
-    searches = (
-        []
-        if options.only or (options.files and not options.models)
-        else [name for name in SEARCHES if importlib.util.find_spec(name)]
-    )
-    share = options.seconds / (1 + len(searches) / 2)
-    kinds = (
-        [options.only]
-        if options.only
-        else [
-            *cases.KINDS,
-            *(kind for kind, needs in cases.LANGUAGES.items() if importlib.util.find_spec(needs)),
-        ]
-    )
-    at = dict.fromkeys(kinds, options.seed * 10**6)
-    counted = options.files or options.models
-    while sum(tried.values()) < options.files if counted else time.monotonic() - begin < share:
-        for kind in kinds:
-            slow = kind in cases.LANGUAGES
-            longest = LANGUAGE_LONGEST if slow else LONGEST
-            folder = options.keep / kind.replace(" ", "-")
-            many = (
-                BATCH if options.seconds < 600 and not counted else 5 * BATCH
-            )  # a child takes seconds to start
-            made, fine, fault = batch(
-                kind,
-                at[kind],
-                LANGUAGE_BATCH if slow else many // 4 if kind == "options" else many,
-                longest,
-                folder,
-            )
-            at[kind] += max(made, 1)
-            tried[kind], accepted[kind] = tried.get(kind, 0) + made, accepted.get(kind, 0) + fine
-            if fault is not None:
-                print(json.dumps(fault), flush=True)
-                faults.append(fault)
-                if kind != "options":
-                    shrink(
-                        kind,
-                        fault["number"],
-                        options.keep / f"fault-{kind.replace(' ', '-')}-{fault['number']}",
-                        longest,
-                    )
-            if not counted and time.monotonic() - begin > share:
-                break
-    for kind in tried:
-        print(
-            f"{kind}: {tried[kind]} tried, {accepted[kind]} accepted,"
-            f" {tried[kind] - accepted[kind]} refused or at fault"
-        )
-    for name in searches:
-        found = importlib.import_module(name).search(share / 2, options.seed, options.models)
-        print(f"{name}: {len(found)} faults")
-        faults.extend(found)
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}: trials are numbered from {asked.seed} million on", flush=True)
+    languages = [kind for kind, needs in cases.LANGUAGES.items() if importlib.util.find_spec(needs)]
+    kinds = [asked.only] if asked.only else [*SEARCHES, *languages, *cases.KINDS]
+    begin = time.monotonic()
+    end = begin + asked.seconds if asked.seconds else float("inf")
+    search = Search(asked.keep, end)
+    todo = rounds(kinds, asked.files, asked.models, asked.seed, bool(asked.seconds))
+    taking = threading.Lock()
+
+    def work(_: int) -> None:
+        while time.monotonic() < end:
+            with taking:
+                job = next(todo, None)
+            if job is None:
+                return
+            search.run(job)
+
+    with ThreadPoolExecutor(asked.workers) as pool:
+        list(pool.map(work, range(asked.workers)))
+    models = sum(search.made[kind] for kind in SEARCHES)
+    print(search.summary())
     print(
-        f"{sum(tried.values())} trials, {len(faults)} faults, {time.monotonic() - begin:.0f} s,"
-        f" seed {options.seed}"
+        f"{models} models, {search.made.total() - models} files, {len(search.faults)} faults,"
+        f" {time.monotonic() - begin:.0f} s, seed {asked.seed}"
     )
-    return 1 if faults else 0
+    return 1 if search.faults else 0
 
 
 if __name__ == "__main__":

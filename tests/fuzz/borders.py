@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import tailpath as tp
 from tailpath.errors import InfeasibleError
 from tailpath.evaluation.evaluate import evaluate_for
-from tests.fuzz import models
 from tests.fuzz.objectives import inside
 
 ZERO, ONE = Fraction(0), Fraction(1)
@@ -69,15 +68,6 @@ class Drawn(NamedTuple):
             return frozenset(ends) if state != "g" else frozenset([0])
 
         return sorted(of(0))
-
-
-def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
-    """Try models until the time is over, or so many; the faults found, each with the number that
-    repeats it.
-    """
-    faults, counts = models.run(models.numbers(seconds, seed, count), attempt)
-    print(f"borders: {counts}", flush=True)
-    return faults
 
 
 def draw_model(draw: random.Random) -> Drawn:

@@ -1,5 +1,6 @@
 """A child of the search: `python -m tests.fuzz.child KIND FIRST COUNT FOLDER` makes trials and
-notes the number of each before it begins.
+notes the number of each before it begins. A kind is one of `cases.py`, or a module of `SEARCHES`,
+whose `attempt(number)` draws a model and yields what it has checked.
 
 With `KIND file NAME FOLDER` it tries the files of FOLDER/input once, for shrinking. Exit code 0, or
 3 after a fault, which stands in the notes.
@@ -8,17 +9,22 @@ With `KIND file NAME FOLDER` it tries the files of FOLDER/input once, for shrink
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import pathlib
 import resource
 import sys
 import tempfile
 import warnings
+from collections import Counter
+from typing import IO
 
-from tests.fuzz import cases
+from tests.fuzz import cases, models
 
 #: The memory that a trial may take beyond what the program has when it begins.
 MAX_BYTES = 2**30
+#: Searches of random models: modules of this package.
+SEARCHES = ("models", "objectives", "borders", "corners")
 
 
 def main() -> int:
@@ -27,6 +33,8 @@ def main() -> int:
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as made, (folder / "notes").open("a", buffering=1) as notes:
         inside = pathlib.Path(made)
+        if kind in SEARCHES:
+            return search(kind, range(int(first), int(first) + int(count)), notes)
         if first == "file":
             files = {path.name: path.read_bytes() for path in (folder / "input").iterdir()}
             cases.warm_up(kind)
@@ -56,7 +64,21 @@ def main() -> int:
     return 0
 
 
-def note(notes, number, trial) -> int:
+def search(kind: str, numbers: range, notes: IO[str]) -> int:
+    """Try models; the claims that were checked are noted at the end."""
+    attempt = importlib.import_module(f"tests.fuzz.{kind}").attempt
+    claims: Counter[str] = Counter()
+    for number in numbers:
+        notes.write(f"{number}\n")
+        fault, found = models.tried(number, attempt)
+        claims.update(found)
+        if fault is not None:
+            notes.write(json.dumps({"number": number, "fault": fault}) + "\n")
+    notes.write(json.dumps({"claims": claims}) + "\n")
+    return 0
+
+
+def note(notes: IO[str], number: int, trial) -> int:
     try:
         notes.write(f"{trial()}\n")
     except BaseException as error:

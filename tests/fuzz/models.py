@@ -13,13 +13,12 @@ checker must accept every result, and refuse it when it was tampered with (`tamp
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import signal
-import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -37,55 +36,26 @@ LONGEST = 10.0
 ALPHAS = (1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6)
 
 
-def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
-    """Try models until the time is over, or so many; the faults found, each with the number that
-    repeats it.
-    """
-    faults, counts = run(numbers(seconds, seed, count), attempt)
-    print(f"models: {counts}", flush=True)
-    return faults
-
-
-def numbers(seconds: float, seed: int, count: int) -> Iterable[int]:
-    """The numbers of models to try: `count` of them, or as many as the time allows."""
-    first = itertools.count(seed * 10**6)
-    if count:
-        return itertools.islice(first, count)
-    end = time.monotonic() + seconds
-    return itertools.takewhile(lambda _: time.monotonic() < end, first)
-
-
 #: Said of free cycles that are left less often than doubles can say: refused by name, not computed.
 FREE_FOR_TOO_LONG = "at no cost for too long to compute with"
 
 
-def run(
-    numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]
-) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    """Try every number; the faults, and how many claims of which kind were checked."""
+def tried(number: int, attempt: Callable[[int], Iterator[str]]) -> tuple[str | None, Counter[str]]:
+    """The fault of a model, if it has one, and how many claims of which kind were checked."""
     import numba  # noqa: F401  time may not be over in the middle of this
 
-    faults: list[dict[str, Any]] = []
-    counts: dict[str, int] = {}
-    for number in numbers:
-        try:
-            with warnings.catch_warnings(), at_most(LONGEST):
-                warnings.simplefilter("ignore")
-                for claim in attempt(number):
-                    counts[claim] = counts.get(claim, 0) + 1
-        except KeyboardInterrupt:  # what was found so far counts
-            break
-        except TimeoutError:
-            counts["left after a while"] = counts.get("left after a while", 0) + 1
-        except Exception as error:
-            if isinstance(error, ModelError) and FREE_FOR_TOO_LONG in str(error):
-                counts["free cycles refused"] = counts.get("free cycles refused", 0) + 1
-            else:
-                fault = traceback.format_exc(limit=-3)
-                faults.append({"kind": attempt.__module__, "number": number, "fault": fault})
-                print(json.dumps(faults[-1]), flush=True)
-        counts["models"] = counts.get("models", 0) + 1
-    return faults, counts
+    claims: Counter[str] = Counter()
+    try:
+        with warnings.catch_warnings(), at_most(LONGEST):
+            warnings.simplefilter("ignore")
+            claims.update(attempt(number))
+    except TimeoutError:
+        claims["left after a while"] += 1
+    except Exception as error:
+        if not (isinstance(error, ModelError) and FREE_FOR_TOO_LONG in str(error)):
+            return traceback.format_exc(limit=-3), claims
+        claims["free cycles refused"] += 1
+    return None, claims
 
 
 @contextmanager

@@ -21,7 +21,6 @@ from typing import Any
 
 import tailpath as tp
 from tailpath.errors import InfeasibleError, OptionError
-from tests.fuzz import models
 from tests.reference import to_ssp
 from tests.solvers.objectives.edges import check
 from tests.solvers.objectives.lotteries import (
@@ -38,15 +37,6 @@ from tests.solvers.objectives.lotteries import (
 #: What a limit may be off, relatively: it is a float, and kept within 1e-12.
 OFF = Fraction(1, 10**9)
 UNITLESS = [0.1, 0.2, 0.3, 1e-8, 3e6, 3.141592653589793, 1.3, 7.0]
-
-
-def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
-    """Try models until the time is over, or so many; the faults found, each with the number that
-    repeats it.
-    """
-    faults, counts = models.run(models.numbers(seconds, seed, count), attempt)
-    print(f"objectives: {counts}", flush=True)
-    return faults
 
 
 def attempt(number: int) -> Iterator[str]:
