@@ -1,4 +1,4 @@
-"""One model over ranks: `mpiexec -n 2 python -m benchmarks.ranks gridworld:500x2000:0.03:1000`.
+"""One model over ranks: `mpiexec -n 2 python -m benchmarks.ranks river:500x2000`.
 
 By rank: states, ghosts, seconds on the clock (and of the processor, without and with waiting for
 others) to make the part, for V* and for the table at alpha 0.01, peak memory, and what was sent, in
@@ -15,11 +15,12 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import tailpath as tp
 from tailpath.distributed.expected import solve_part_expected
 from tailpath.distributed.fill import fill_part
-from tailpath.distributed.generate import part_called
 from tailpath.distributed.layout import lay_out_part
-from tailpath.distributed.ranks import world
+from tailpath.distributed.part import Part
+from tailpath.distributed.ranks import Job, world
 from tailpath.distributed.search import graph_of
 from tailpath.distributed.solving import sure_budgets
 from tailpath.dp.budget_model import EXCESS
@@ -78,8 +79,7 @@ class Clock:
 def measured(name: str, comm: Waiting) -> list[str]:
     """What a rank has to say about a model."""
     clock = Clock(comm)
-    part = part_called(name, comm.rank, comm.size)
-    assert part is not None, f"{name} is not made in parts"
+    part = Part.here(tp.read(name), Job(comm))
     said = [f"{len(part.is_goal)} states", f"made in {clock}"]
     expected = solve_part_expected(graph_of(comm, part))
     graph, rounds = expected.graph, expected.rounds
@@ -114,7 +114,7 @@ def _sent(sent: list[int]) -> str:
 def main(name: str) -> None:
     """Rank 0 prints what all have to say."""
     comm = Waiting(world())
-    measured("gridworld:20x20", comm)  # so that everything is loaded
+    measured("river:20x20", comm)  # so that everything is loaded
     for rank, said in enumerate(comm.allgather(measured(name, comm))):
         if comm.rank == 0:
             print(f"{name}, rank {rank} of {comm.size}: " + "; ".join(said), flush=True)

@@ -14,23 +14,13 @@ from mpi4py import MPI
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.distributed import fill
-from tailpath.distributed.generate import gridworld_part, river_part
-from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import Checkpoints, Job
-from tests.distributed.models import bits, models, table_bits
+from tests.distributed.models import models, table_bits
 from tests.distributed.parts import in_parts
 from tests.distributed.patient import Patient
 
 COMM = Patient(MPI.COMM_WORLD)
-
-
-def made(comm):
-    """Models that are generated in parts."""
-    ranks = place(comm)
-    grid = gridworld_part(7, 5, *ranks, share=0.2)
-    some = grid, river_part(6, 4, *ranks)
-    names = "outcome_target", "outcome_probability", "outcome_cost", "state_choices"
-    return [bits(*(getattr(whole_of(comm, part), name) for name in names)) for part in some]
 
 
 def found_by(comm, share):
@@ -41,7 +31,6 @@ def found_by(comm, share):
         "parts": {
             name: in_parts(ssp, Part.of(ssp, *place(comm)), comm) for name, ssp in parts.items()
         },
-        "made": made(comm),
         "again": in_parts(models()["sparse"], Part.of(models()["sparse"], *place(comm)), comm),
     }
 
@@ -60,13 +49,13 @@ def agree() -> None:
     every = COMM.allgather(found)
     if rank == 0:
         four, three, pair = every[0]
-        two = {"parts": {**pair["parts"], **every[2][2]["parts"]}, "made": pair["made"]}
+        two = {"parts": {**pair["parts"], **every[2][2]["parts"]}}
         print(json.dumps({1: every[3][1], 2: two, 3: three, 4: four}), flush=True)
     main(["solve", "river:8x4", "--alpha", "0.05", "--json", "--mpi"])
     sys.stdout.flush()
     COMM.Barrier()
     fill.Filling.advance = out_of_memory
-    tp.solve_cvar_exact(river_part(10, 5, rank, COMM.size), 0.05, comm=COMM)
+    tp.solve_cvar_exact(tp.domains.river(rows=10, columns=5), 0.05, comm=COMM)
 
 
 def out_of_memory(self, loss, held):

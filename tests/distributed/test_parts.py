@@ -6,7 +6,6 @@ import pytest
 import tailpath as tp
 from tailpath.cli.planning import solve_part
 from tailpath.distributed.files import read_part, write_part
-from tailpath.distributed.generate import part_called, river_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.policies import PartMarkovPolicy
 from tailpath.distributed.ranks import Alone, Job
@@ -58,15 +57,6 @@ def test_a_markov_policy_in_parts():
     assert policy.evaluate(0.5).var(0.5) == 3.0
     stays = PartMarkovPolicy(Alone(), part, np.array([1, 2, 3, -1]))
     assert stays.evaluate(0.5).unreached == 1.0
-
-
-def test_generated_parts_are_the_models_of_their_names():
-    names = "outcome_target", "outcome_probability", "outcome_cost", "state_choices"
-    river, whole = tp.domains.river(rows=6, columns=4), whole_of(Alone(), river_part(6, 4, 0, 1))
-    assert all(np.array_equal(getattr(whole, name), getattr(river, name)) for name in names)
-    assert part_called("river:6x4", 0, 1).n_states == 24
-    with pytest.raises(OptionError, match="2 or more rows"):
-        part_called("river:1x4", 0, 1)
 
 
 @pytest.mark.parametrize(("method", "says"), [("exact", "CVaR"), ("expected", "expected cost")])

@@ -2,8 +2,7 @@
 `--subject-to`, `--deadline`, `--measure`), models whose probabilities are intervals, and `--mpi`.
 
 With `--mpi` every rank of MPI runs the command, and only rank 0 prints. A MODEL in parts is a
-folder made by `tailpath split`, or `parts:` and `gridworld:300x400` or `river:300x400`, of which
-every rank makes its own part.
+folder made by `tailpath split`.
 """
 
 from __future__ import annotations

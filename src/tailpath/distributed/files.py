@@ -13,10 +13,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tailpath.distributed.generate import part_called
 from tailpath.distributed.part import ARRAYS, Part
 from tailpath.distributed.ranks import Job, together
-from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.errors import FormatError, ModelError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.headers import (
     ANYTHING,
@@ -32,8 +31,6 @@ from tailpath.formats.writing import encode_names, encode_unit
 from tailpath.model.checks import model_mark
 from tailpath.model.ssp import SSP
 
-#: The scheme of models that are made in parts.
-PARTS = "parts:"
 FORMAT, VERSION = "tailpath part", 1
 #: A number of actions would be made, however large: they are a list.
 HEADER = {
@@ -116,15 +113,7 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
 
 
 def part_of(model: str, job: Job) -> Part | None:
-    """The part of this rank of a model that comes in parts, a folder of them or what `parts:`
-    makes; None of others."""
-    comm, place = job.comm, (job.comm.rank, job.comm.size)
-    if Path(model).is_dir():
-        return together(comm, lambda: read_part(model, *place))
-    if not model.startswith(PARTS):
+    """The part of this rank of a model that is a folder of parts; None of others."""
+    if not Path(model).is_dir():
         return None
-    found = together(comm, lambda: part_called(model.removeprefix(PARTS), *place))
-    if found is None:
-        forms = "gridworld:ROWSxCOLUMNS or river:ROWSxCOLUMNS"
-        raise OptionError(f"{model}: after {PARTS} write {forms}")
-    return found
+    return together(job.comm, lambda: read_part(model, job.comm.rank, job.comm.size))
