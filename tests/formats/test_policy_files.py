@@ -312,7 +312,16 @@ def kinds():
     }
 
 
-@pytest.mark.parametrize("kind", ["budget", "atom", "markov"])
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+def test_a_table_of_atoms_fits_its_own_model_only(suffix, tmp_path):
+    policy, path = kinds()["atom"], tmp_path / f"p.{suffix}"
+    tp.write_policy(policy, path)
+    assert tp.read_policy(path, ROADS, strict=False) == policy
+    with pytest.raises(PolicyError, match=r"p\..*atoms.*no model but its own"):
+        tp.read_policy(path, TURNED, strict=False)
+
+
+@pytest.mark.parametrize("kind", ["budget", "markov"])
 @pytest.mark.parametrize("suffix", ["json", "npz"])
 def test_a_table_is_found_again_by_name(kind, suffix, tmp_path):
     policy, path = kinds()[kind], tmp_path / f"p.{suffix}"

@@ -28,12 +28,7 @@ from tailpath.formats.headers import (
     decode_names,
     positive_fraction,
 )
-from tailpath.formats.policy_transfer import (
-    atoms_on,
-    budgets_on,
-    has_state,
-    made_for,
-)
+from tailpath.formats.policy_transfer import budgets_on, has_state, made_for
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
@@ -274,32 +269,30 @@ class PolicyReader:
 
     def _of_numbers(self, ssp: SSP, elsewhere: bool) -> Policy:
         """A policy whose numbers are those of the model it was made for."""
-        model = self._made_for() if elsewhere else ssp
-        if self.header["kind"].startswith("atom"):
-            atoms = self._atoms(model)
-            return atoms_on(ssp, atoms, self.path) if elsewhere else atoms
-        level = self.array("level", np.int64, 1)
+        header = self.header
+        if header["kind"].startswith("atom"):
+            if elsewhere:
+                raise PolicyError(
+                    f"{self.path}: a table of atoms fits no model but its own; solve this one"
+                )
+            return self._atoms(ssp)
+        model, level = ssp, self.array("level", np.int64, 1)
         if elsewhere:  # where costs are those of the other model
+            names = {
+                what: decode_names(header[what], f"{self.path}: {what}")
+                for what in ("states", "actions")
+            }
+            model = made_for({**names, **self._arrays(_CHOICES)}, self.path)
             level = np.zeros(model.n_outcomes, dtype=np.int64)
-        unit = self.header["unit"]
         policy = BudgetPolicy(
             model,
-            self.header["budget"],
+            header["budget"],
             level=level,
-            unit=positive_fraction(unit) or unit,
+            unit=positive_fraction(header["unit"]) or header["unit"],
             **self._arrays(_STEPS),
         )
         policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
-        return policy.by_deadline() if self.header["deadline"] else policy
-
-    def _made_for(self) -> SSP:
-        header = self.header
-        names = {
-            what: decode_names(header[what], f"{self.path}: {what}")
-            for what in ("states", "actions")
-        }
-        arrays = _CHOICES | (_OUTCOMES if header["kind"].startswith("atom") else {})
-        return made_for({**names, **self._arrays(arrays)}, self.path)
+        return policy.by_deadline() if header["deadline"] else policy
 
     def _arrays(self, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
         return {name: self.array(name, *kind) for name, kind in kinds.items()}

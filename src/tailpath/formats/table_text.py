@@ -8,7 +8,6 @@ import csv
 import io
 import json
 import re
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
@@ -29,7 +28,7 @@ from tailpath.formats.files import (
 from tailpath.formats.headers import decode_name
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import SEPARATORS, TextFile, arrow
+from tailpath.formats.text_files import SEPARATORS, TextFile
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
@@ -38,6 +37,7 @@ from tailpath.model.ssp import Name
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
+_BREAK = re.compile(r"\r\n?|\n")
 #: Rows that are held as texts at a time.
 BLOCK_ROWS = 500
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
@@ -116,7 +116,7 @@ class TextTable(FileTable):
         header = data.partition(b"\n")[0].decode()
         self.separator = max(SEPARATORS, key=header.count)
         self.decimal_commas = self.separator != ","
-        self.line: Sequence[int] = ()
+        self.line: Any = ()
         try:
             names: list[str] = next(self._reader(io.StringIO(header, newline="")), [])
         except csv.Error as error:
@@ -139,37 +139,47 @@ class TextTable(FileTable):
             position: defaultdict(count().__next__) for position in positions
         }
         codes: dict[int, list[Array]] = {position: [] for position in positions}
-        self.line = array("q")
-        rows = self._rows(self.line, faults)
-        while block := list(zip(*islice(rows, BLOCK_ROWS))):
+        lines: list[Array] = []
+        for rows, at_lines in self._rows():
+            wide = {len(row) for row in rows} - {len(self.names)}
+            for at, row in enumerate(rows) if wide else ():
+                if len(row) != len(self.names):
+                    message = f"{len(row)} columns, expected {len(self.names)}"
+                    faults.add(np.array([sum(map(len, lines)) + at]), message)
+                    rows[at] = [*row, *[""] * len(self.names)][: len(self.names)]
+            lines.append(at_lines)
+            columns = list(zip(*rows))
             for position, number in numbers.items():
-                cells = block[position]
-                some = np.fromiter(map(number.__getitem__, cells), np.int32, len(cells))
-                codes[position].append(some)
+                some = map(number.__getitem__, columns[position])
+                codes[position].append(np.fromiter(some, np.int32, len(rows)))
+        none = np.zeros(0, np.int32)
+        self.line = np.concatenate([none, *lines])
         faults.refuse()
         self.file.data = b""  # a million states fill a gigabyte
-        none = np.zeros(0, np.int32)
         found = {
             position: Categorical(np.concatenate([none, *codes[position]]), list(number))
             for position, number in numbers.items()
         }
         return {column: found[position] for column, position in at.items()}
 
-    def _rows(self, at_line: array[int], faults: Faults) -> Iterator[Sequence[str]]:
-        """The rows, without those that are empty; ragged ones are at fault."""
-        file, width = self.file, len(self.names)
-        stream, size = io.BytesIO(file.data), len(file.data)
+    def _rows(self) -> Iterator[tuple[list[list[str]], Array]]:
+        """The rows that are not empty, some at a time, with the line on which each ends."""
+        file, size = self.file, len(self.file.data)
+        stream = io.BytesIO(file.data)
         reader = self._reader(io.TextIOWrapper(stream, "utf-8", newline=""))
-        next(reader, None)
         try:
-            for row in filter(None, reader):
-                at_line.append(reader.line_num)
-                if len(row) != width:
-                    message = f"{len(row)} columns, expected {width}"
-                    faults.add(np.array([len(at_line) - 1]), message)
-                    row = [*row, *[""] * width][:width]
-                yield row
-                if file.progress is not None and len(at_line) % BLOCK_ROWS == 0:
+            next(reader, None)
+            before = reader.line_num
+            while block := list(islice(reader, BLOCK_ROWS)):
+                lines = np.arange(before + 1, before + 1 + len(block), dtype=np.int32)
+                if reader.line_num > lines[-1]:  # cells of several lines
+                    breaks = [sum(len(_BREAK.findall(cell)) for cell in row) for row in block]
+                    lines += np.cumsum(breaks, dtype=np.int32)
+                before = reader.line_num
+                rows = [row for row in block if row]
+                if rows:
+                    yield rows, lines[list(map(bool, block))]
+                if file.progress is not None:
                     file.progress(stream.tell(), stream.tell() / size)
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
@@ -187,27 +197,17 @@ class ArrowTable(FileTable):
         return {column: self._column(position) for column, position in at.items()}
 
     def _column(self, position: int) -> Categorical:
-        pyarrow, compute = arrow(), arrow(".compute")
+        pyarrow = text_files.arrow()
         column, types = self.table.column(position), pyarrow.types
+        typed = (types.is_string, types.is_integer, types.is_float64, types.is_boolean)
         try:
-            whole = column.combine_chunks()
-            if not types.is_dictionary(column.type):
-                whole = whole.dictionary_encode()
-            cells, codes = whole.dictionary, whole.indices.cast(pyarrow.int64())
-            typed = (types.is_string, types.is_integer, types.is_float64, types.is_boolean)
-            if not any(kind(cells.type) for kind in typed):
-                cells = cells.cast(pyarrow.string())  # a float of 32 bits as its shortest decimal
+            if not any(kind(column.type) for kind in typed):
+                column = column.cast(pyarrow.string())  # a float of 32 bits as its shortest decimal
         except pyarrow.ArrowException:
             kind = f"{shorten(self.names[position])!r} of {shorten(str(column.type))}"
             message = f"{self.path}: the column {kind} holds neither texts nor numbers"
             raise FormatError(message) from None
-        # What is null is an empty text, a cell of its own; of the others, those that rows have.
-        codes = text_files.numbers(compute.fill_null(codes, len(cells)), np.int64)
-        used, codes = np.unique(codes, return_inverse=True)
-        listed = cells.take(
-            pyarrow.array(used[used < len(cells)].tolist(), pyarrow.int64())
-        ).to_pylist()
-        return Categorical(codes, [*listed, *[""] * (len(used) - len(listed))])
+        return Categorical.from_cells(["" if c is None else c for c in column.to_pylist()])
 
 
 def decode(cell: str, location: str) -> Name:

@@ -196,12 +196,6 @@ def arrow(part: str = "") -> Any:
     return import_module(f"pyarrow{part}")
 
 
-def numbers(array: Any, dtype: Any) -> Array:
-    """The numbers of an array of pyarrow, whose own way would import pandas."""
-    found = np.frombuffer(array.buffers()[1], dtype=dtype)
-    return found[array.offset : array.offset + len(array)]
-
-
 #: What may stand between the cells of a table.
 SEPARATORS = (",", ";", "\t", "|")
 
