@@ -307,7 +307,7 @@ def pieces():
     print("writing", flush=True)
     time.sleep(60)
 import tailpath.cli.models as models
-models.tailpath.write = lambda ssp, target, progress: files.write_bytes(target, pieces())
+models.tailpath.write = lambda ssp, target: files.write_bytes(target, pieces())
 from tailpath.cli import main
 sys.exit(main(["convert", "textbook:lottery", "model.json"]))
 """

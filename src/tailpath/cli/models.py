@@ -20,7 +20,6 @@ from tailpath.cli.output import Output, reported, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.progress import progress_line
 from tailpath.texts import count, name, number, pairs
 
 
@@ -179,14 +178,7 @@ def convert_command(ssp: SSP, source: str, target: str) -> Output:
     tailpath convert river:5x5 river.npz
     tailpath convert roads.csv roads.drn --start home --goals work
     """
-    with progress_line() as update:
-        tailpath.write(
-            ssp,
-            target,
-            progress=lambda outcomes, share: update(
-                f"writing {target}: {share:.0%}, {outcomes} outcomes"
-            ),
-        )
+    tailpath.write(ssp, target)
     sizes = {"states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
     text = ", ".join(f"{size} {what}" for what, size in sizes.items())
     return {"model": source, "written": target, **sizes}, f"{target}: {text}"

@@ -206,7 +206,7 @@ def _suffix_of_input() -> str:
 
 
 @answering
-def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+def write(ssp: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
@@ -216,9 +216,6 @@ def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None =
         a DTMC, node by node.
     path : str or path
         Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.
-    progress : callable, optional
-        `progress(outcomes, share)` is called now and then while a large text file is written, with
-        the outcomes that are done and the share of the states.
 
     Raises
     ------
@@ -240,7 +237,7 @@ def write(ssp: Any, path: str | os.PathLike[str], *, progress: Progress | None =
             " files, names and tables"
         )
     try:
-        by_suffix(path_name).write(ssp, path_name, progress)
+        by_suffix(path_name).write(ssp, path_name)
     except FormatError as error:
         raise FormatError(located(error, path_name)) from None
 

@@ -50,7 +50,6 @@ from tailpath.formats.writing import (
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress
 
 UNNAMED = "__NOLABEL__"
 
@@ -237,20 +236,18 @@ def writable_action(word: str) -> bool:
     return plain and word != UNNAMED and not word.startswith("[")
 
 
-def write(
-    ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None, *, dtmc: bool = False
-) -> None:
+def write(ssp: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
     the reward structure is `cost`.
     """
-    pieces = _pieces(ssp, progress, "DTMC" if dtmc else "MDP")
+    pieces = _pieces(ssp, "DTMC" if dtmc else "MDP")
     if path.lower().endswith((".gz", ".xz")):
         write_bytes(path, packed_tar({"model.drn": b"".join(pieces)}, path[-2:].lower()))
     else:
         write_bytes(path, pieces)
 
 
-def _pieces(model: SSP | IntervalSSP, progress: Progress | None, what: str) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, what: str) -> Iterator[bytes]:
     ssp = underlying_ssp(model)
     target, choice_cost, auxiliary = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(auxiliary)
@@ -260,7 +257,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None, what: str) -> I
     yield encoded(f"@type: {what}\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
     number, word = text_column(map(str, range(n_states))), action_words(ssp, writable_action)
-    for block in blocks(model, progress):
+    for block in blocks(model):
         # What stands before a target: two tabs, or the line of the choice and those of states as
         # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)

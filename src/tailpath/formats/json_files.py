@@ -220,12 +220,12 @@ def _float(value: Any, what: str, location: str) -> float:
     raise FormatError(f"{location}: {what} {shorten(repr(value))} is not a number")
 
 
-def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+def write(ssp: SSP | IntervalSSP, path: str) -> None:
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
-    write_bytes(path, _pieces(ssp, progress))
+    write_bytes(path, _pieces(ssp))
 
 
-def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
     ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,
@@ -245,7 +245,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         text_column(f"{before}{text}, " for text in json_texts(ssp.states))
         for before in (",\n    [", "")
     )
-    for block in blocks(model, progress):
+    for block in blocks(model):
         rows = joined_columns(
             block.sources(source),
             block.actions(lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),

@@ -32,7 +32,6 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import outcomes_of_table
-from tailpath.options import Progress
 
 #: The header of what is written; the words of craam, which other tools know.
 COLUMNS = ("idstatefrom", "idaction", "idstateto")
@@ -66,7 +65,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         return model_of(rows, fields, confidence)
 
 
-def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+def write(model: SSP | IntervalSSP, path: str) -> None:
     """Write a long table with costs. A table has no place for geometry and notes, and none for
     goals that nothing leads to.
     """
@@ -80,10 +79,10 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
             f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
             " write .json or .npz"
         )
-    write_bytes(path, _pieces(model, progress))
+    write_bytes(path, _pieces(model))
 
 
-def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
     ssp, probabilities = underlying_ssp(model), probability_columns(model)
     state = text_column(map(_cell, encode_all(ssp.states)))
@@ -101,7 +100,7 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
     start = ssp.start_index
     yield encoded(f"{','.join((*COLUMNS, *probabilities, 'cost'))}\n")
     yield rows(range(start, start + 1))
-    for states in (block.states for block in blocks(ssp, progress)):
+    for states in (block.states for block in blocks(ssp)):
         first, last = np.clip([start, start + 1], states.start, states.stop).tolist()
         yield rows(range(states.start, first))
         yield rows(range(last, states.stop))

@@ -50,7 +50,6 @@ from tailpath.formats.writing import (
 from tailpath.graph import Array, FloatArray, first_of, offsets_of
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
@@ -244,9 +243,7 @@ def _value(word: str) -> Name:
 # ---------------------------------------------------------------------- writing
 
 
-def write(
-    model: SSP | IntervalSSP, path: str, progress: Progress | None = None, *, dtmc: bool = False
-) -> None:
+def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
     of numbers.
     """
@@ -267,13 +264,13 @@ def write(
     files: dict[str, Iterable[bytes]] = {
         path: chain(
             [encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")],
-            _transition_rows(model, progress, dtmc),
+            _transition_rows(model, dtmc),
         ),
         f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
         # No state rewards; the file is there lest an older one be taken for ours.
         f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
         f"{stem}.trew": chain(
-            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress, dtmc)
+            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, dtmc)
         ),
     }
     names: Any = ssp.states
@@ -283,13 +280,11 @@ def write(
         write_bytes(path_name, pieces)
 
 
-def _transition_rows(
-    model: SSP | IntervalSSP, progress: Progress | None, dtmc: bool
-) -> Iterator[bytes]:
+def _transition_rows(model: SSP | IntervalSSP, dtmc: bool) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
     ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
     word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
-    for block in blocks(model, progress):
+    for block in blocks(model):
         # The last one is for the goals after all outcomes.
         heads = np.append(_heads(ssp, block.choice, dtmc), "")
         goals = [state for state in block.states if ssp.is_goal[state]]
@@ -315,11 +310,9 @@ def _rewarded(ssp: SSP) -> Array:
     return np.asarray(once[ssp.outcome_cost[once] != 0])
 
 
-def _reward_lines(
-    ssp: SSP, costly: Array, progress: Progress | None, dtmc: bool
-) -> Iterator[bytes]:
+def _reward_lines(ssp: SSP, costly: Array, dtmc: bool) -> Iterator[bytes]:
     number = text_column(map(str, range(ssp.n_states)))
-    for block in blocks(ssp, progress):
+    for block in blocks(ssp):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
         costs = formatted(ssp.outcome_cost[outcome], " {!r}\n".format)

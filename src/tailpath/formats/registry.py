@@ -147,7 +147,7 @@ class Format:
         given the part after the colon. With options, or if the format `reports`, it is called as
         `reader(path, reading)`, and `reading` has the options by name.
     writer : callable or str, optional
-        `writer(ssp, path)`, or `writer(ssp, path, progress)` if the format `reports`.
+        `writer(ssp, path)`.
     suffixes : tuple of str
         Such as `(".abc",)`.
     scheme : str, optional
@@ -155,7 +155,7 @@ class Format:
     options : tuple of str
         The options of `tailpath.read` that apply; others are refused.
     reports : bool
-        Whether reader and writer say how far they are.
+        Whether the reader says how far it is.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
     chains : bool
@@ -220,7 +220,7 @@ class Format:
         ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
         return ssp
 
-    def write(self, ssp: Any, path: str, progress: Progress | None = None) -> None:
+    def write(self, ssp: Any, path: str) -> None:
         """Write a model.
 
         Parameters
@@ -229,8 +229,6 @@ class Format:
             The model, or the chain of a model and a policy.
         path : str
             Where to.
-        progress : callable, optional
-            As of `tailpath.write`.
 
         Raises
         ------
@@ -260,7 +258,7 @@ class Format:
                     f"{path}: {self.title} holds models; chains go to {_listed('chains')}"
                 )
             ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
-        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()), **more)
+        _load(self.writer)(ssp, path, **more)
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
         for name in reading.given():

@@ -142,11 +142,11 @@ class TextTable(FileTable):
         lines: list[Array] = []
         for rows, at_lines in self._rows():
             wide = {len(row) for row in rows} - {len(self.names)}
-            for at, row in enumerate(rows) if wide else ():
+            for k, row in enumerate(rows) if wide else ():
                 if len(row) != len(self.names):
                     message = f"{len(row)} columns, expected {len(self.names)}"
-                    faults.add(np.array([sum(map(len, lines)) + at]), message)
-                    rows[at] = [*row, *[""] * len(self.names)][: len(self.names)]
+                    faults.add(np.array([sum(map(len, lines)) + k]), message)
+                    rows[k] = [*row, *[""] * len(self.names)][: len(self.names)]
             lines.append(at_lines)
             columns = list(zip(*rows))
             for position, number in numbers.items():

@@ -35,7 +35,6 @@ from tailpath.formats.headers import (
 from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP, Geometry, Name
-from tailpath.options import Progress
 
 #: The outcomes of a block, about: as many as the processor has at hand.
 BLOCK = 10_000
@@ -110,16 +109,14 @@ def _between(offsets: Array, part: range) -> range:
     return range(int(offsets[part.start]), int(offsets[part.stop]))
 
 
-def blocks(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[Block]:
-    """The states of a model, some at a time. Progress is told in outcomes."""
+def blocks(model: SSP | IntervalSSP) -> Iterator[Block]:
+    """The states of a model, some at a time."""
     ssp, first = underlying_ssp(model), 0
     first_outcome = ssp.choice_outcomes[ssp.state_choices]
     while first < ssp.n_states:
         last = int(np.searchsorted(first_outcome, first_outcome[first] + BLOCK, side="right")) - 1
         last = min(max(last, first + 1), first + BLOCK, ssp.n_states)
         yield Block(model, range(first, last))
-        if progress is not None:
-            progress(int(first_outcome[last]), last / ssp.n_states)
         first = last
 
 
