@@ -2,12 +2,15 @@
 slips that are noted; alike in memory and in files.
 """
 
+import ast
+import shlex
 from fractions import Fraction
 
 import pandas as pd
 import pytest
 
 import tailpath as tp
+from tailpath.cli import main
 from tailpath.errors import FormatError, ModelError, OptionError
 
 HEADER = "state,action,next_state,probability,cost\n"
@@ -91,6 +94,30 @@ def test_a_negative_cost_among_many_is_noted(tmp_path):
     rows = "".join(f"s{k},x,s{k + 1},1,{2 - k % 4}\n" for k in range(60))
     for table in both(tmp_path, HEADER + rows):
         assert not any("negative" in note for note in tp.read(table).notes)
+
+
+ROADS = """Von;Nach;Aktion;Wahrscheinlichkeit;Minuten;Maut
+Köln;Bonn;Bahn;0,9;20,5;0
+Köln;Bonn;Bahn;0,1;60;0
+Köln;Deutz;Auto;100 %;7;2
+Deutz;Bonn;Auto;1;30;1
+"""
+
+
+def test_german_headers_are_proposed_in_a_line_that_can_be_pasted(tmp_path, capsys):
+    path = tmp_path / "roads.csv"
+    path.write_text(ROADS, encoding="utf-8")
+    assert main(["info", str(path)]) == 2
+    flags = capsys.readouterr().err.rpartition(", --column ")[2].rstrip(")\n")
+    assert main(["info", str(path), *shlex.split(f"--column {flags}")]) == 0
+    assert "7 to 60" in capsys.readouterr().out
+    frame = pd.read_csv(path, sep=";", dtype=object)
+    with pytest.raises(ModelError) as refused:
+        tp.SSP.from_table(frame)
+    proposal = str(refused.value).partition("(columns=")[2].partition("}")[0] + "}"
+    columns = ast.literal_eval(proposal)
+    in_memory, in_file = tp.SSP.from_table(frame, columns=columns), tp.read(path, columns=columns)
+    assert in_memory.fingerprint == in_file.fingerprint
 
 
 GERMAN = "from;action;to;p;time\nKöln;Bahn;Bonn;0,25;20,5\nKöln;Bahn;Bonn;75 %;18\n"

@@ -5,7 +5,8 @@ to, and surely leads there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from itertools import combinations
 from shlex import quote
 from types import MappingProxyType
 from typing import Any
@@ -43,13 +44,16 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def columns_called(
-    names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False
+    names: Iterable[Any],
+    chosen: Mapping[str, Any] = NONE,
+    intervals: bool = False,
+    cells: Callable[[list[Any]], Mapping[Any, Iterable[Any]]] = lambda names: {},
 ) -> dict[str, Any]:
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 
     Of two names for one column, or none for one that must be there, refuses. Of several columns
     of probabilities, those with `intervals` are taken if these are asked for, else the
-    probability.
+    probability. `cells` gives the different cells of columns, for what a refusal proposes.
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
@@ -62,7 +66,7 @@ def columns_called(
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
                 f"the columns {listed(present)} could all be the {column};"
-                f" say which {_how([column], present)}"
+                f" say which {_how({column: present[0]})}"
             )
         found[column] = present[0]
     unused = [name for name in names if name not in found.values()]
@@ -72,19 +76,18 @@ def columns_called(
     if len(costs) > 1:
         raise ModelError(
             f"one column must be the cost, and {listed(found[column] for column in costs)} could"
-            f" all be; say which {_how(['cost'], [found[costs[0]]])}"
+            f" all be; say which {_how({'cost': found[costs[0]]})}"
         )
     needed = ["state", "next_state", *(() if costs else ("cost",))]
     if _ways_of_probability(found, intervals):
         needed.insert(1, "action")
     missing = [column for column in needed if column not in found]
     if missing:
-        first, *others = (f"{column} ({listed(WORDS[column])})" for column in missing)
         why = ", which probabilities need" if "action" in missing else ""
-        none = "".join(f", none the {other}" for other in others)
         raise ModelError(
-            f"no column is the {first}{none}{why}; there are {listed(names)}; say which"
-            f" {_how(_likely(missing, unused), unused)}"
+            f"no column is the {' or the '.join(missing)}{why} (docs/formats.md lists what they may"
+            f" be called); there are {listed(names)}; say which"
+            f" {_how(_proposed(missing, cells(unused)))}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -108,23 +111,46 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
     return known
 
 
-def _likely(missing: list[str], unused: Sequence[Any]) -> list[str]:
-    """The columns that are missing, and those that a table without known names would have, too."""
-    if not {"state", "next_state", "cost"} <= set(missing) or len(unused) < 5:
-        return missing
-    return ["state", "action", "next_state", "probability", "cost"]
-
-
-def _how(columns: Sequence[str], unused: Sequence[Any]) -> str:
-    """How to say which columns are meant, in Python and on the command line, by an example: rows
-    mostly begin with the state and end with the cost.
+def _proposed(missing: list[str], cells: Mapping[Any, Iterable[Any]]) -> dict[str, Any]:
+    """A column for each that is missing, by its cells: the two with states share most of their
+    names, probabilities lie between 0 and 1, and costs differ most. Where a table has no known
+    name, also those that it may do without.
     """
-    left, chosen = list(unused), {}
-    for column in sorted(columns, key="cost".__ne__):
-        chosen[column] = left.pop(-1 if column == "cost" else 0) if left else "NAME"
-    chosen = {column: chosen[column] for column in columns}
+    different = {name: set(map(str, some)) for name, some in cells.items()}
+    numbers = {name: found for name, some in different.items() if (found := _all_numbers(some))}
+    texts = [name for name in different if name not in numbers]
+    ends = [column for column in ("state", "next_state") if column in missing]
+    left = texts if len(texts) >= len(ends) else [*different]
+    if len(ends) > 1 and len(left) > 1:
+        usual = [(left[0], left[min(2, len(left) - 1)]), *combinations(left, 2)]
+        left = [*max(usual, key=lambda two: len(different[two[0]] & different[two[1]]))]
+    likely = dict(zip(ends, left))
+    likely |= zip(["action"], (name for name in texts if name not in likely.values()))
+    rest = [name for name in numbers if name not in likely.values()]
+    if "action" in likely:
+        likely |= zip(
+            ["probability"], (n for n in rest if 0 <= min(numbers[n]) <= max(numbers[n]) <= 1)
+        )
+    costs = [name for name in reversed(rest) if name not in likely.values()]
+    likely |= zip(["cost"], sorted(costs, key=lambda name: -len(different[name])))
+    if len(missing) > 2:
+        missing = [column for column in WORDS if column in {*likely, *missing}]
+    return {column: likely.get(column, "NAME") for column in missing}
+
+
+def _all_numbers(cells: Iterable[Any]) -> list[float]:
+    """The cells of a column, if all are numbers, as people write them; else none."""
+    try:
+        texts = [str(cell).strip().replace(",", ".") for cell in cells]
+        return [float(text.rstrip("% ")) / (100 if "%" in text else 1) for text in texts]
+    except ValueError:
+        return []
+
+
+def _how(chosen: Mapping[str, Any]) -> str:
+    """How to say which columns are meant, in Python and on the command line."""
     flags = " ".join(f"--column {quote(f'{column}={name}')}" for column, name in chosen.items())
-    return f"(columns={chosen!r}, {flags})"
+    return f"(columns={dict(chosen)!r}, {flags})"
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
