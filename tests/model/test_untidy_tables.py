@@ -152,7 +152,7 @@ def test_commas_that_may_mean_something_else_are_refused(cells):
 def test_percentages_without_a_sign_are_asked_about(tmp_path):
     text = HEADER + "a,x,g,60,1\na,x,b,40,1\nb,x,g,100,1\n"
     for said in refusals(tmp_path, text):
-        assert "sum to 100, not 1; if they are percentages, write them as 5%" in said
+        assert "sum to 100, not 1: if they are percentages, write 5%" in said
 
 
 def test_all_columns_that_are_missing_are_told_with_a_proposal_that_works():

@@ -144,6 +144,7 @@ class Faults:
         self.table = table
         self.found: dict[str, list[int]] = {}
         self.named: set[str] = set()
+        self.uncounted = 0  # of which no message was made
 
     def add(self, rows: Array, message: str, *, named: bool = False) -> None:
         """Take what is wrong with some rows; a message that is `named` says which state it is."""
@@ -160,8 +161,9 @@ class Faults:
             where = "" if table.strict and message in self.named else where
             also = ", ".join(map(table.row, others[:3])) + (", .." if len(others) > 3 else "")
             lines.append(f"{where}{message}" + (f" (and {also})" if also else ""))
-        if len(found) > MOST_FAULTS:
-            lines.append(f"and {len(found) - MOST_FAULTS} more")
+        more = len(found[MOST_FAULTS:]) + self.uncounted
+        if more:
+            lines.append(f"and {more} more")
         if lines:
             raise table.error("; ".join(lines))
 

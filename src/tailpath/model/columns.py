@@ -79,15 +79,17 @@ def columns_called(
             f" all be; say which {_how({'cost': found[costs[0]]})}"
         )
     needed = ["state", "next_state", *(() if costs else ("cost",))]
+    optional = [column for column in ("action", "probability") if column not in found]
     if _ways_of_probability(found, intervals):
         needed.insert(1, "action")
+        optional = []
     missing = [column for column in needed if column not in found]
     if missing:
         why = ", which probabilities need" if "action" in missing else ""
         raise ModelError(
             f"no column is the {' or the '.join(missing)}{why} (docs/formats.md lists what they may"
             f" be called); there are {listed(names)}; say which"
-            f" {_how(_proposed(missing, cells(unused)))}"
+            f" {_how(_proposed(missing, optional, cells(unused)))}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -111,10 +113,12 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
     return known
 
 
-def _proposed(missing: list[str], cells: Mapping[Any, Iterable[Any]]) -> dict[str, Any]:
+def _proposed(
+    missing: list[str], optional: list[str], cells: Mapping[Any, Iterable[Any]]
+) -> dict[str, Any]:
     """A column for each that is missing, by its cells: the two with states share most of their
-    names, probabilities lie between 0 and 1, and costs differ most. Where a table has no known
-    name, also those that it may do without.
+    names, probabilities lie between 0 and 1, and costs differ most. Those that a table may do
+    without are proposed if all of them are there.
     """
     different = {name: set(map(str, some)) for name, some in cells.items()}
     numbers = {name: found for name, some in different.items() if (found := _all_numbers(some))}
@@ -125,17 +129,16 @@ def _proposed(missing: list[str], cells: Mapping[Any, Iterable[Any]]) -> dict[st
         usual = [(left[0], left[min(2, len(left) - 1)]), *combinations(left, 2)]
         left = [*max(usual, key=lambda two: len(different[two[0]] & different[two[1]]))]
     likely = dict(zip(ends, left))
-    likely |= zip(["action"], (name for name in texts if name not in likely.values()))
+    if "action" in (*missing, *optional):
+        likely |= zip(["action"], (name for name in texts if name not in likely.values()))
     rest = [name for name in numbers if name not in likely.values()]
-    if "action" in likely:
-        likely |= zip(
-            ["probability"], (n for n in rest if 0 <= min(numbers[n]) <= max(numbers[n]) <= 1)
-        )
+    if "probability" in optional and ("action" in likely or "action" not in optional):
+        shares = (n for n in rest if 0 <= min(numbers[n]) <= max(numbers[n]) <= 1)
+        likely |= zip(["probability"], shares)
     costs = [name for name in reversed(rest) if name not in likely.values()]
     likely |= zip(["cost"], sorted(costs, key=lambda name: -len(different[name])))
-    if len(missing) > 2:
-        missing = [column for column in WORDS if column in {*likely, *missing}]
-    return {column: likely.get(column, "NAME") for column in missing}
+    wanted = {*missing, *(optional if likely.keys() >= set(optional) else ())}
+    return {column: likely.get(column, "NAME") for column in WORDS if column in wanted}
 
 
 def _all_numbers(cells: Iterable[Any]) -> list[float]:

@@ -276,8 +276,10 @@ class _Checked(NamedTuple):
         self._refuse(is_goal[rows.state] & leads_on, said)
 
     def _refuse(self, bad: BoolArray, what: Callable[[int], str]) -> None:
-        for k in np.flatnonzero(bad)[: MOST_FAULTS + 1].tolist():
+        found = np.flatnonzero(bad).tolist()
+        for k in found[:MOST_FAULTS]:
             self.faults.add(self.row[k : k + 1], what(k), named=True)
+        self.faults.uncounted += len(found[MOST_FAULTS:])
 
     def probabilities(self, kinds: tuple[str, ...]) -> None:
         """Refuse invalid ones; cells that are not numbers were refused before, and are NaN here."""
@@ -316,13 +318,13 @@ class _Checked(NamedTuple):
         # What is left out, since it cannot happen, is for the model to say.
         off &= total > 0
         wrong = dict(zip(at[first[off]].tolist(), total[off].tolist()))
-        percent = "; if they are percentages, write them as 5%, or divide by 100"
-        hint = percent if wrong and np.allclose(total[off], 100, rtol=1e-6) else ""
-        bad = np.zeros(len(mask), dtype=np.bool_)
-        bad[list(wrong)] = True
+        if len(wrong) > 1 and np.allclose(total[off], 100, rtol=1e-6):
+            what = "probabilities sum to 100, not 1: if they are percentages, write 5%, or divide"
+            self.faults.add(self.row[list(wrong)], f"{what} by 100")
+            return
+        bad = np.isin(np.arange(len(mask)), list(wrong))
         self._refuse(
-            bad,
-            lambda k: f"the probabilities of {self._choice(k)} sum to {wrong[k]:.12g}, not 1{hint}",
+            bad, lambda k: f"the probabilities of {self._choice(k)} sum to {wrong[k]:.12g}, not 1"
         )
 
     def few_negative(self, mask: BoolArray) -> list[str]:
