@@ -4,19 +4,19 @@ the processors a verb may use.
 
 from __future__ import annotations
 
-import ast
 import functools
 import inspect
 import math
 import numbers
 import operator
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -89,26 +89,23 @@ def warn_of_confidence(alpha: float) -> None:
 
     Not if the package itself is the caller: whoever called the package was warned.
     """
-    note, depth = confidence_note(alpha), 2
-    if note is None:
-        return
-    while _module(depth) == __name__:  # what stands around the verb
-        depth += 1
-    if not _module(depth).startswith("tailpath."):
-        warnings.warn(note, TailpathWarning, stacklevel=depth + 1)
+    note, frame = confidence_note(alpha), sys._getframe(2)
+    while _module(frame) == __name__ and frame.f_back is not None:  # what stands around the verb
+        frame = frame.f_back
+    if note is not None and not _module(frame).startswith("tailpath."):
+        warn_caller(note)
 
 
 def warn_caller(text: str) -> None:
     """Warn at the line of whoever called the package, however deep inside it this is."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "tailpath":
+    while frame.f_back is not None and _module(frame).split(".")[0] == "tailpath":
         frame, level = frame.f_back, level + 1
     warnings.warn(text, TailpathWarning, stacklevel=level)
 
 
-def _module(depth: int) -> str:
-    """The module of a function that called this one's caller, so many calls ago."""
-    return str(sys._getframe(depth + 1).f_globals.get("__name__"))
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__"))
 
 
 def takes_alpha(verb: Verb) -> Verb:
@@ -119,10 +116,10 @@ def takes_alpha(verb: Verb) -> Verb:
     """
     if isinstance(verb, type):
         for name, method in list(vars(verb).items()):
-            if isinstance(method, FunctionType) and _parameter_for_alpha(method) is not None:
+            if isinstance(method, FunctionType) and _alpha_of(method)[1] is not None:
                 setattr(verb, name, takes_alpha(method))
         return verb
-    word, names = _parameter_for_alpha(verb), _parameters(verb)
+    names, word = _alpha_of(verb)
     position = None if word is None or verb.__name__ == "__init__" else names.index(word)
     instead = "an alpha in the measure" if word is None else f"{word}="
 
@@ -144,16 +141,10 @@ def takes_alpha(verb: Verb) -> Verb:
     return cast(Verb, checked)
 
 
-def _parameters(verb: Any) -> tuple[str, ...]:
-    """The names of a verb's parameters, in their order."""
-    code = inspect.unwrap(verb).__code__
-    return tuple(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
-
-
-def _parameter_for_alpha(verb: Any) -> str | None:
-    """What a verb calls the alpha that it takes; None if it takes none."""
-    names = _parameters(verb)
-    return next((word for word in ("alphas", "alpha", "a") if word in names), None)
+def _alpha_of(verb: Any) -> tuple[list[str], str | None]:
+    """The names of a verb's parameters, and that of the alpha among them."""
+    names = list(inspect.signature(verb).parameters)
+    return names, next((word for word in ("alphas", "alpha", "a") if word in names), None)
 
 
 #: What an annotation asks for, and what a sentence calls it.
@@ -238,36 +229,33 @@ def _misfit(
     """The first value that its annotation does not allow, in words."""
     for name, asked in annotations.items():
         if isinstance(asked, str) and name in given:
-            value = given[name]
-            wanted = list(_kinds(ast.parse(asked, mode="eval").body, known))
+            value, wanted = given[name], list(_kinds(asked, known))
             if all(kind is not None and not isinstance(value, kind) for kind, _ in wanted):
                 shown = repr(value) if len(repr(value)) <= SHORT else kind_of(value)
                 return f"{name} must be {' or '.join(word for _, word in wanted)}, not {shown}"
     return None
 
 
-def _kinds(asked: ast.expr, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
+def _kinds(asked: str, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
     """The kinds that an annotation allows, each with a word; None for what cannot be checked."""
-    if isinstance(asked, ast.BinOp):
-        yield from _kinds(asked.left, known)
-        yield from _kinds(asked.right, known)
-        return
-    name = ast.unparse(asked.value if isinstance(asked, ast.Subscript) else asked)
-    first, *rest = name.split(".")
-    kind = functools.reduce(lambda found, part: getattr(found, part, None), rest, known.get(first))
-    kind = getattr(kind, "__origin__", kind)  # of an alias
-    if name in KINDS:
-        yield KINDS[name]
-    elif kind in (Progress, Callable):
-        yield KINDS["Callable"]
-    elif isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False):
-        yield kind, with_article(name)
-    elif isinstance(kind, TypeVar) and kind.__constraints__:
-        for one in kind.__constraints__:
-            forward = getattr(one, "__forward_arg__", getattr(one, "__name__", ""))
-            yield from _kinds(ast.parse(forward, mode="eval").body, known)
-    else:
-        yield None, name
+    while "[" in asked:  # what is inside a list or a function is not checked
+        asked = re.sub(r"\[[^][]*\]", "", asked)
+    for name in asked.split(" | "):
+        first, *rest = name.split(".")
+        kind = functools.reduce(
+            lambda found, part: getattr(found, part, None), rest, known.get(first)
+        )
+        kind = getattr(kind, "__origin__", kind)  # of an alias
+        if name in KINDS:
+            yield KINDS[name]
+        elif kind in (Progress, Callable):
+            yield KINDS["Callable"]
+        elif (
+            isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
+        ):
+            yield kind, with_article(name)
+        else:
+            yield None, name
 
 
 def takes_model(verb: Function) -> Function:

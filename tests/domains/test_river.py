@@ -4,7 +4,6 @@ import sys
 import tracemalloc
 from fractions import Fraction as F
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,20 +69,6 @@ def test_bad_sizes(rows, columns, message):
     with pytest.raises(OptionError) as error:
         tp.domains.river(rows=rows, columns=columns)
     assert str(error.value) == message
-
-
-def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time():
-    steps = grids.shifted_cells(4, 5, [[step, (0, 0)] * 2 for step in grids.STEPS])
-    odd, even = (
-        grids.Moves(np.arange(first, 19, 2), steps, [F(1, 4)] * 4, [1, 2, 3, cost])
-        for first, cost in ((1, 4), (0, 5))
-    )
-
-    def build(block):
-        return grids.grid_model(4, 5, ["floor"] * 20, 0, 19, [even, odd], block=block)
-
-    for size in (1, 3, 10):
-        assert build(size) == build(100)
 
 
 def test_a_grid_beyond_the_memory_is_refused_before_it_is_built(monkeypatch):

@@ -512,10 +512,6 @@ def test_geometry_is_given_by_name():
                 " are 'hall', 'door'"
             ),
         ),
-        (
-            {"hall": (0, 0), "doors": (0, 1)},
-            "the geometry places 'doors', which the model does not have; did you mean 'door'",
-        ),
         ({"hall": 3}, r"state 'hall' lies at 3; expected \(row, column\)"),
         (
             {"hall": (-1, 0)},

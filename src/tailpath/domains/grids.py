@@ -28,8 +28,6 @@ ACTIONS = ("N", "S", "E", "W")
 STEPS = ((-1, 0), (1, 0), (0, 1), (0, -1))
 SLOTS = 4
 CERTAIN = (Fraction(1), Fraction(0), Fraction(0), Fraction(0))
-#: Cells whose moves are held at a time.
-BLOCK = 50_000
 #: What a cell takes while a model is built, at most, measured on grids of 10^6 cells.
 BYTES_PER_CELL = 1_100
 
@@ -101,16 +99,12 @@ def grid_model(
     start: int,
     goal: int,
     parts: Sequence[Moves],
-    *,
-    block: int = BLOCK,
 ) -> SSP:
     """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly
     one part, and each part lists its cells in order.
-
-    The moves of `block` cells are held at a time.
     """
     n_states = rows * columns
-    length, target, probability, cost = map(hand_over, outcomes_between(parts, 0, n_states, block))
+    length, target, probability, cost = map(hand_over, outcomes_of_moves(parts))
     is_goal = np.zeros(n_states, dtype=np.bool_)
     is_goal[goal] = True
     return SSP(
@@ -137,35 +131,16 @@ def grid_model(
     )
 
 
-def outcomes_between(
-    parts: Sequence[Moves], first: int, last: int, block: int = BLOCK
-) -> list[Array]:
-    """Of the cells from `first` to before `last`: how many outcomes each choice has; their targets,
+def outcomes_of_moves(parts: Sequence[Moves]) -> tuple[Array, Array, FloatArray, FloatArray]:
+    """Of the cells of all parts, in order: how many outcomes each choice has; their targets,
     probabilities and costs.
     """
-    blocks = [_outcomes(parts, at, min(at + block, last)) for at in range(first, last, block)]
-    if not blocks:
-        return [np.zeros(0, dtype=kind) for kind in (np.int8, np.int32, np.float64, np.float64)]
-    columns_of = [list(column) for column in zip(*blocks)]
-    del blocks
-    arrays = []
-    while columns_of:  # one array after the other, and its pieces are gone
-        arrays.append(np.concatenate(columns_of.pop(0)))
-    return arrays
-
-
-def _outcomes(parts: Sequence[Moves], first: int, last: int) -> tuple[Array, ...]:
-    """The same of cells that are few enough to be held at a time."""
-    some = [part.cells[slice(*np.searchsorted(part.cells, (first, last)))] for part in parts]
-    into_order = np.argsort(np.concatenate(some), kind="stable")
-    targets = [part.target(cells) for part, cells in zip(parts, some)]
+    into_order = np.argsort(np.concatenate([part.cells for part in parts]), kind="stable")
+    targets = [part.target(part.cells) for part in parts]
     chances = [
         _merged_probability(target, part.slot_probability) for part, target in zip(parts, targets)
     ]
-    costs = [
-        np.tile([float(c) for c in part.action_cost], (len(cells), 1))
-        for part, cells in zip(parts, some)
-    ]
+    costs = [np.tile([float(c) for c in part.action_cost], (len(part.cells), 1)) for part in parts]
     target, probability = (
         np.concatenate(each)[into_order].reshape(-1, SLOTS) for each in (targets, chances)
     )

@@ -19,15 +19,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.endings import within
 from tailpath.model.grid import rounded, rounded_down
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import NEAREST, exact_cost, shifted, shifted_bounds, shifted_costs
+from tailpath.model.potential import (
+    NEAREST,
+    Reduction,
+    exact_cost,
+    shifted,
+    shifted_bounds,
+    shifted_costs,
+    unmoved,
+)
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -62,8 +68,12 @@ class Border:
     @property
     def model(self) -> SSP:
         """The model with costs of 0 or more; a cycle that costs less than nothing is refused."""
-        model: SSP = self.given.reduced if self.moves else self.given
+        model: SSP = self._reduction.ssp
         return model
+
+    @property
+    def _reduction(self) -> Reduction:
+        return self.given.reduction if self.moves else unmoved(self.given)
 
     @property
     def solved(self) -> SSP:
@@ -85,7 +95,7 @@ class Border:
     @property
     def exact(self) -> bool:
         """Whether the costs of the model that is solved are more than the nearest floats."""
-        return not self.moves or bool(self.given.reduction.exact)
+        return not self.moves or self._reduction.exact
 
     @property
     def cost_error(self) -> float:
@@ -95,8 +105,7 @@ class Border:
     @property
     def potential(self) -> FloatArray:
         """What every run costs more from each state: an array of float64, shape (n_states,)."""
-        values: FloatArray = self.given.reduction.values if self.moves else np.zeros(1)
-        return np.broadcast_to(values, self.given.n_states)
+        return self._reduction.values
 
     # ------------------------------------------------------------------ there
 

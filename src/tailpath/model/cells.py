@@ -169,16 +169,13 @@ class Faults:
 
     def parsed(self, column: Categorical, parse: Callable[[Any], Any], what: str = "") -> list[Any]:
         """What each different cell of a column is parsed to; None where it is at fault."""
-        return [self._parsed(column, code, parse, what) for code in range(len(column.categories))]
-
-    def _parsed(
-        self, column: Categorical, code: int, parse: Callable[[Any], Any], what: str
-    ) -> Any:
-        try:
-            return parse(column.categories[code])
-        except TailpathError as error:
-            self.add(np.flatnonzero(column.codes == code), f"{str(error).lstrip(': ')}{what}")
-            return None
+        found: list[Any] = [None] * len(column.categories)
+        for code, cell in enumerate(column.categories):
+            try:
+                found[code] = parse(cell)
+            except TailpathError as error:
+                self.add(np.flatnonzero(column.codes == code), f"{str(error).lstrip(': ')}{what}")
+        return found
 
 
 class Cells:

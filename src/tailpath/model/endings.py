@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.cost_units import common_unit, exact_number, refused_unless_number
-from tailpath.model.interval import IntervalSSP, underlying_ssp
-from tailpath.model.outcomes import arrays_from_rows, outcomes_of_rows
+from tailpath.model.interval import IntervalSSP, Model, columns_of, rebuilt, underlying_ssp
+from tailpath.model.outcomes import OutcomeColumns, outcomes_of_rows
 from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
 from tailpath.texts import count
 
-EitherModel = TypeVar("EitherModel", SSP, IntervalSSP)
 #: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
 #: what it may take in all.
 PAIR_BYTES, OUTCOME_BYTES = 100, 130
@@ -30,7 +29,7 @@ MAX_BYTES = 2**32
 
 
 @takes_model
-def give_up(ssp: EitherModel, cost: Any) -> EitherModel:
+def give_up(ssp: Model, cost: Any) -> Model:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
     Then every goal is sure. The choice leads to a goal of its own, `gave up`.
@@ -59,51 +58,35 @@ def give_up(ssp: EitherModel, cost: Any) -> EitherModel:
     >>> tp.solve_cvar_exact(tp.give_up(ssp, 25), 0.1).cvar(0.1)
     25.0
     """
-    return _with_intervals(ssp, *_given_up(underlying_ssp(ssp), cost))
-
-
-def _given_up(ssp: SSP, cost: Any) -> tuple[SSP, IntArray]:
-    """The model, and the outcome behind each of its own; the number of all where there is none."""
-    end_cost = exact_number(cost, "the price of giving up", signed=ssp.signed)
-    ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
-    state = np.flatnonzero(~ssp.is_goal)
-    source, end = np.append(ssp.by_state.source, state), np.full(len(state), ssp.n_states)
-    # A stable sort by state puts giving up behind the other outcomes of each.
-    order = np.argsort(source, kind="stable")
-    arrays = arrays_from_rows(
-        source,
-        np.append(ssp.choice_action[ssp.outcome_choice], np.full(len(state), len(ssp.actions))),
-        np.append(ssp.outcome_target, end),
-        np.append(ssp.outcome_probability, np.ones(len(state))),
-        np.append(ssp.outcome_cost, np.full(len(state), float(end_cost))),
-        n_states=ssp.n_states + 1,
-        merge=False,
-    )
+    inside = underlying_ssp(ssp)
+    end_cost = exact_number(cost, "the price of giving up", signed=inside.signed)
+    ending, action = fresh_name("gave up", inside.states), fresh_name("give up", inside.actions)
+    state, origin = np.flatnonzero(~inside.is_goal), inside.origin
+    end = np.full(len(state), inside.n_states)
+    rows = columns_of(ssp).extended(state, len(inside.actions), end, float(end_cost), 1.0)
     note = f"giving up costs {float(end_cost):g}, in any state; the run then ends in {ending!r}"
-    made = replace(
+    return rebuilt(
         ssp,
-        **arrays,
-        is_goal=np.append(ssp.is_goal, True),
-        states=(*ssp.states, ending),
-        actions=(*ssp.actions, action),
-        exact_unit=_unit(ssp, end_cost),
-        geometry=ssp.geometry and ssp.geometry.of([*range(ssp.n_states), -1]),
-        notes=(*ssp.notes, note),
-        origin=ssp.origin and Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
-        paid=None,
+        rows,
+        is_goal=np.append(inside.is_goal, True),
+        states=(*inside.states, ending),
+        actions=(*inside.actions, action),
+        exact_unit=_unit(inside, end_cost),
+        geometry=inside.geometry and inside.geometry.of([*range(inside.n_states), -1]),
+        notes=(*inside.notes, note),
+        origin=origin and Origin(origin.states, np.append(origin.index, -1)),
     )
-    return made, np.minimum(order, ssp.n_outcomes)
 
 
 @takes_model
 def within(
-    ssp: EitherModel,
+    ssp: Model,
     steps: int,
     otherwise: Any = None,
     *,
     gamma: Any = 1,
     max_pairs: int | None = None,
-) -> EitherModel:
+) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
     A run that has not arrived by then is `out of time`. Policies for the model itself
@@ -142,16 +125,7 @@ def within(
     >>> tp.evaluate(tp.within(tries, 2), {"trying": "try"}, 1).unreached
     0.5625
     """
-    if max_pairs is None:
-        per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
-        max_pairs = int(MAX_BYTES / per_pair)
-    return _with_intervals(ssp, *_limited(underlying_ssp(ssp), steps, otherwise, gamma, max_pairs))
-
-
-def _limited(
-    ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int
-) -> tuple[SSP, IntArray]:
-    """The model, and the outcome behind each of its own; the number of all where there is none."""
+    inside = underlying_ssp(ssp)
     refusal = OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
     factor = refused_unless_number(gamma, refusal)
     if not 0 < factor <= 1:
@@ -163,46 +137,44 @@ def _limited(
     end_cost = (
         None
         if otherwise is None
-        else exact_number(otherwise, "the price of being late", signed=ssp.signed)
+        else exact_number(otherwise, "the price of being late", signed=inside.signed)
     )
-    if ssp.is_goal[ssp.start_index]:
-        return ssp, np.arange(ssp.n_outcomes)
-    layers = _layers(ssp, int(steps), max_pairs)
-    pairs, goals = np.concatenate(layers), np.flatnonzero(ssp.is_goal)
+    if max_pairs is None:
+        per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
+        max_pairs = int(MAX_BYTES / per_pair)
+    if inside.is_goal[inside.start_index]:
+        return ssp
+    layers, goals = _layers(inside, int(steps), max_pairs), np.flatnonzero(inside.is_goal)
     taken: list[Name] = [
-        *((ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()),
-        *(ssp.states[goal] for goal in goals.tolist()),
+        *((inside.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()),
+        *(inside.states[goal] for goal in goals.tolist()),
     ]
     ending, late = fresh_name("out of time", taken), len(taken)
     finish = [] if end_cost is None else [fresh_name("ended late", (*taken, ending))]
-    base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
+    pairs = np.concatenate(layers)
+    base = inside.origin or Origin(inside.states, np.arange(inside.n_states))
     own = np.append(base.index[np.append(pairs, goals)], [-1] * (1 + len(finish)))
     is_goal = np.arange(len(own)) >= len(pairs)
     is_goal[late] = False
     powers = [factor**step for step in range(len(layers) if factor != 1 else 1)]
-    made = SSP(
-        **_rows_by_step(ssp, layers, end_cost, factor),
+    # Out of time a run pays its cost and ends, or loops.
+    unit = inside.cost_unit
+    loop = unit if unit is not None else np.abs(inside.outcome_cost).max()
+    end = np.array([late if end_cost is None else late + 1])
+    last = float(loop if end_cost is None else end_cost)
+    rows = _rows_by_step(ssp, layers, factor)
+    return rebuilt(
+        ssp,
+        rows.extended(late, len(inside.actions), end, last, 1.0),
         is_goal=is_goal,
         start_index=0,
         states=(*taken, ending, *finish),
-        actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(ssp, end_cost or Fraction(0), powers),
-        notes=(*ssp.notes, *_notes_of_limit(steps, end_cost, factor)),
+        actions=(*inside.actions, fresh_name("pay" if finish else "wait", inside.actions)),
+        exact_unit=_unit(inside, end_cost or Fraction(0), powers),
+        notes=(*inside.notes, *_notes_of_limit(steps, end_cost, factor)),
+        geometry=None,
         origin=Origin(base.states, own),
-        probability_error=ssp.probability_error,
     )
-    return made, np.append(ssp.by_state.edges(pairs), ssp.n_outcomes)
-
-
-def _with_intervals(model: EitherModel, made: SSP, outcome: IntArray) -> EitherModel:
-    """What was made of a model, with its intervals if it has some: `outcome` is the outcome behind
-    each, or the number of all of them where it is certain.
-    """
-    if isinstance(model, SSP):
-        return made
-    low, high = (np.append(end, 1.0)[outcome] for end in (model.low, model.high))
-    estimate = None if model.estimate is None else np.append(model.estimate, 1.0)[outcome]
-    return IntervalSSP(made, low, high, estimate, model.confidence)
 
 
 def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> Iterator[str]:
@@ -216,34 +188,23 @@ def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> 
 
 
 def _rows_by_step(
-    ssp: SSP, layers: list[IntArray], end_cost: Fraction | None, factor: Fraction
-) -> dict[str, Any]:
-    """The arrays of pairs (state, step), then of goals; at last `out of time`, which pays its cost
-    and ends, or loops.
+    model: SSP | IntervalSSP, layers: list[IntArray], factor: Fraction
+) -> OutcomeColumns:
+    """The outcomes of pairs (state, step): each leads to a pair of the next layer, to a goal, which
+    are numbered behind the pairs, or out of time, which comes last.
     """
-    pairs, goals = np.concatenate(layers), np.flatnonzero(ssp.is_goal)
-    late, n = len(pairs) + len(goals), ssp.n_states
+    ssp, pairs = underlying_ssp(model), np.concatenate(layers)
     step_of_pair = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
-    rows = ssp.by_state.restrict(pairs)
-    action = ssp.choice_action[ssp.outcome_choice[ssp.by_state.edges(pairs)]]
-    step = step_of_pair[rows.source]
-    # A step leads to a pair of the next layer, to a goal, or out of time.
-    position = np.full(n, late)
-    position[goals] = len(pairs) + np.arange(len(goals))
+    outcome, pair = ssp.by_state.edges(pairs), ssp.by_state.restrict(pairs).source
+    rows, step = columns_of(model).only(outcome), step_of_pair[pair]
+    position = np.full(ssp.n_states, len(pairs) + np.count_nonzero(ssp.is_goal))
+    position[ssp.is_goal] = len(pairs) + np.arange(np.count_nonzero(ssp.is_goal))
     goes_on = (step + 1 < len(layers)) & ~ssp.is_goal[rows.target]
-    next_pair = np.searchsorted(pairs + n * step_of_pair, rows.target + n * (step + 1))
+    number = pairs + ssp.n_states * step_of_pair
+    next_pair = np.searchsorted(number, rows.target + ssp.n_states * (step + 1))
+    target = np.where(goes_on, next_pair, position[rows.target])
     cost = _discounted(ssp, rows.cost, step, factor)
-    loop = ssp.cost_unit if ssp.cost_unit is not None else np.abs(ssp.outcome_cost).max()
-    finish = late if end_cost is None else late + 1
-    return arrays_from_rows(
-        np.append(rows.source, late),
-        np.append(action, len(ssp.actions)),
-        np.append(np.where(goes_on, next_pair, position[rows.target]), finish),
-        np.append(rows.probability, 1.0),
-        np.append(cost, float(loop if end_cost is None else end_cost)),
-        n_states=finish + 1,
-        merge=False,
-    )
+    return rows._replace(state=pair, target=target, cost=cost)
 
 
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:

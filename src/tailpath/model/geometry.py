@@ -6,15 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.options import check_integer
-from tailpath.texts import did_you_mean
-
-#: Names that are compared with others, which takes long.
-MAX_COMPARED = 100
 
 
 @dataclass(frozen=True)
@@ -83,18 +78,6 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
             f"the geometry places {shown!r} and others, none of which the model has; its states are"
             f" {known}"
         )
-    _refuse_misspelled(cells, states)
     rows = 1 + max(row for row, _, _ in cells.values())
     columns = 1 + max(column for _, column, _ in cells.values())
     return Geometry(rows, columns, *zip(*found))
-
-
-def _refuse_misspelled(cells: Mapping[Any, Any], states: Sequence[Hashable]) -> None:
-    """Refuse a name that is not a state's but close to that of one without a cell."""
-    known = set(states)
-    missing = [state for state in states if isinstance(state, str) and state not in cells]
-    unknown = (name for name in cells if isinstance(name, str) and name not in known)
-    for name in islice(unknown, MAX_COMPARED if missing else 0):
-        hint = did_you_mean(name, missing[:MAX_COMPARED])
-        if hint:
-            raise ModelError(f"the geometry places {name!r}, which the model does not have{hint}")

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import first_of
 from tailpath.model.checks import describe_choice, refuse_outcome
 from tailpath.model.interval_builders import IntervalBuilder
-from tailpath.model.outcomes import ROW_TOLERANCE, outcomes_of_rows
+from tailpath.model.outcomes import ROW_TOLERANCE, OutcomeColumns, outcomes_of_rows
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_amount, check_integer
@@ -286,3 +286,35 @@ class IntervalSSP(IntervalBuilder):
 def underlying_ssp(model: SSP | IntervalSSP) -> SSP:
     """The model itself, or the one with probabilities from inside of its intervals."""
     return model.inside if isinstance(model, IntervalSSP) else model
+
+
+# ---------------------------------------------------------------------- either kind, by column
+
+
+#: A model of the one kind or the other.
+Model = TypeVar("Model", bound=SSP | IntervalSSP)
+
+
+def columns_of(model: SSP | IntervalSSP) -> OutcomeColumns:
+    """The outcomes of a model by column; intervals and frequencies stand behind the probabilities
+    from inside of them.
+    """
+    ssp = underlying_ssp(model)
+    shares = [ssp.outcome_probability]
+    if isinstance(model, IntervalSSP):
+        shares += [model.low, model.high, *([] if model.estimate is None else [model.estimate])]
+    action = ssp.choice_action[ssp.outcome_choice]
+    columns = (ssp.by_state.source, action, ssp.outcome_target, ssp.outcome_cost)
+    return OutcomeColumns(*columns, tuple(shares))
+
+
+def rebuilt(model: Model, rows: OutcomeColumns, **fields: Any) -> Model:
+    """A model of the same kind with other outcomes, as `columns_of` has them, and other fields."""
+    arrays = rows.fields(fields, merge=False)
+    shares = np.atleast_2d(arrays["outcome_probability"].T)
+    ssp = replace(underlying_ssp(model), **{**arrays, "outcome_probability": shares[0]}, paid=None)
+    made: Any = ssp
+    if isinstance(model, IntervalSSP):
+        estimate = shares[3] if len(shares) > 3 else None
+        made = IntervalSSP(ssp, shares[1], shares[2], estimate, model.confidence)
+    return cast(Model, made)

@@ -47,13 +47,11 @@ class OutcomeColumns(NamedTuple):
     cost: Array
     probabilities: tuple[Array, ...]
 
-    def only(self, mask: BoolArray) -> OutcomeColumns:
+    def only(self, mask: Array) -> OutcomeColumns:
+        """Those that a mask marks, or of these numbers."""
         state, action, target, cost = (column[mask] for column in self[:4])
         shares = tuple(column[mask] for column in self.probabilities)
         return OutcomeColumns(state, action, target, cost, shares)
-
-    def numbered(self, number: Array) -> OutcomeColumns:
-        return self._replace(state=number[self.state], target=number[self.target])
 
     def extended(
         self, state: Any, action: int, target: Array, cost: float, probability: float
@@ -68,7 +66,9 @@ class OutcomeColumns(NamedTuple):
         source, chosen, ends, costs = map(longer, self[:4], added)
         return OutcomeColumns(source, chosen, ends, costs, shares)
 
-    def fields(self, fields: dict[str, Any], *, counted: bool = False) -> dict[str, Any]:
+    def fields(
+        self, fields: dict[str, Any], *, counted: bool = False, merge: bool = True
+    ) -> dict[str, Any]:
         """The arrays beside the other fields of an `SSP`. Intervals and counts are columns of
         `outcome_probability`, (n_outcomes, k).
         """
@@ -78,7 +78,7 @@ class OutcomeColumns(NamedTuple):
             np.stack(columns, axis=1) if counted or len(columns) > 1 else columns[0],
             self.cost,
             len(fields["is_goal"]),
-            merge=True,
+            merge=merge,
         )
 
 

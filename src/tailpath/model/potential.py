@@ -59,7 +59,7 @@ class Reduction(NamedTuple):
     `level` (n_states,) is phi of each state in whole units; 0 where no goal can be reached.
     """
 
-    ssp: SSP
+    ssp: Any
     level: Array
     unit: Fraction
     exact: bool
@@ -72,6 +72,11 @@ class Reduction(NamedTuple):
     def values(self) -> FloatArray:
         """phi of every state, to the nearest float."""
         return in_costs(self.level, self.unit)
+
+
+def unmoved(model: Any) -> Reduction:
+    """A model whose costs are 0 or more is its own reduced one."""
+    return Reduction(model, np.broadcast_to(0, model.n_states), Fraction(1), True)
 
 
 def reduction_of(ssp: SSP) -> Reduction:

@@ -32,7 +32,7 @@ from tailpath.model.cost_units import common_unit, in_levels
 from tailpath.model.geometry import Geometry as Geometry
 from tailpath.model.geometry import geometry_of
 from tailpath.model.outcomes import Name as Name
-from tailpath.model.potential import Reduction, reduction_of
+from tailpath.model.potential import Reduction, reduction_of, unmoved
 from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.options import check_index
@@ -372,15 +372,19 @@ class SSP(SSPBuilder):
         """The cost of each outcome as policies observe it: an array of float64, (n_outcomes,)."""
         return self.outcome_cost if self.paid is None else self.paid
 
-    @cached_property
+    @property
     def reduction(self) -> Reduction:
-        """The reduced model of one whose costs are `signed`, with the potential of each state.
+        """The reduced model with the potential of each state; where no cost is negative, 0.
 
         Raises
         ------
         ModelError
             If a cycle costs less than nothing; the text names it.
         """
+        return self._reduction if self.signed else unmoved(self)
+
+    @cached_property
+    def _reduction(self) -> Reduction:
         return reduction_of(self)
 
     @property
@@ -389,7 +393,8 @@ class SSP(SSPBuilder):
 
         Every run that arrives costs `shift` less in it, whatever the policy.
         """
-        return self.reduction.ssp if self.signed else self
+        reduced: SSP = self.reduction.ssp
+        return reduced
 
     @property
     def shift(self) -> Fraction:
@@ -397,7 +402,7 @@ class SSP(SSPBuilder):
 
         It is the least cost of any way to a goal if some cost is negative, and 0 if none is.
         """
-        return self.reduction.of(self.start_index) if self.signed else Fraction(0)
+        return self.reduction.of(self.start_index)
 
     # ------------------------------------------------------------------ other names, other shapes
 

@@ -141,7 +141,8 @@ def _named(
         used, action = np.unique(rows.action, return_inverse=True)
         rows, actions = rows._replace(action=action), [actions[k] for k in used.tolist()]
     if not named.all():
-        rows = rows.numbered(np.cumsum(named) - 1)
+        number = np.cumsum(named) - 1
+        rows = rows._replace(state=number[rows.state], target=number[rows.target])
         states = list(compress(states, named))
     fields |= {"is_goal": ends.is_goal[named], "states": states, "actions": actions}
     return rows, fields | {"start_index": int(np.count_nonzero(named[: ends.start]))}

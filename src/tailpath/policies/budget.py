@@ -410,7 +410,7 @@ class BudgetPolicy(Kind):
 
     def _potential(self, state: int) -> Fraction:
         """The least cost of any way from a state, where some cost is negative."""
-        return self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
+        return self.ssp.reduction.of(state)
 
     def left(self, state: int, budget: int) -> Fraction:
         """The cost still allowed at a state with a budget.
