@@ -65,7 +65,7 @@ NOUNS = [
     tp.differences(SSP, ROAD, TRAIN, 0.1),
 ]
 #: Methods between modules, not for users: what they are given was checked.
-INSIDE = {"expected_loss", "loss_bounds", "mean_loss"}
+INSIDE = {"loss_bounds", "mean_loss"}
 METHODS = [
     getattr(noun, name)
     for noun in NOUNS

@@ -114,7 +114,7 @@ WRONG_ATOMS = {
     "no whole start": ({"start_atom": True}, "start_atom must be a whole number"),
     "atoms that do not end at 1": ({"atoms": np.array([0.1, 0.5])}, "the last atom must be 1"),
     "no atoms": ({"atoms": np.array([])}, "atoms must be a non-empty list"),
-    "too few atoms": ({"atoms": np.array([1.0])}, "choice and xi_offset must be 4 x 1"),
+    "too few atoms": ({"atoms": np.array([1.0])}, "choice must have the shape 4 x 1"),
     "a choice of another state": (
         {"choice": np.array([[0, 2], [2, 2], [3, 3], [-1, -1]])},
         "choice has a choice that state 0 does not have",
@@ -125,7 +125,7 @@ WRONG_ATOMS = {
     ),
     "choices of one axis": (
         {"choice": np.zeros(8, dtype=np.int32)},
-        "choice and xi_offset must be 4 x 2",
+        r"must have the shape 4 x 2",
     ),
     "an offset beyond xi": (
         {"xi_offset": np.array([[0, 2], [3, 5], [7, 10], [0, 0]])},

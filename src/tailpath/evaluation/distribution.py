@@ -337,36 +337,6 @@ class CostDistribution(Record):
         """
         return self._border.bounds(self.enclosure.var(self._answered(alpha)))
 
-    def expected_loss(self, loss: Any) -> tuple[float, float, float]:
-        """E[h(Z)] of a loss h of the total cost, with proved bounds.
-
-        Beyond its last point h is linear, so mass and excess of the tail say all, once the head
-        reaches that far.
-
-        Parameters
-        ----------
-        loss : Curve
-            A piecewise linear loss: the `curve` of a measure, like `tp.Late(30).curve`.
-
-        Returns
-        -------
-        tuple (value, low, high)
-            The expectation and proved bounds on it; infinite if the goal may be missed and h rises
-            for ever.
-
-        Raises
-        ------
-        OptionError
-            If the head ends before the last point of h; evaluate with a smaller alpha.
-
-        Examples
-        --------
-        >>> costs.expected_loss(tp.Shortfall(30).curve)[0]
-        3.0
-        """
-        value, (low, high) = self.mean_loss(loss), self.loss_bounds(loss)
-        return min(max(value, low), high), low, high
-
     def mean_loss(self, loss: Any) -> float:
         """E[h(Z)] of a loss h of the total cost, without bounds.
 

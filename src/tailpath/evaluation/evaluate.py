@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, overload
 
 from tailpath.errors import LimitExceededError, OptionError
@@ -25,7 +26,7 @@ from tailpath.evaluation.engine import (
     SearchMonitor,
 )
 from tailpath.evaluation.lattice import LatticeEngine, chain_space
-from tailpath.evaluation.mixtures import LEAST_TAIL, finer_tail, mixed_distribution
+from tailpath.evaluation.mixtures import mixed_distribution, reaching
 from tailpath.evaluation.queue import LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.border import Border
@@ -202,15 +203,8 @@ def evaluate_for(
     wanted = list(measures)
     alpha = min([1.0, *(measure.finest_alpha for measure in wanted)])
     cost = max([-math.inf, *(measure.farthest_cost for measure in wanted)])
-    while True:
-        found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)
-        if (
-            (found.costs.size and found.costs[-1] >= cost)
-            or found.open_mass <= LEAST_TAIL
-            or alpha <= LEAST_TAIL
-        ):
-            return found
-        alpha = finer_tail(min(alpha, found.tail_mass))
+    again = partial(evaluate, ssp, policy, max_nodes=max_nodes)
+    return reaching(again(alpha=alpha), cost, lambda finer: again(alpha=finer))
 
 
 def evaluate_request(request: Request) -> CostDistribution:

@@ -7,6 +7,7 @@ evaluated with a finer tail until it does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tailpath.certify.totals import mixed_enclosure
 from tailpath.dp.totals import mixed
@@ -17,9 +18,19 @@ from tailpath.evaluation.engine import Request
 LEAST_TAIL = 1e-250
 
 
-def finer_tail(mass: float) -> float:
-    """What to evaluate with where a tail mass does not lead far enough: 0.1, 1e-3, 1e-7, ..."""
-    return max(mass**2 / 10, LEAST_TAIL)
+def reaching(
+    found: CostDistribution, cost: float, evaluate: Callable[[float], CostDistribution]
+) -> CostDistribution:
+    """A distribution whose head reaches a cost, or has nearly everything: where the one found does
+    not, the tail is cut finer, at 0.1, 1e-3, 1e-7, ...
+    """
+    while (
+        found.open_mass > LEAST_TAIL
+        and found.alpha > LEAST_TAIL
+        and not (found.costs.size and found.costs[-1] >= cost)
+    ):
+        found = evaluate(max(min(found.alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL))
+    return found
 
 
 def mixed_distribution(
@@ -28,17 +39,10 @@ def mixed_distribution(
     """The distribution of a mixture; `evaluate(i, alpha)` gives that of member i."""
     alpha = request.alpha
     members = [evaluate(i, alpha) for i in range(len(weights))]
-    last = max((costs.totals.last for costs in members if costs.costs.size), default=0.0)
-    for i, costs in enumerate(members):
-        finer = alpha
-        while (
-            costs.open_mass > 0
-            and finer > LEAST_TAIL
-            and (not costs.costs.size or costs.totals.last < last)
-        ):
-            finer = finer_tail(finer)
-            costs = evaluate(i, finer)
-        members[i] = costs
+    heads = [costs for costs in members if costs.costs.size]
+    last = max((costs.totals.last for costs in heads), default=0.0)
+    farthest = max((costs.costs[-1] for costs in heads), default=0.0)
+    members = [reaching(costs, farthest, partial(evaluate, i)) for i, costs in enumerate(members)]
     found = mixed(weights, [costs.totals for costs in members], last)
     return CostDistribution._from_totals(
         found,

@@ -311,8 +311,6 @@ def atom_tables(policy: Any) -> dict[str, Any]:
     except OptionError as error:
         raise PolicyError(str(error)) from None
     shape = (require_model(policy.ssp).n_states, len(atoms))
-    if np.shape(policy.choice) != shape or np.shape(policy.xi_offset) != shape:
-        raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
     choice = integers(policy.choice, "choice", shape, np.int32)
     xi_offset = integers(policy.xi_offset, "xi_offset", shape, np.int64)
     xi, grids = finite_numbers(policy.xi, "xi"), policy.grids
@@ -322,39 +320,27 @@ def atom_tables(policy: Any) -> dict[str, Any]:
     length = np.diff(policy.ssp.choice_outcomes)[choice[taken]]
     if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
         raise PolicyError("xi_offset points outside xi")
-    if grids is not None:
-        _check_grids(grids, shape)
-        grids = Grids(np.array(grids.own), np.array(grids.of_state))
     return {
         "atoms": atoms,
         "choice": choice,
         "xi_offset": xi_offset,
         "xi": xi,
         "start_atom": start_atom,
-        "grids": grids,
+        "grids": None if grids is None else _checked_grids(grids, shape),
     }
 
 
-def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
+def _checked_grids(grids: Any, shape: tuple[int, int]) -> Grids:
     """Each grid has the last atom, which is 1, so that every y has a nearest."""
     if not isinstance(grids, Grids):
         raise PolicyError(f"grids must be Grids, not {kind_of(grids)}")
-    own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
-    if (
-        own.ndim != 2
-        or own.shape[1] != shape[1]
-        or own.dtype != np.bool_
-        or not own.size
-        or not own[:, -1].all()
-    ):
+    own, of_state = np.array(grids.own), integers(grids.of_state, "of_state", shape[:1], np.int32)
+    if own.shape != (len(own), shape[1]) or own.dtype != np.bool_ or not own[:, -1].all():
         raise PolicyError(
             f"own must mark some of {shape[1]} atoms for every grid, and the last one always"
         )
-    if (
-        of_state.shape != shape[:1]
-        or of_state.dtype.kind not in "iu"
-        or not 0 <= of_state.min() <= of_state.max() < len(own)
-    ):
+    if not 0 <= of_state.min() <= of_state.max() < len(own):
         raise PolicyError(
             f"of_state must name one of {len(own)} grids for each of {shape[0]} states"
         )
+    return Grids(own, of_state)

@@ -21,7 +21,13 @@ from tailpath.policies.checks import (
     only_action,
     own_name,
 )
-from tailpath.policies.given_tables import as_table, by_position, greedy_policy, policy_of_entries
+from tailpath.policies.given_tables import (
+    as_table,
+    by_position,
+    entry_of,
+    greedy_policy,
+    policy_of_entries,
+)
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MixedPolicy, named_policy
 from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
@@ -116,7 +122,7 @@ def as_policy(
         return greedy_policy(ssp, table, minimise)
     if isinstance(table, Mapping):
         named = named_policy(ssp, table)
-        return named or policy_of_entries(ssp, lambda asked: table.get(asked.key(table)), table)
+        return named or policy_of_entries(ssp, entry_of(ssp, table), table)
     if isinstance(table, (np.ndarray, list, tuple)):
         try:
             return policy_of_entries(ssp, by_position(ssp, table))

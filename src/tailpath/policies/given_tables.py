@@ -3,56 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import members
-from tailpath.model.ssp import SSP, Name, Origin
+from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import (
     Actions,
     checked_decision,
     decisions_met,
     is_number,
     only_action,
+    own_name,
 )
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Decision
 
 
-@dataclass(slots=True)
-class _Asked:
-    """A state where a decision is needed: its index and `own` name, and its name and number in the
-    model that it was made of, for which policies are mostly written.
-    """
+def entry_of(ssp: SSP, table: Mapping[Any, Any]) -> Callable[[int], Any]:
+    """What a table says about a state, under its name or that of the state it stands for."""
 
-    index: int
-    own: Name
-    name: Name
-    number: int
+    def entry(state: int) -> Any:
+        name = ssp.states[state]
+        return table[name] if name in table else table.get(own_name(ssp, state))
 
-    def key(self, table: Mapping[Any, Any]) -> Name:
-        """The name under which a table has the state, if it has it."""
-        return self.own if self.own in table else self.name
-
-
-def _asked_states(ssp: SSP) -> list[_Asked]:
-    base = Origin(ssp.states, np.arange(ssp.n_states)) if ssp.origin is None else ssp.origin
-    asked = []
-    for state in np.flatnonzero(~ssp.is_goal).tolist():
-        own, number = ssp.states[state], int(base.index[state])
-        asked.append(_Asked(state, own, base.states[number] if number >= 0 else own, number))
-    return asked
+    return entry
 
 
 def policy_of_entries(
-    ssp: SSP, entry: Callable[[_Asked], Any], given: Mapping[Any, Any] | None = None
+    ssp: SSP, entry: Callable[[int], Any], given: Mapping[Any, Any] | None = None
 ) -> MarkovPolicy:
     """From what is said about each state; what is wrong in states never reached is passed over."""
-    actions, asked_states = Actions(ssp), _asked_states(ssp)
-    if given and not any(asked.key(given) in given for asked in asked_states):
+    actions, states = Actions(ssp), np.flatnonzero(~ssp.is_goal).tolist()
+    if given and not any(ssp.states[s] in given or own_name(ssp, s) in given for s in states):
         known = ", ".join(map(repr, ssp.states[:5])) + (", ..." if ssp.n_states > 5 else "")
         raise PolicyError(
             f"the policy decides in {next(iter(given))!r} and other states, none of which the model"
@@ -60,19 +45,19 @@ def policy_of_entries(
         )
     decisions: dict[Name, Decision] = {}
     wrong: dict[Name, PolicyError] = {}
-    for asked in asked_states:
+    for state in states:
         try:
-            answer = None if _is_absorbing(ssp, asked.index) else entry(asked)
-            decision = None if answer is None else actions.understood(asked.index, answer)
+            answer = None if _is_absorbing(ssp, state) else entry(state)
+            decision = None if answer is None else actions.understood(state, answer)
             if decision is None:
-                decision = only_action(ssp, asked.index)
+                decision = only_action(ssp, state)
             else:
-                checked_decision(ssp, asked.index, decision)
+                checked_decision(ssp, state, decision)
         except PolicyError as error:
-            wrong[asked.own] = error
+            wrong[ssp.states[state]] = error
             continue
         if decision is not None:
-            decisions[asked.own] = decision
+            decisions[ssp.states[state]] = decision
 
     def ask(state: int, name: Name) -> Decision | None:
         if name in wrong:
@@ -97,7 +82,7 @@ def _is_absorbing(ssp: SSP, state: int) -> bool:
     return bool(((own == ssp.origin.index[state]) | (own < 0)).all())
 
 
-def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
+def by_position(ssp: SSP, table: Any) -> Callable[[int], Any]:
     """The entry of a state in a sequence: by the number that is its name, or by its index."""
     base = ssp.states if ssp.origin is None else ssp.origin.states
     numbers: list[Any] = [name for name in base if is_number(name)]
@@ -108,11 +93,15 @@ def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
         )
     length = len(table)
     if numbers and min(numbers) >= 0 and length > max(numbers):
-        return lambda asked: (
-            table[asked.name] if isinstance(asked.name, (int, np.integer)) else None
-        )
+
+        def by_name(state: int) -> Any:
+            name: Any = own_name(ssp, state)
+            return table[name] if isinstance(name, (int, np.integer)) else None
+
+        return by_name
     if length == len(base):
-        return lambda asked: table[asked.number] if asked.number >= 0 else None
+        number = np.arange(ssp.n_states) if ssp.origin is None else ssp.origin.index
+        return lambda state: table[number[state]] if number[state] >= 0 else None
     more = f", or more than {max(numbers)}, to be read by the states' numbers" if numbers else ""
     raise PolicyError(
         f"the policy has {length} {'entry' if length == 1 else 'entries'}; expected one for each"
@@ -142,18 +131,14 @@ def greedy_policy(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
             "a Q-table has a row for every state and a number for every action, not the shape"
             f" {table.shape}"
         )
-    row_of = (
-        (lambda asked: table.get(asked.key(table)))
-        if isinstance(table, Mapping)
-        else by_position(ssp, table)
-    )
+    row_of = entry_of(ssp, table) if isinstance(table, Mapping) else by_position(ssp, table)
     actions = Actions(ssp)
 
-    def best(asked: _Asked) -> Any:
-        row = row_of(asked)
+    def best(state: int) -> Any:
+        row = row_of(state)
         if row is None:
             return None
-        values = _values(actions, asked.index, row)
+        values = _values(actions, state, row)
         return (min if minimise else max)(values, key=values.__getitem__, default=None)
 
     return policy_of_entries(ssp, best, table if isinstance(table, Mapping) else None)
