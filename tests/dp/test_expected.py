@@ -18,7 +18,7 @@ from tests.dp.chains import Rates, Rows, arrays, chains, exact_values
 def test_every_method_finds_the_truth(chain: tuple[Rows, Rates], method: str) -> None:
     rows, rates = chain
     given = expected.chain_of(*arrays(rows, rates))
-    sweeps = Sweeps.of_chain(given.choice_outcomes, given.target, given.probability)
+    sweeps = Sweeps.of_chain(given.choice_outcomes, given.target)
     if method == "sweeps":
         found, _ = expected.total(given)
     elif method == "elimination":

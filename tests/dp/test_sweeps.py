@@ -11,10 +11,9 @@ import pytest
 import tailpath as tp
 from tailpath.dp.backup import Decisions, best_row, row_value
 from tailpath.dp.expected import chain_of, total
-from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps, incoming_edges, likeliest_order
+from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps, incoming_edges
 from tailpath.kernels.rounding import SETTLED
 from tailpath.kernels.shortest_paths import dijkstra
-from tests.strategies import random_rows
 
 
 def random_decisions(draw: random.Random, longest: int = 12) -> Decisions:
@@ -107,32 +106,6 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
         assert key == sorted(key)
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
-    start, target, probability = random_rows(random.Random(seed))
-    n = len(start) - 1
-    place, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    likeliest_order(start, target, probability, np.zeros((5, n + 2), dtype=np.uint32), order)
-    assert sorted(order.tolist()) == list(range(n))
-    place[order] = np.arange(n)
-    following = {}
-    for node in range(n):
-        others = [
-            (probability[a], -a) for a in range(start[node], start[node + 1]) if target[a] != node
-        ]
-        following[node] = int(target[-max(others)[1]]) if others else n
-    behind = sum(following[node] < n and place[following[node]] > place[node] for node in range(n))
-    # One node of each cycle of likeliest ways has to come before its successor, and no other.
-    cycles = set()
-    for node in range(n):
-        way = [node]
-        while way[-1] < n and following[way[-1]] not in way:
-            way.append(following[way[-1]] if way[-1] < n else n)
-        if way[-1] < n:
-            cycles.add(frozenset(way[way.index(following[way[-1]]) :]))
-    assert behind == len(cycles)
-
-
 @pytest.mark.parametrize("seed", range(100))
 def test_sweeps_settle_where_plain_value_iteration_does(seed: int) -> None:
     given = random_decisions(random.Random(seed), 40)
@@ -174,7 +147,7 @@ def test_a_chain_that_mixes_slowly_is_given_up() -> None:
     n = 5_000
     target = np.column_stack([np.maximum(np.arange(n) - 1, 0), np.arange(n) + 1]).astype(np.int32)
     chain = chain_of(np.arange(n + 1) * 2, target.reshape(-1), np.full(2 * n, 0.5), np.ones(n))
-    assert Sweeps.of_chain(*chain[1:4]).run(chain, np.zeros(n))[1] > MAX_ROUNDS
+    assert Sweeps.of_chain(*chain[1:3]).run(chain, np.zeros(n))[1] > MAX_ROUNDS
     assert total(chain)[1] == "factorisation"
 
 

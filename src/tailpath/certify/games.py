@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.certify.rounding import ROUNDOFF
-from tailpath.certify.values import RESIDUAL, ROUGHLY, SOLVE_AGAIN_ABOVE, Bounds, slope_of
+from tailpath.certify.values import RESIDUAL, ROUGHLY, WEIGHTS_ABOVE, Bounds, slope_of
 from tailpath.dp.backup import Slack, extreme_value
 from tailpath.dp.games import Game, game_optimum
 from tailpath.dp.optimum import Optimum, optimum
@@ -66,17 +66,14 @@ class GameOptimum(NamedTuple):
 
 
 def solve_game(game: Game) -> GameOptimum:
-    """V with bounds; where these are wide, strategies are solved once more without sweeps."""
-    for directly in (False, True):
-        found, rows = game_optimum(game, directly=directly)
-        bounds = _away(game, found, found.value)
-        if bounds.width > SOLVE_AGAIN_ABOVE:
-            slope = slope_of(
-                rows, found.value, found.chosen, lambda some: optimum(some, tolerance=ROUGHLY).value
-            )
-            bounds = _away(game, found, slope)
-        if bounds.width <= SOLVE_AGAIN_ABOVE:
-            break
+    """V with bounds."""
+    found, rows = game_optimum(game)
+    bounds = _away(game, found, found.value)
+    if bounds.width > WEIGHTS_ABOVE:
+        slope = slope_of(
+            rows, found.value, found.chosen, lambda some: optimum(some, tolerance=ROUGHLY).value
+        )
+        bounds = _away(game, found, slope)
     bounds = Bounds(bounds.value, np.maximum(bounds.lower, 0.0), bounds.upper, found.how)
     return GameOptimum(found.chosen, bounds, rows.probability, found.iterations)
 

@@ -46,9 +46,8 @@ RESIDUAL = 16
 VANISHED = 1e-305
 #: More than a handful of operations: by this share bounds are widened after these.
 FEW = 16 * ROUNDOFF
-#: Bounds that are wider than this, relatively, are looked for by weights; and if these leave them
-#: wider than that, by another method to solve.
-WEIGHTS_ABOVE, SOLVE_AGAIN_ABOVE = 4e-12, 2e-11
+#: Bounds that are wider than this, relatively, are looked for by weights.
+WEIGHTS_ABOVE = 4e-12
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
 #: and the mean weight at most; and where values are 0, as a share of the mean weight.
 LITTLE, LEAST = 0.05, 1e-250
@@ -334,26 +333,20 @@ class Proved(NamedTuple):
 
 
 def _proved(rows: Decisions, error: float, solve: Callable[..., Optimum]) -> Proved:
-    """What `solve` finds of some rows, with bounds; where these are wide, directly."""
-    best: Proved | None = None
+    """What `solve` finds of some rows, with bounds. Sweeps that seem to have settled and of which
+    nothing can be proved may have stalled: then it is solved directly.
+    """
     for directly in (False, True):
         chosen, value, how, iterations = solve(rows, directly=directly)
-        # Where sweeps have settled, they do so for slopes.
-        options = {
-            "directly": directly or how not in (SWEEPS, VALUE_ITERATION),
-            "tolerance": ROUGHLY,
-        }
+        directly |= how not in (SWEEPS, VALUE_ITERATION)
 
-        def values(some: Decisions, options: dict[str, Any] = options) -> FloatArray:
-            return solve(some, **options).value
+        def values(some: Decisions, directly: bool = directly) -> FloatArray:
+            return solve(some, directly=directly, tolerance=ROUGHLY).value
 
-        found, chosen = value_bounds(rows, value, chosen, error, values)
-        if best is None or found.width <= best.bounds.width:
-            best = Proved(chosen, replace(found, method=how), iterations)
-        if best.bounds.width <= SOLVE_AGAIN_ABOVE:
+        bounds, chosen = value_bounds(rows, value, chosen, error, values)
+        if directly or bounds.width < np.inf:
             break
-    assert best is not None
-    return best
+    return Proved(chosen, replace(bounds, method=how), iterations)
 
 
 def least_total(

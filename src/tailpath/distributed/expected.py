@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.certify.values import ROUGHLY, SOLVE_AGAIN_ABOVE, Bounds, OneProcess, value_bounds
+from tailpath.certify.values import ROUGHLY, Bounds, OneProcess, value_bounds
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions, best_rows
+from tailpath.dp.optimum import VALUE_ITERATION
 from tailpath.dp.sweeps import (
     EVALUATIONS,
     MAX_ROUNDS,
@@ -39,6 +40,8 @@ from tailpath.graph import FloatArray, IntArray
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import ROUNDING_NOISE, SETTLED, STRICT
 
+#: Bounds that are wider than this, relatively, say that sweeps did not settle.
+REFUSED_ABOVE = 2e-11
 SLOW = "value iteration converges too slowly on this model in parts; give the whole model"
 
 
@@ -173,9 +176,9 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
 
     error = graph.part.probability_error
     found, chosen = value_bounds(rows, value, chosen, error, solve, sweeps.comm)
-    if not found.widest(sweeps.comm) <= SOLVE_AGAIN_ABOVE:
+    if not found.widest(sweeps.comm) <= REFUSED_ABOVE:
         raise ModelError(SLOW)
-    bounds = replace(found.positive(), method="value iteration").map(lambda side: padded(side)[:-1])
+    bounds = replace(found.positive(), method=VALUE_ITERATION).map(lambda side: padded(side)[:-1])
     return PartExpected(graph, sweeps, bounds, chosen, nearest, rounds)
 
 

@@ -52,7 +52,7 @@ def total(
     `directly`: sweeps, which stop when they move no value by more than `tolerance`, are not tried
     first.
     """
-    sweeps = Sweeps.of_chain(rows.choice_outcomes, rows.target, rows.probability)
+    sweeps = Sweeps.of_chain(rows.choice_outcomes, rows.target)
     if not directly:
         value, rounds = sweeps.run(rows, np.zeros(len(rows.rate)), tolerance)
         if rounds <= MAX_ROUNDS and np.isfinite(value).all():

@@ -54,14 +54,12 @@ class Game(NamedTuple):
         return self.decisions.choice_outcomes, np.arange(len(gap)), low, slack, self.nature
 
 
-def game_optimum(game: Game, *, directly: bool = False) -> tuple[Optimum, Decisions]:
-    """V and a policy that attains it, and the rows with the probabilities of nature's best answer;
-    `directly` as for `optimum`.
-    """
+def game_optimum(game: Game) -> tuple[Optimum, Decisions]:
+    """V, a policy that attains it, and the rows with the probabilities of nature's best answer."""
     rows, decisions = game.rows(), game.decisions
     strategies = 0
     while True:
-        found, strategies = optimum(decisions, directly=directly), strategies + 1
+        found, strategies = optimum(decisions), strategies + 1
         worth, probability = game.worth(found.value), decisions.probability.copy()
         present = row_means(decisions.choice_outcomes, decisions.probability, next(frozen(worth)))
         if strategies == MAX_STRATEGIES or not np.isfinite(found.value).all():

@@ -268,56 +268,6 @@ def empty_decisions(decisions: Decisions) -> Decisions:
     )
 
 
-@kernel
-def likeliest_order(
-    row_start: Array, target: Array, probability: Array, work: Array, out_order: Array
-) -> None:
-    """Nodes of a chain from the end outwards, each after its most probable successor other than
-    itself, but for one of every cycle of such successors; `work` (5, n + 2) comes with zeros.
-    """
-    n, one = len(out_order), np.uint64(1)
-    likeliest, followers = work[0], work[1]
-    position, mark = work[2], work[3]
-    first = work[4]  # of those that follow a node, or the end
-    for node in range(np.uint64(n)):
-        most, to = 0.0, n
-        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
-            if probability[edge] > most and target[edge] != node:
-                most, to = probability[edge], target[edge]
-        likeliest[node] = to
-        first[np.uint64(to) + one] += 1
-    for node in range(np.uint64(n) + one):
-        first[node + one] += first[node]
-        position[node] = first[node]
-    for node in range(np.uint64(n)):
-        followers[position[likeliest[node]]] = node
-        position[likeliest[node]] += 1
-    here: Any = np.uint64(n)
-    done, size = np.uint64(0), np.uint64(0)
-    root = np.uint64(0)
-    while True:
-        for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
-            if mark[followers[i]] == 0:
-                out_order[size], mark[followers[i]] = followers[i], 1
-                size += one
-        while done == size and root < n:
-            if mark[root] == 0:
-                # The likeliest way from here ends in a cycle: it begins where the way meets itself.
-                here = root
-                while mark[here] == 0:
-                    mark[here], here = 2, np.uint64(likeliest[here])
-                meets, here = here, root
-                while mark[here] == 2:
-                    mark[here], here = 0, np.uint64(likeliest[here])
-                out_order[size], mark[meets] = meets, 1
-                size += one
-            root += one
-        if done == size:
-            break
-        here = np.uint64(out_order[done])
-        done += one
-
-
 def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
@@ -344,17 +294,13 @@ class Sweeps:
     component_start: NDArray[Any]
 
     @classmethod
-    def of_chain(
-        cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray
-    ) -> Sweeps:
-        """Inside components every node after its likeliest successor, so that one sweep carries a
-        value all the way along the likeliest way; those near the end settle first.
+    def of_chain(cls, row_start: NDArray[Any], target: NDArray[Any]) -> Sweeps:
+        """Inside components from the last node to the first: chains are numbered as they are found
+        from the start, so that the last nodes are near the end, and settle first.
         """
-        n = len(row_start) - 1
-        row_start, target, probability = frozen(row_start, target, probability)
-        work, order = np.zeros((5, n + 2), dtype=np.uint32), np.empty(n, dtype=np.int64)
-        likeliest_order(row_start, target, probability, work, order)
-        return cls._by_component(row_start, target, order)
+        backwards = np.arange(len(row_start) - 1)[::-1]
+        row_start, target = frozen(row_start, target)
+        return cls._by_component(row_start, target, backwards)
 
     @classmethod
     def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
