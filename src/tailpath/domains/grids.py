@@ -104,7 +104,7 @@ def grid_model(
     one part, and each part lists its cells in order.
     """
     n_states = rows * columns
-    length, target, probability, cost = map(hand_over, outcomes_of_moves(parts))
+    length, target, probability, cost = map(hand_over, _outcomes(parts))
     is_goal = np.zeros(n_states, dtype=np.bool_)
     is_goal[goal] = True
     return SSP(
@@ -131,7 +131,7 @@ def grid_model(
     )
 
 
-def outcomes_of_moves(parts: Sequence[Moves]) -> tuple[Array, Array, FloatArray, FloatArray]:
+def _outcomes(parts: Sequence[Moves]) -> tuple[Array, Array, FloatArray, FloatArray]:
     """Of the cells of all parts, in order: how many outcomes each choice has; their targets,
     probabilities and costs.
     """

@@ -27,7 +27,6 @@ from tailpath.domains.grids import (
 )
 from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
-from tailpath.graph import Array
 from tailpath.model.cost_units import exact_number
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer
@@ -119,27 +118,14 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
         np.flatnonzero(letters == "#"),
     )
     height, width = len(rows), len(rows[0])
-    moves = gridworld_moves(height, width, floor, obstacles, goal, chance, crash)
-    return grid_model(height, width, [KIND[letter] for letter in cells], start, goal, moves)
-
-
-def gridworld_moves(
-    height: int,
-    width: int,
-    floor: Array,
-    obstacles: Array,
-    goal: int,
-    chance: Any,
-    crash: Any,
-) -> list[Moves]:
-    """How floor and obstacles of a grid behave, given their cells."""
     # The chosen direction first, then the other three.
     directions = [[step, *(other for other in STEPS if other != step)] for step in STEPS]
     slots = (chance, *[(1 - chance) / 3] * 3)
-    return [
+    moves = [
         Moves(floor, shifted_cells(height, width, directions), slots, [1] * 4),
         Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
     ]
+    return grid_model(height, width, [KIND[letter] for letter in cells], start, goal, moves)
 
 
 def _bundled(name: str) -> str:
@@ -235,43 +221,26 @@ def river(*, rows: int, columns: int, dead_end: bool = False) -> SSP:
     """
     rows, columns = check_integer(rows, "rows", 2), check_integer(columns, "columns", 2)
     refuse_huge(rows, columns)
-    cells = np.arange(rows * columns)
     start, goal = (rows - 2) * columns, rows * columns - 1
-    return grid_model(
-        rows,
-        columns,
-        river_kinds(rows, columns, cells).tolist(),
-        start,
-        goal,
-        river_moves(rows, columns, cells, dead_end),
-    )
-
-
-def river_kinds(rows: int, columns: int, cells: Array) -> Array:
+    cells = np.arange(rows * columns)
     row, column = np.divmod(cells, columns)
     kind = np.full(len(cells), "river", dtype=object)
     kind[row == rows - 1] = "waterfall"
     kind[row == 0] = "bridge"
     kind[(column == 0) | (column == columns - 1)] = "bank"
-    kind[cells == rows * columns - 1] = "goal"
-    return kind
-
-
-def river_moves(rows: int, columns: int, cells: Array, dead_end: bool = False) -> list[Moves]:
-    """How each of some cells of a River behaves, the goal left out."""
-    kind, start = river_kinds(rows, columns, cells), (rows - 2) * columns
-    firm, wet, falls = (
-        cells[chosen]
-        for chosen in ((kind == "bank") | (kind == "bridge"), kind == "river", kind == "waterfall")
-    )
+    kind[goal] = "goal"
+    firm = cells[(kind == "bank") | (kind == "bridge")]
+    wet, falls = cells[kind == "river"], cells[kind == "waterfall"]
+    walks = shifted_cells(rows, columns, [[step] * 4 for step in STEPS])
     stays = shifted_cells(rows, columns, [[(0, 0)] * 4] * 4)
     swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
     slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
-    return [
-        Moves(firm, shifted_cells(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+    moves = [
+        Moves(firm, walks, CERTAIN, [1] * 4),
         Moves(wet, shifted_cells(rows, columns, swims), slots, RIVER_COST),
         Moves(falls, stays if dead_end else to_one_cell(start), CERTAIN, [1] * 4),
     ]
+    return grid_model(rows, columns, kind.tolist(), start, goal, moves)
 
 
 def _sized(text: str) -> SSP | None:
