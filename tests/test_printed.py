@@ -127,7 +127,7 @@ SENTENCES = {
         " % against {100 * tp.evaluate(late, safe.policy(480), 0.01).cdf(480):.1f} %;",
         "The model says {100 * tp.evaluate(noon, waits, 0.01).cdf(660):.1f} % of a passenger",
     ],
-    "docs/model.md": ['cost()` is {tp.solve_expected(tp.read("gym:Taxi-v4")).cost():.2f}, the'],
+    "docs/model.md": ['cost()` is {tp.solve_expected(tp.read("gym:Taxi-v4")).cost():.2f}, minus'],
     "docs/objectives.md": [
         "takes 37 in {100 * tail.risk('late(35)'):.0f} of 100 cases",
         "never thought of risk ({100 * average.risk('late(35)'):.0f} of 100)",

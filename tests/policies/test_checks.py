@@ -103,7 +103,7 @@ WRONG_BUDGET = {
     "a negative level": ({"level": np.array([3, 3, 0, 4, 4, 1, -1])}, "level must not be negative"),
     "a level that would overflow": (
         {"level": np.array([3, 3, 0, 4, 4, 1, 2**62])},
-        "level must stay below",
+        "level must be below",
     ),
     "no model": ({"ssp": None}, "a table policy needs its model, not a NoneType"),
     "a unit that is none": ({"unit": -1}, "unit must be a positive number"),

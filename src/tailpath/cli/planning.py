@@ -281,7 +281,7 @@ def solve_part(part: Any, job: Any, asked: dict[str, Any], ssp: SSP | None = Non
     begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
     method = find_method(asked["method"])
     if asked["verify"] or asked_for(SimpleNamespace(**asked)) is not None:
-        raise click.UsageError("--mpi goes with --alpha and --method alone")
+        raise click.UsageError("--mpi can only be combined with --alpha and --method")
     if method.in_parts is None:
         able = solved_by(lambda method: method.in_parts)
         raise OptionError(f"--method {method.name} needs one process; ranks of MPI solve by {able}")

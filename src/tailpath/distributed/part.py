@@ -154,7 +154,7 @@ class Part:
         """Numbers that say where the part belongs, and what its costs are."""
         steps = np.diff(self.bounds)
         if len(steps) == 0 or self.bounds[0] != 0 or not np.all((steps >= 0) & (steps < 2**31)):
-            raise ModelError("the bounds of parts do not rise from 0")
+            raise ModelError("the first states of parts must rise from 0")
         if not 0 <= self.index < len(steps) or steps[self.index] != len(self.is_goal):
             n = len(self.is_goal)
             raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")

@@ -133,7 +133,7 @@ class _Document:
             fields["outcome_probability"] = known  # with frequencies, or without
             return interval_model(IntervalSSP, fields, confidence)
         if confidence is not None:
-            raise FormatError(f"{path}: confidence is said of intervals, and there are none")
+            raise FormatError(f"{path}: confidence needs intervals, and the model has none")
         return SSP(**fields)
 
     def _columns(self, size: int, progress: Progress | None) -> list[Array]:

@@ -207,15 +207,14 @@ def compare(
     border = prepare(ssp)
     if border.uncertain:
         raise OptionError(
-            "plans are compared with known probabilities: take model.nominal(), and"
-            " tailpath.evaluate(model, policy, alpha) for what each may cost"
+            "compare needs known probabilities: use model.nominal(), and"
+            " tailpath.evaluate(model, policy, alpha) for the range of each cost"
         )
     ssp = border.given
     levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if settings.get("gamma", 1) != 1:
         raise OptionError(
-            "costs are compared in full; for a discount compare on tailpath.within(ssp, n,"
-            " gamma=gamma)"
+            "compare does not discount; compare on tailpath.within(ssp, n, gamma=gamma)"
         )
     if isinstance(methods, str):
         methods = [methods]

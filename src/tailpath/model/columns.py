@@ -107,7 +107,7 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
         )
     if intervals and "times" in found and known != ("probability",):
         raise ModelError(
-            "a table with intervals or counts has a cost in every row; times are for known"
+            "a table with intervals or counts needs a column of costs; times need known"
             " probabilities"
         )
     return known

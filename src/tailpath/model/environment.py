@@ -109,7 +109,7 @@ class AgentPolicy:
 
     def __init__(self, ssp: SSP, agent: Any, budget: int | None) -> None:
         if not callable(agent) and not hasattr(agent, "predict"):
-            raise PolicyError(f"an agent has predict, or is a function, and {agent!r} is neither")
+            raise PolicyError(f"expected a function, or an agent with predict, not {agent!r}")
         self.ssp, self.agent, self.budget = ssp, agent, budget
 
     def start(self, state: Name) -> int | None:

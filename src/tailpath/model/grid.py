@@ -48,7 +48,7 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     ]
     if max(level, default=0) > MAX_UNITS:
         raise OptionError(
-            f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is"
+            f"delta = {delta} is too fine: the largest cost is {max(level):.6g} units, the limit is"
             f" {MAX_UNITS}"
         )
     return replace(

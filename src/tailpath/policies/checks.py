@@ -93,7 +93,7 @@ def budget_steps(policy: Any) -> dict[str, Any]:
     if level.min(initial=0) < 0:
         raise PolicyError("level must not be negative")
     if level.max(initial=0) >= MAX_LEVELS:
-        raise PolicyError(f"level must stay below {MAX_LEVELS}")
+        raise PolicyError(f"level must be below {MAX_LEVELS}")
     own_choices(found["choice"], ssp, "choice", state)
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")

@@ -120,8 +120,7 @@ class Measure:
             The value of this one is that of the other measure of the other costs, and so much more.
         """
         if self.curve is None or self.tail is not None:
-            what = "does not say what it becomes when all costs are less"
-            raise OptionError(f"{self} {what}, which it needs where some are negative")
+            raise OptionError(f"{self} needs costs of 0 or more: it does not define `moved`")
         return OfCurve(self.curve.moved(by, unit)), Fraction(0)
 
     # ------------------------------------------------------------------ what an evaluation needs to

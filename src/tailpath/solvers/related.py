@@ -187,9 +187,7 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     """
     var = evaluate(ssp, policy, alpha).var(alpha)
     if not math.isfinite(var):
-        raise ModelError(
-            "the policy has no finite VaR; the second stage has nothing to keep within"
-        )
+        raise ModelError("the second stage needs a policy with a finite VaR")
     _, unit = rising_core_of(ssp, "the second stage")
     budget = round(var / unit)
     enough = np.where(ssp.is_goal, 0, budget + 1)

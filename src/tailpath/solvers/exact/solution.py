@@ -216,7 +216,7 @@ class ExactSolution(ByBudget):
         the policy given has a CVaR of at most ... at alpha 0.1
         """
         if self.weight < 1:
-            raise OptionError("what is verified is the least CVaR, no weighted sum")
+            raise OptionError("verify() checks the least CVaR, not a weighted sum")
         alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
         border = prepare(ssp)
         computed = replace(self, largest=self.largest.on(border.model)) if border.moves else self
