@@ -20,8 +20,11 @@ from tailpath.dp.games import Game, game_optimum
 from tailpath.dp.optimum import Optimum, optimum
 from tailpath.graph import FloatArray
 from tailpath.kernels.jit import Array, frozen, kernel
-from tailpath.kernels.rounding import PER_ORDERED
 
+#: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
+#: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_ORDERED * k)
+#: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.
+PER_ORDERED = 6
 #: Bounds are looked for this share of T away from the values, and so often twice as far.
 NEAR, TRIES = 8 * ROUNDOFF, 32
 

@@ -6,10 +6,6 @@ from __future__ import annotations
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 ROUNDOFF = 2.0**-53
-#: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
-#: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_ORDERED * k)
-#: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.
-PER_ORDERED = 6
 #: A probability this close to alpha, or to an atom, relatively, counts as equal to it, since VaR
 #: jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
