@@ -41,6 +41,8 @@ solve {slow} --method expected
 solve {long} --alpha 0.5
 solve {signed} --method expected
 solve {interval} --alpha 0.1
+info {large}
+solve {large} --alpha 0.5
 """
 #: Moves and cycles that cost nothing, and a dead end.
 FREE = """
@@ -71,6 +73,10 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     """Models that need all kernels between them."""
     interval = [(*step, (low, high), cost) for *step, low, high, cost in parsed_outcomes(INTERVAL)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
+    n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
+    for i in range(1, n):
+        for k in range(4):
+            large.append((i, k // 2, (i * 7919 + k * 104729) % n, 0.5, 1 + k % 2))
     return {
         "plain": tp.domains.gridworld("5x5"),
         "free": tp.SSP.from_outcomes(parsed_outcomes(FREE), "start", ["goal"]),
@@ -78,6 +84,7 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
         "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
         "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
         "long": tp.SSP.from_outcomes(long, 0, [100]),
+        "large": tp.SSP.from_outcomes(large, 1, [-1]),
     }
 
 
