@@ -24,20 +24,11 @@ The examples of all docstrings go on from this one: two ways to work, and the co
 
 from __future__ import annotations
 
-import ast
 import importlib
-from functools import cache
 from typing import Any
 
+from tailpath.registers import public_names as _homes
 from tailpath.version import __version__ as __version__
-
-
-@cache
-def _homes() -> dict[str, str]:
-    """The module of every public name, as the stub beside this file imports them."""
-    stub = ast.parse(__spec__.loader.get_data(f"{__file__}i"))
-    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
-    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,10 @@ name may be added again, as a cell of a notebook does, and the last one counts, 
 
 from __future__ import annotations
 
+import ast
 import importlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -72,6 +74,15 @@ class Register(Generic[Thing]):
 
 def instance_of(kind: type[Thing]) -> Callable[[Any], Thing | None]:
     return lambda thing: thing if isinstance(thing, kind) else None
+
+
+@cache
+def public_names() -> dict[str, str]:
+    """The module of every public name, as the stub beside this file imports them."""
+    loader: Any = __spec__.loader
+    stub = ast.parse(loader.get_data(str(Path(__file__).with_name("__init__.pyi"))))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return {alias.name: str(node.module) for node in imports for alias in node.names}
 
 
 def installed(group: str) -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
@@ -18,8 +17,8 @@ from click.types import FuncParamType
 import tailpath
 from tailpath.cli.application import policy_files, print_message
 from tailpath.domains.register import FORMATS, find_domain, schemes
-from tailpath.errors import FormatError, OptionError, kind_of
-from tailpath.formats.files import load_json, read_text, refuse_unwritable
+from tailpath.errors import FormatError, OptionError
+from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.registry import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
@@ -167,7 +166,7 @@ def _type(option: Option) -> Any:
         return WholeNumber(option.least)
     if option.mass:
         return ALPHA
-    return table_file if option.kind is dict else PAIRS.get(option.word, option.kind)
+    return PAIRS.get(option.word, option.kind)
 
 
 def under(heading: str, *options: Decorator) -> Decorator:
@@ -182,18 +181,6 @@ def under(heading: str, *options: Decorator) -> Decorator:
         return command
 
     return with_options
-
-
-def table_file(path: str) -> dict[str, Any]:
-    """The type of an option that takes a table from a file, in TOML or JSON."""
-    text = read_text(path)
-    try:
-        found = tomllib.loads(text) if path.lower().endswith(".toml") else load_json(text, path)
-    except tomllib.TOMLDecodeError as error:
-        raise FormatError(f"{path}: {error}") from None
-    if not isinstance(found, dict):
-        raise FormatError(f"{path}: this must be a table, not {kind_of(found)}")
-    return found
 
 
 #: Flags that make a goal sure, or go with one that does.

@@ -7,11 +7,11 @@ lexicographic second stage.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from tailpath.errors import OptionError, TailpathWarning
+from tailpath.errors import TailpathWarning
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import GAMMA, Method, Plan, find_method
 from tailpath.model.ssp import SSP
@@ -28,13 +28,12 @@ from tailpath.solvers.related import (
     solve_nested_cvar,
     solve_surrogate,
 )
-from tailpath.texts import count, name
+from tailpath.texts import count
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option(
     "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
 )
-OWN_ATOMS = "Atoms per state, from a file in TOML or JSON (docs/planners.md)."
 START = "Values start at those of the risk-neutral policy, or at 0 as published."
 ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
 TIES = "How a policy shares the mass at the VaR among outcomes that tie."
@@ -43,9 +42,6 @@ INNER = "Inner problems: linear programs by HiGHS, or their closed form."
 OPTIONS = (
     ATOMS,
     ALPHA0,
-    Option(
-        "own_atoms", dict, None, "A TOML or JSON file of atoms per state (planners.md).", "FILE"
-    ),
     Option("adapt", float, None, ADAPT, "E"),
     Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"),
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
@@ -72,13 +68,10 @@ def plan(
     progress: Progress,
     atoms: int = 25,
     alpha0: float | None = None,
-    own_atoms: Mapping[str, Any] | None = None,
     values_from: str = "neutral",
     **options: Any,
 ) -> Plan:
-    """Run a planner on log-spaced atoms, by default from a tenth of alpha; `own_atoms` replace them
-    by state.
-    """
+    """Run a planner on log-spaced atoms, by default from a tenth of alpha."""
     first = alpha / 10 if alpha0 is None else alpha0
     grid = log_atoms(first if atoms > 1 else 1.0, atoms)
     if alpha0 is not None and atoms > 1 and first >= alpha:
@@ -88,8 +81,7 @@ def plan(
             TailpathWarning,
             stacklevel=2,
         )
-    chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
-    solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
+    solution = solve(ssp, grid, start=values_from, progress=progress, **options)
     facts = {
         "atoms": len(solution.atoms),
         "alpha0": float(solution.atoms[0]),
@@ -99,7 +91,7 @@ def plan(
         "lp_seconds": solution.lp_seconds,
     }
     number, which = f"{atoms}", f"from {grid[0]:g}"
-    if own_atoms is not None or solution.grids is not None:
+    if solution.grids is not None:
         number, which = f"{len(solution.atoms)}", "in all, by state"
     ended = "" if solution.converged else ", not converged"
     rows = {
@@ -111,41 +103,6 @@ def plan(
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
     note = f"{number} atoms {which}, {count(solution.sweeps, 'sweep')}"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
-
-
-def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[Any], Any]:
-    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`."""
-    for key in table:
-        if key not in ("atoms", "states"):
-            raise OptionError(f"own atoms: unknown key {key!r}; there are atoms and states")
-    named = table.get("states", {})
-    if not isinstance(named, Mapping):
-        raise OptionError("own atoms: states must be a table of states and their atoms")
-    known = {name(state): state for state in ssp.states}
-    for text in named:
-        if text not in known:
-            raise OptionError(
-                f"own atoms: the model has no state {text!r}; its start is {name(ssp.start)}"
-            )
-    found = {known[text]: _listed(given, f"state {text}") for text, given in named.items()}
-    others = _listed(table["atoms"], "atoms") if "atoms" in table else usual
-    return lambda state: found.get(state, others)
-
-
-def _listed(given: Any, what: str) -> Any:
-    """A list of atoms, or log-spaced ones from `{alpha0, atoms}`."""
-    if isinstance(given, list):
-        return given
-    if (
-        isinstance(given, Mapping)
-        and set(given) == {"alpha0", "atoms"}
-        and all(isinstance(value, (int, float)) for value in given.values())
-    ):
-        return log_atoms(given["alpha0"], given["atoms"])
-    raise OptionError(
-        f"own atoms: {what} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not"
-        f" {given!r}"
-    )
 
 
 QUANTILE = Method(

@@ -24,9 +24,11 @@ from typing import Any, ClassVar
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import answering_methods, same_alpha
-from tailpath.registers import Register
+from tailpath.registers import Register, loaded, public_names
 from tailpath.risk.curves import Curve
 
+#: The least value, a function that proves bounds on it, and a policy that has it.
+Solved = tuple[float, Callable[[], tuple[float, float]], Any]
 #: A tail of no more mass than this is beyond what doubles hold.
 THIN = 1e-250
 
@@ -35,7 +37,8 @@ class Measure:
     """Base of the measures of risk, which are frozen dataclasses.
 
     `word` is the name in text, by which a measure is known once it is defined; `parsed` makes one
-    from the words between the brackets.
+    from the words between the brackets. `solver` is the address "module:function" of what finds the
+    policy with the least value, if that is not the expectation of a loss, nor a CVaR.
 
     Examples
     --------
@@ -52,6 +55,7 @@ class Measure:
     """
 
     word: ClassVar[str] = ""
+    solver: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         answering_methods(cls)
@@ -88,7 +92,7 @@ class Measure:
         """
         return self, bound
 
-    def solved(self, ssp: Any) -> tuple[float, Callable[[], tuple[float, float]], Any] | None:
+    def solved(self, ssp: Any) -> Solved | None:
         """The least value of any policy, by a solver that the measure brings along.
 
         Parameters
@@ -99,10 +103,13 @@ class Measure:
         Returns
         -------
         tuple (value, bounds, policy) or None
-            The optimum, a function that proves bounds on it, and a policy; None where `curve` and
-            `tail` say all that a solver needs.
+            The optimum, a function that proves bounds on it, and a policy, as the function at
+            `solver` finds them; None where `curve` and `tail` say all that a solver needs.
         """
-        return None
+        if not self.solver:
+            return None
+        least: Solved = loaded(self.solver, "solver", "tailpath.measures")(ssp, self)
+        return least
 
     def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
         """What is asked of costs that are all so much less, to find the value of these.
@@ -251,18 +258,15 @@ def _measure(thing: Any) -> type[Measure] | None:
     return thing if isinstance(thing, type) and issubclass(thing, Measure) else None
 
 
-#: Every measure by its word.
+#: Every measure by its word; ours are those of the public names, whose words are their names.
 REGISTER = Register(
     "measure",
     "subclass of tailpath.risk.Measure",
     "tailpath.measures",
     {
-        "mean": "tailpath.risk.measures:Mean",
-        "cvar": "tailpath.risk.measures:CVaR",
-        "var": "tailpath.risk.measures:VaR",
-        "late": "tailpath.risk.measures:Late",
-        "shortfall": "tailpath.risk.measures:Shortfall",
-        "loss": "tailpath.risk.measures:Loss",
+        name.lower(): f"{home}:{name}"
+        for name, home in public_names().items()
+        if home.startswith("tailpath.risk.")
     },
     _measure,
 )

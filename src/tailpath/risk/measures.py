@@ -53,6 +53,7 @@ class Mean(TranslationInvariant):
     """
 
     word = "mean"
+    solver = "tailpath.solvers.objectives.unconstrained:least_mean"
 
     @property
     def curve(self) -> Curve:
@@ -126,6 +127,7 @@ class VaR(TranslationInvariant):
 
     alpha: float
     word = "var"
+    solver = "tailpath.solvers.objectives.unconstrained:least_var"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
@@ -181,6 +183,7 @@ class Late(Measure):
 
     deadline: float
     word = "late"
+    solver = "tailpath.solvers.objectives.unconstrained:least_lateness"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "deadline", check_amount(self.deadline, "a deadline", signed=True))

@@ -38,7 +38,7 @@ from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import name as name_in_words
 
-ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
+ALPHAS: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
 AVERAGE, BEST = "average-best", "optimal"
 #: Runs shown of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
 RUNS, BLAMED = 3, 6

@@ -57,27 +57,29 @@ MOST = 1e305
 
 
 def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
-    """The least of a measure: a measure's own solver first, then those that know it by name."""
-    found = goal.solved(ssp) or _by_name(ssp, goal) or _by_curve(ssp, goal)
+    """The least of a measure: by the solver that it names, or by its loss and its CVaR."""
+    found = goal.solved(ssp) or _by_curve(ssp, goal)
     if found is None:
         return solve_limited(ssp, goal, ())
     value, bounds, policy = found
     return RiskSolution(ssp, goal, (), value, Later(bounds), policy)
 
 
-def _by_name(ssp: SSP, goal: Measure) -> Found | None:
-    if isinstance(goal, Mean):
-        expected = solve_expected(ssp)
-        return expected.cost(), lambda: expected.bounds, expected.policy
-    if isinstance(goal, VaR):
-        on_time = on_time_until(ssp, goal.alpha)
-        t = on_time.var(goal.alpha)
-        policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
-        return t, lambda: (t, t), policy
-    if isinstance(goal, Late):
-        by, lateness = goal.deadline, solve_on_time(ssp, max(goal.deadline, 0.0))
-        return lateness.late(by), lambda: lateness.late_bounds(by), lateness.policy(by)
-    return None
+def least_mean(ssp: SSP, goal: Mean) -> Found:
+    expected = solve_expected(ssp)
+    return expected.cost(), lambda: expected.bounds, expected.policy
+
+
+def least_var(ssp: SSP, goal: VaR) -> Found:
+    on_time = on_time_until(ssp, goal.alpha)
+    t = on_time.var(goal.alpha)
+    policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
+    return t, lambda: (t, t), policy
+
+
+def least_lateness(ssp: SSP, goal: Late) -> Found:
+    by, lateness = goal.deadline, solve_on_time(ssp, max(goal.deadline, 0.0))
+    return lateness.late(by), lambda: lateness.late_bounds(by), lateness.policy(by)
 
 
 def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
