@@ -61,8 +61,8 @@ def compare(name: str, entries: list[Entry], case: Case | None = None) -> list[s
     tied: set[str] = set()
     # Decisions first: their ties excuse what follows from them.
     for verb, arguments, old in sorted(entries, key=lambda entry: entry[0] != "decide"):
-        if verb == "method" and arguments[0] == "layers":
-            continue  # a method that went
+        if verb == "method" and arguments[0] in ("layers", "second-stage"):
+            continue  # methods that went
         new, said = answer(case, verb, arguments), f"{name}: {verb} {json.dumps(arguments)[:90]}: "
         if verb == "decide" and "refused" not in {**old, **new}:
             wrong = decided_otherwise(case, arguments, old, new)

@@ -110,7 +110,7 @@ def plans(case: Case) -> Iterator[Question]:
     yield from decisions(case, ["lexicographic 0.01", "atoms 0.01"], 300)
     yield from (("planner", [name]) for name in ("quantile", "interpolation"))
     if budgets(case) * case.ssp.n_states <= 3000:  # loops in Python
-        every = ("surrogate", "nested", "second-stage")
+        every = ("surrogate", "nested")
         yield from (("method", [name, 0.1]) for name in every)
 
 

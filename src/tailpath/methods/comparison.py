@@ -48,12 +48,8 @@ PLANNER = "quantile"
 USUAL = ("expected", PLANNER)
 SLOW = "interpolation"
 BEST = "exact"
-#: What need not be improved: the same policies as others, or policies that go on from others
-#: already.
-SETTLED = (
-    "second-stage",
-    *("quantile, published", "quantile, printed", "interpolation, published"),
-)
+#: What need not be improved: the same policies as others.
+SETTLED = ("quantile, published", "quantile, printed", "interpolation, published")
 HEADERS = (
     *("alpha", "method", "predicted", "deployed", "gap"),
     *("over", "over %", "VaR", "mean", "seconds"),

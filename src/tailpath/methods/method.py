@@ -34,7 +34,6 @@ ADDRESSES = {
     "quantile": "tailpath.methods.published:QUANTILE",
     "interpolation": "tailpath.methods.published:INTERPOLATION",
     "improved": "tailpath.methods.published:IMPROVED",
-    "second-stage": "tailpath.methods.published:SECOND_STAGE",
     "surrogate": "tailpath.methods.published:SURROGATE",
     "nested": "tailpath.methods.published:NESTED",
 }

@@ -1,7 +1,6 @@
 """Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; nested CVaR and
-the surrogate with bounded cost, which solve one alpha at a time, on demand; and two methods that
-start from the policies of another one: policy iteration with exact evaluation, and the
-lexicographic second stage.
+the surrogate with bounded cost, which solve one alpha at a time, on demand; and policy iteration
+with exact evaluation, from the policies of another method.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from tailpath.solvers.published.planners import solve_cvar_interpolation, solve_
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
 from tailpath.solvers.related import (
-    second_stage,
     solve_nested_cvar,
     solve_surrogate,
 )
@@ -142,14 +140,12 @@ def _by_alpha(
 
 def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
     """It predicts its own measure, which is not the CVaR of the total cost."""
-    solved = cache(lambda a: solve_nested_cvar(ssp, a, progress))
-    sweeps = solved(alpha).sweeps
-    return _by_alpha(
-        lambda a: (float(solved(a).value[ssp.start_index]), solved(a).policy),
-        alpha,
-        f"CVaR taken anew at every step, {count(sweeps, 'sweep')}",
-        sweeps=sweeps,
-    )
+
+    def solved(a: float) -> tuple[float, Policy]:
+        value, policy, _ = solve_nested_cvar(ssp, a, progress)
+        return float(value[ssp.start_index]), policy
+
+    return _by_alpha(solved, alpha, "CVaR taken anew at every step")
 
 
 def _surrogate(
@@ -181,8 +177,7 @@ SURROGATE = Method(
 )
 
 
-def _going_on(
-    better: Callable[[SSP, Policy, float], Policy],
+def _improved(
     ssp: SSP,
     alpha: float,
     *,
@@ -191,28 +186,21 @@ def _going_on(
     atoms: int = 25,
     alpha0: float | None = None,
 ) -> Plan:
-    """Plan by the base; its policies are bettered one alpha at a time."""
+    """Plan by the base; its policies are improved one alpha at a time."""
 
     @cache
-    def bettered(a: float) -> Policy:
-        return better(ssp, first.policy(a), a)
+    def better(a: float) -> Policy:
+        return improve(ssp, first.policy(a), a).policy
 
     first = find_method(base).make(ssp, alpha, {"atoms": atoms, "alpha0": alpha0}, progress)
-    bettered(alpha)
-    return Plan(bettered, note=f"from {base}: {first.note}", facts={"base": base})
+    better(alpha)
+    return Plan(better, note=f"from {base}: {first.note}", facts={"base": base})
 
 
 IMPROVED = Method(
     name="improved",
     title="policy iteration",
     summary="what CVaR policy iteration makes of another method's policies",
-    plan=partial(_going_on, lambda ssp, policy, alpha: improve(ssp, policy, alpha).policy),
-    options=(BASE, ATOMS, ALPHA0),
-)
-SECOND_STAGE = Method(
-    name="second-stage",
-    title="second stage",
-    summary="Rigter's lexicographic second stage on another method's policies, at their exact VaR",
-    plan=partial(_going_on, second_stage),
+    plan=_improved,
     options=(BASE, ATOMS, ALPHA0),
 )

@@ -209,8 +209,9 @@ class ExpectedSolution(LeastCosts):
         ExpectedSolution
             With every value moved.
         """
-        moved = bounds_by_state(self).shifted(border.potential)
-        return _with_bounds(replace(self, ssp=border.given), moved)
+        moved = Bounds(self.value, self.lower, self.upper).shifted(border.potential)
+        columns = {"value": moved.value, "lower": moved.lower, "upper": moved.upper}
+        return replace(self, ssp=border.given, **columns)
 
     def _repr_html_(self) -> str:
         lower, upper = self.bounds
@@ -313,15 +314,8 @@ def _least(ssp: SSP) -> ExpectedSolution:
     _refuse_infinite(found.bounds)
     warn_if_unproved(found.bounds)
     bounds = found.bounds.positive().map(core.to_states)
-    return ExpectedSolution(
-        ssp=ssp,
-        value=bounds.value,
-        lower=bounds.lower,
-        upper=bounds.upper,
-        choices=core.model_choices(found.chosen),
-        method=bounds.method,
-        iterations=found.iterations,
-    )
+    columns = bounds.value, bounds.lower, bounds.upper, core.model_choices(found.chosen)
+    return ExpectedSolution(ssp, *columns, bounds.method, found.iterations)
 
 
 @found_once
@@ -332,14 +326,6 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
         for name in ("value", "lower", "upper", "choices")
     }
     return replace(found, ssp=ssp, gamma=gamma, **cut)
-
-
-def bounds_by_state(found: ByState) -> Bounds:
-    return Bounds(found.value, found.lower, found.upper)
-
-
-def _with_bounds(found: ExpectedSolution, bounds: Bounds) -> ExpectedSolution:
-    return replace(found, value=bounds.value, lower=bounds.lower, upper=bounds.upper)
 
 
 # ---------------------------------------------------------------------- with intervals
@@ -449,16 +435,8 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     found = problem.optimum
     _refuse_infinite(found.bounds)
     bounds = found.bounds.map(problem.to_states)
-    return RobustExpected(
-        model=model,
-        nature=nature,
-        value=bounds.value,
-        lower=bounds.lower,
-        upper=bounds.upper,
-        choices=problem.risk_neutral,
-        method=bounds.method,
-        iterations=found.iterations,
-    )
+    columns = bounds.value, bounds.lower, bounds.upper, problem.risk_neutral
+    return RobustExpected(model, nature, *columns, bounds.method, found.iterations)
 
 
 def _refuse_infinite(bounds: Bounds) -> None:

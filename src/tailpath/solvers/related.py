@@ -5,25 +5,18 @@ does not arrive must cost something.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import almost_sure_states
-from tailpath.dp.budgets import node_values
 from tailpath.errors import ModelError, OptionError
-from tailpath.evaluation.evaluate import evaluate
-from tailpath.graph import BoolArray, FloatArray, IntArray, first_of
+from tailpath.graph import BoolArray, FloatArray, first_of
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
-from tailpath.policies.policy import Policy
+from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
@@ -31,8 +24,6 @@ from tailpath.solvers.expectation import solve_expected
 #: Sweeps of nested CVaR end when no value moves by more than this part of it.
 SAME_NESTED = 1e-12
 MAX_SWEEPS = 1_000_000
-#: The expected cost, infinite once the budget is spent (`dp/budget_model.py`).
-WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
 
 
 def unit_of(ssp: SSP, who: str) -> float:
@@ -57,25 +48,11 @@ def rising_core_of(ssp: SSP, who: str) -> tuple[Core, float]:
     return core, unit
 
 
-def best_choices(core: Core, values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """For each node the least of its choices' values, and the first choice that has it."""
-    begin = core.state_choices[:-1]
-    least = np.minimum.reduceat(values, begin)
-    hit = np.flatnonzero(values <= np.repeat(least, np.diff(core.state_choices)))
-    return least, hit[np.searchsorted(hit, begin)]
-
-
-@dataclass(frozen=True, eq=False)
-class NestedSolution:
-    """By state, infinite where nested CVaR is; there the policy takes the risk-neutral choice."""
-
-    value: FloatArray
-    policy: MarkovPolicy
-    sweeps: int
-
-
-def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) -> NestedSolution:
-    """The least nested (iterated) CVaR from every state, for contrast.
+def solve_nested_cvar(
+    ssp: SSP, alpha: float, progress: Progress | None = None
+) -> tuple[FloatArray, MarkovPolicy, int]:
+    """The least nested (iterated) CVaR from every state, for contrast; with its policy, which is
+    risk-neutral where that is infinite, and the number of sweeps.
 
         rho(s) = min over choices of CVaR_alpha( c + rho(s') )
 
@@ -88,9 +65,12 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
     core, unit = rising_core_of(ssp, "nested CVaR")
     finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
-    best = core.state_choices[:-1]
+    best = begin = core.state_choices[:-1]
     for sweeps in range(1, MAX_SWEEPS + 1):
-        least, best = best_choices(core, _tail_means(core, np.append(value, 0.0), alpha))
+        values = _tail_means(core, np.append(value, 0.0), alpha)
+        least = np.minimum.reduceat(values, begin)
+        hit = np.flatnonzero(values <= np.repeat(least, np.diff(core.state_choices)))
+        best = hit[np.searchsorted(hit, begin)]
         new, old = least[finite], value[finite]
         moved = float(np.max(np.abs(new - old) / np.maximum(new, 1.0), initial=0.0))
         value[finite] = new
@@ -100,8 +80,7 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
             break
     choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
     choices[ssp.choice_state[taken]] = taken
-    policy = MarkovPolicy.from_choices(ssp, choices)
-    return NestedSolution(core.to_states(value) * unit, policy, sweeps)
+    return core.to_states(value) * unit, MarkovPolicy.from_choices(ssp, choices), sweeps
 
 
 def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
@@ -173,66 +152,3 @@ def solve_surrogate(
             progress(w, best * unit)
     assert decisions is not None
     return best * unit, budget_policy(ssp, layout, decisions.changes, cap, expected.choices)
-
-
-def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
-    """The policy, but at the least expected cost from where a run is sure to end within its VaR
-    (after Rigter, Duckworth, Lacerda and Hawes 2022, who estimate the VaR; here it is exact).
-
-        M(s, b) = min over choices all of whose outcomes keep M finite of  sum P (c + M(s', b - c)),
-        M(goal, b >= 0) = 0
-
-    CVaR = VaR + E[(Z - VaR)+] / alpha does not rise, since such a run has no excess, and the mean
-    falls: to no less than that of `solve_cvar_exact(lexicographic=True)`.
-    """
-    var = evaluate(ssp, policy, alpha).var(alpha)
-    if not math.isfinite(var):
-        raise ModelError("the second stage needs a policy with a finite VaR")
-    _, unit = rising_core_of(ssp, "the second stage")
-    budget = round(var / unit)
-    enough = np.where(ssp.is_goal, 0, budget + 1)
-    if ssp.is_goal[ssp.start_index]:
-        return policy
-    layout = layout_of(ssp)
-    objective = layout.objective(WITHIN, limit=budget + 1.0)
-    values, changes = next(node_values(layout, objective, budget + 1))
-    states, _ = layout.members
-    finite = np.isfinite(values)
-    enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)
-    within = budget_policy(ssp, layout, changes, budget + 1, solve_expected(ssp).choices)
-    switched = _Switched(policy, within, enough, budget)
-    return MemoryPolicy(switched.start, switched.action, switched.remember)
-
-
-@dataclass(frozen=True, eq=False)
-class _Switched:
-    """Memory is what the policy remembers and the budget left; or None and the budget, once that is
-    `enough` to end within it. `within` then has a unit more: it pays for arriving with nothing
-    left.
-    """
-
-    policy: Policy
-    within: BudgetPolicy
-    enough: IntArray
-    budget: int
-
-    def _ends_within(self, state: Any, remaining: int) -> bool:
-        return bool(remaining >= self.enough[self.within.ssp.state_index(state)])
-
-    def start(self, state: Any) -> Any:
-        own = None if self._ends_within(state, self.budget) else (self.policy.start(state),)
-        return own, self.budget
-
-    def action(self, state: Any, memory: Any) -> Any:
-        own, remaining = memory
-        if own is None:
-            ssp = self.within.ssp
-            return ssp.choice_name(self.within.choice_at(ssp.state_index(state), remaining + 1))
-        return self.policy.action(state, own[0])
-
-    def remember(self, memory: Any, state: Any, action: Any, cost: float, next_state: Any) -> Any:
-        own, remaining = memory
-        remaining = max(remaining - round(cost / float(self.within.unit)), -1)
-        if own is None or self._ends_within(next_state, remaining):
-            return None, remaining
-        return (self.policy.remember(own[0], state, action, cost, next_state),), remaining
