@@ -236,6 +236,12 @@ def test_an_isolated_state_is_a_dead_end(prism):
     )
 
 
+def test_only_line_feeds_end_a_line(prism):
+    """A vertical tab is a blank: what stands behind it belongs to the same line."""
+    with pytest.raises(FormatError, match=r"m\.tra:2: .* has 10 words, expected 4 or 5"):
+        tp.read(prism(tra="3 4 5\n0 0 1 0.5 go\v0 0 2 0.5 go\n0 1 2 1 wait\n1 0 1 1\n2 0 2 1\n"))
+
+
 def test_a_row_per_line_is_refused(prism):
     """As `prism -exportrows` writes it."""
     with pytest.raises(FormatError, match=r"m\.tra:2: '0 0.5:1 1/2:2 go' .*-exportrows"):

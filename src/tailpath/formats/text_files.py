@@ -125,7 +125,7 @@ class TextFile:
         for width in range(least, most + 1):
             if words[width :: width + 1] == ends:
                 return [words[at :: width + 1] for at in range(width)]
-        rows = [line.split() for line in text.splitlines()]
+        rows = [line.split() for line in text.split("\n")[:-1]]
         for row in rows:
             if not least <= len(row) <= most:
                 expected = " or ".join(map(str, range(least, most + 1)))
