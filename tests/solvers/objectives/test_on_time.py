@@ -232,3 +232,15 @@ def test_what_a_tie_gives_away_is_in_the_bounds(zero_cost):
     low, high = tp.solve_on_time(ssp, 3).late_bounds(3)
     truth = 1 - Fraction(str(early))
     assert low <= truth <= high and high - low < 1e-11
+
+
+@pytest.mark.parametrize(("more", "truth"), [("2.5e-13", 6), ("-2.5e-13", 3), ("1e-9", 6)])
+def test_a_least_var_beside_a_tie_has_both_ends(more, truth):
+    """P(Z > 3) is 0.3 and a little more or less, within the tolerance of ties or not."""
+    p = Fraction("0.3") + Fraction(more)
+    ssp = tp.SSP.from_outcomes([(0, "a", "g", 1 - p, 3), (0, "a", "g", p, 6)], 0, ["g"])
+    found = tp.solve(ssp, tp.VaR(0.3))
+    low, high = found.bounds
+    assert low <= truth <= high and low <= found.value <= high
+    if abs(Fraction(more)) > 1e-10:
+        assert low == high == found.value

@@ -207,6 +207,21 @@ class OnTimeSolution(ByBudget):
             f" for var({a:g})"
         )
 
+    def _var_bounds(self, alpha: float) -> tuple[float, float]:
+        """Proved bounds on the least VaR: from the first t that may keep `alpha` to the first that
+        is sure to, infinite where the table has none.
+        """
+        t = self.var(alpha)
+        if alpha == 1 or math.isinf(t):
+            return t, t
+        low = high = self._level(t)
+        last = len(self.lateness) - 1
+        while low > 0 and self.late_bounds(self._total_cost(low - 1))[0] <= alpha:
+            low -= 1
+        while high <= last and self.late_bounds(self._total_cost(high))[1] > alpha:
+            high += 1
+        return self._total_cost(low), math.inf if high > last else self._total_cost(high)
+
     def policy(self, t: float | None = None) -> BudgetPolicy:
         """The policy that arrives within `t` with the largest probability.
 

@@ -74,7 +74,7 @@ def least_var(ssp: SSP, goal: VaR) -> Found:
     on_time = on_time_until(ssp, goal.alpha)
     t = on_time.var(goal.alpha)
     policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
-    return t, lambda: (t, t), policy
+    return t, lambda: on_time._var_bounds(goal.alpha), policy
 
 
 def least_lateness(ssp: SSP, goal: Late) -> Found:
