@@ -319,6 +319,16 @@ def test_a_place_nobody_comes_to_is_in_a_fold_and_one_step_is_no_steps(browser, 
     assert browser.find_element("css selector", "#large strong").text == "1 step"
 
 
+def test_room_beside_a_tall_map_is_used(browser, tmp_path):
+    opened(browser, tmp_path, tp.domains.river(rows=11, columns=4), "tall")
+    browser.set_window_size(1340, 1400)
+    scene, side = (
+        browser.find_element("css selector", each).rect for each in (".top > article", ".side")
+    )
+    assert side["x"] > scene["x"] + scene["width"] and abs(side["y"] - scene["y"]) < 2
+    assert browser.find_element("id", "words").text and browser.find_element("id", "blamed").text
+
+
 def test_cards_of_a_row_are_of_one_height(browser, tmp_path, river):
     opened(browser, tmp_path, river, "river")
     browser.set_window_size(1340, 1400)

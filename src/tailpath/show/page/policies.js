@@ -48,7 +48,7 @@ function drawScene() {
   let { width, height } = D.scene;
   // A graph needs the whole width, a map of few rows, too: nothing may be cut off.
   if (width > 9 && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
-  if (kind === "map" && height > 1.3 * width) {  // beside a tall map there is room for more
+  if (kind === "map" && height > 2 * width) {  // beside a tall map there is room for more
     document.querySelector("main").className = "tall";
     const side = node("div", { class: "side" });
     $("words-card").before(side);
