@@ -57,12 +57,20 @@ SCRIPT = (
     + """
 import sys
 name, after = sys.argv[1], float(sys.argv[2])
-threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
+caught = threading.Event()
+
+def interrupt():  # again after a minute: in callbacks of the compiler Python ignores exceptions
+    wait = after
+    while not caught.wait(wait):
+        os.kill(os.getpid(), signal.SIGINT)
+        wait = 60
+
+threading.Thread(target=interrupt).start()
 try:
     while True:
         VERBS[name]()
 except KeyboardInterrupt:
-    pass
+    caught.set()
 print(repr(VERBS[name]()))
 """
 )

@@ -234,13 +234,6 @@ def method(case: Case, name: str, alpha: float) -> Answer:
     return {name: one(number) for name, number in found.items() if number is not None}
 
 
-def table(case: Case, policy: str, alpha: float) -> Answer:
-    rows = case.policy(policy).table(case.ssp, alpha)[:3]
-    names = ("probability", "mean", "cvar")
-    found = {f"{name} {i}": getattr(row, name) for i, row in enumerate(rows) for name in names}
-    return {name: one(number) for name, number in found.items() if number is not None}
-
-
 def parting(case: Case, first: str, second: str, alpha: float) -> Answer:
     found = tp.differences(case.ssp, case.policy(first), case.policy(second), alpha)
     return {"probability": one(found.probability), "cvar": one(found.cvars[0])}
@@ -258,7 +251,7 @@ VERBS: dict[str, Callable[..., Answer]] = {
     for verb in (
         *(model, expected, arrival, exact, evaluate, deviation, on_time, least_var, solve),
         *(limited, frontier, frontier_ends, ending, worst_runs, simulate, trace, improve),
-        *(planner, method, table, parting, decide),
+        *(planner, method, parting, decide),
     )
 }
 

@@ -109,20 +109,20 @@ CHOSEN = (
     ),
     Chosen(
         "kernels/shortest_paths.py",
-        "slot -= longest + 1 if slot > longest else 0",
-        "slot -= longest + 1 if slot >= longest else 0",
-        "tests/kernels tests/test_graph.py",
-    ),
-    Chosen(
-        "kernels/shortest_paths.py",
         "if child + 1 < size and key[child + 1] < key[child]:",
         "if child + 1 < size and key[child + 1] > key[child]:",
         "tests/kernels tests/test_graph.py",
     ),
     Chosen(
         "kernels/graph.py",
-        "if marked == 0 or marked == missing:",
-        "if marked <= 1 or marked == missing:",
+        "if out_inside[source] and choices_left[source] == 0:",
+        "if out_inside[source] and choices_left[source] <= 1:",
+        "tests/kernels tests/test_graph.py",
+    ),
+    Chosen(
+        "kernels/graph.py",
+        "elif index[to] < low[node]:",
+        "elif index[to] > low[node]:",
         "tests/kernels tests/test_graph.py",
     ),
 )
