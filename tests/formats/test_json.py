@@ -159,11 +159,7 @@ def test_texts_in_other_codes(old, new, line, tmp_path):
 
 def test_progress_is_told(tmp_path):
     told = []
-    tp.write(
-        many_numbers(3_000), tmp_path / "m.json", progress=lambda steps, share: told.append(share)
-    )
-    assert told[-1] == 1.0
-    told.clear()
+    tp.write(many_numbers(3_000), tmp_path / "m.json")
     tp.read(tmp_path / "m.json", progress=lambda done, share: told.append((done, share)))
     assert len(told) > 1 and told[-1] == ((tmp_path / "m.json").stat().st_size, 1.0)
 

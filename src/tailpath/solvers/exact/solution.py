@@ -445,10 +445,8 @@ class ExactSolution(ByBudget):
     def _check(self, a: float) -> float:
         known = alpha_from(check_invertible_alpha(a), self.alpha)
         if known is None or (self.weight < 1 and not same_alpha(known, self.alpha)):
-            which = ">=" if self.weight == 1 else f"= (with weight {self.weight:g})"
-            raise OptionError(
-                f"the table was made for alpha {which} {self.alpha:g}; solve with alpha={a:g}"
-            )
+            made = f">= {self.alpha:g}" if self.weight == 1 else f"= {self.alpha:g} alone"
+            raise OptionError(f"the table was made for alpha {made}; solve with alpha={a:g}")
         return known if self.weight == 1 else self.alpha
 
     def _repr_html_(self) -> str | None:
