@@ -18,6 +18,7 @@ from tailpath.certify import budgets as certify
 from tailpath.certify.budgets import Ends, TableSides, table_sides
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.solvers.exact import solver
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.table import BudgetTable, fill_table
@@ -230,6 +231,21 @@ def test_closed_forms_subtract(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certify, "OUTWARDS", 0.0)
     monkeypatch.setattr(certify, "AFTERWARDS", 0.0)
     assert any(excluded(*closed_forms(weight)) for weight in weights)
+
+
+def test_what_is_done_with_a_bound_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cost that is paid surely has bounds of no width, until they are written in units."""
+
+    def true_bounds(cents: int) -> bool:
+        rows = [("s", "go", "g", 1.0, cents / 100), ("t", "go", "g", 1.0, 0.01)]
+        ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+        low, high = tp.solve_cvar_exact(ssp, 0.3).bounds(0.3)
+        return Fraction(low) <= Fraction(cents, 100) <= Fraction(high)
+
+    assert all(map(true_bounds, range(1, 100)))
+    for module in (certify, solver):
+        monkeypatch.setattr(module, "AFTERWARDS", 0.0)
+    assert not all(map(true_bounds, range(1, 100)))
 
 
 def test_what_cannot_be_proved_has_no_upper_end() -> None:

@@ -206,3 +206,11 @@ def test_a_history_on_a_free_cycle() -> None:
     found = tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "a"), 0.1)
     assert found.cvar(0.1) == pytest.approx(1, rel=1e-12) == found.mean
     assert found.bounds(0.1)[0] <= 1 and found.bounds(0.1)[1] == math.inf
+
+
+def test_the_only_action_is_taken_surely() -> None:
+    """Weights of a policy are scaled to 1, also that of one action alone: E[Z | Z > 1] = 3."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
+    found = tp.evaluate(ssp, tp.MarkovPolicy({"s": {"a": 0.9999999995}}), 0.5)
+    assert found.bounds(0.5)[0] <= 3 <= found.bounds(0.5)[1]
+    assert found.probabilities[0] == 0.5

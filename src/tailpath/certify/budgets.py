@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.certify.rounding import ROUNDOFF, row_error
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, row_error
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
 from tailpath.dp.budgets import Filled
@@ -40,8 +40,6 @@ from tailpath.kernels.jit import frozen
 #: Roundings of V* on its way: written in units (3), times a criterion, which is rounded itself (4),
 #: less a budget (1).
 OUTWARDS = 8 * ROUNDOFF
-#: Roundings of a step beside those of its row: the constant of its choice, and a closed form.
-BESIDE_ROW = 6
 #: Roundings of each outcome of a row where probabilities are intervals: their ends and widths, what
 #: is handed out and each share of it, beside those of any row.
 HANDED_OUT = 3
@@ -51,8 +49,6 @@ JOINTLY = 1.5 * MARGIN
 VANISHED = 1e-270
 #: Errors of V* count as a share of it up to this, and beyond it as they are.
 SHARES_UP_TO = 1e-9
-#: A few operations behind the table: by this share its bounds are widened.
-AFTERWARDS = 8 * ROUNDOFF
 
 Layouts = TypeVar("Layouts", bound=Layout)
 
@@ -71,7 +67,7 @@ class Ends(NamedTuple):
 def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -> Layouts:
     """The layout with rows too small (`side` -1) or too large (+1), and V* of that side."""
     # Where loops were divided out, an error of probabilities counts in both of what was divided.
-    off = row_error(layout.row_size, layout.row_size + BESIDE_ROW, 2 * error)
+    off = row_error(layout.row_size, layout.row_size, 2 * error)
     nodes, joint = layout.nodes, layout.joint
     if len(joint.inner_target):
         block = owners(nodes.block_start)
@@ -231,7 +227,7 @@ def level_share(layout: Layout, error: float, residual: float) -> float:
     at least x_j times the probability of getting from i to j.
     """
     size = layout.row_size
-    additions = size + BESIDE_ROW + (0 if layout.nature == CERTAIN else HANDED_OUT * size)
+    additions = size + (0 if layout.nature == CERTAIN else HANDED_OUT * size)
     off = float(np.max(row_error(size, additions, 2 * error)))
     blocks = layout.nodes.block_joint
     stay = _longest_stay(layout) if blocks.any() else 0.0

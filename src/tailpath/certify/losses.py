@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.certify.budgets import AFTERWARDS, scaled_layout
-from tailpath.certify.rounding import ROUNDOFF
+from tailpath.certify.budgets import scaled_layout
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF
 from tailpath.certify.totals import Bracket, Enclosure
 from tailpath.dp.budget_model import Objective
 from tailpath.dp.budgets import fill

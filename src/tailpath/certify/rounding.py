@@ -21,10 +21,15 @@ from tailpath.graph import FloatArray, IntArray, Transitions
 ROUNDOFF = 2.0**-53
 #: A stored probability of a row of k lies within (3 k + 3) ROUNDOFF, relatively, of the decimal as
 #: written divided by the sum of its row: one to read the decimal, and what the float row may miss 1
-#: by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own.
-PER_EDGE, PER_ROW = 3, 9
-#: One product, the scaling p (1 +- d) itself, and what is left of second order.
-PER_STEP = 4
+#: by (`model/checks.py`).
+PER_EDGE = 3
+#: Those 3; 6 for the weight of a policy that mixes actions or, in the sweep over budgets, which has
+#: none, for the constant of a choice and a closed form; a product; the scaling p (1 +- d), twice;
+#: and one for all of second order. The proof needs each, but rows have so much room in PER_EDGE
+#: that no model is known on which bounds without this exclude the truth.
+PER_STEP = 13
+#: More than a handful of operations: by this share bounds are widened that go through these.
+AFTERWARDS = 16 * ROUNDOFF
 
 
 def row_error(size: Any, additions: Any, error: Any = 0.0) -> Any:
@@ -33,7 +38,7 @@ def row_error(size: Any, additions: Any, error: Any = 0.0) -> Any:
     `additions` is how many numbers are added up in a cell that a step leads to or, where values go
     backwards, that its row fills. `error` is how far probabilities may be off beside rounding.
     """
-    return (PER_EDGE * size + PER_ROW + additions + PER_STEP) * ROUNDOFF + error
+    return (PER_EDGE * size + PER_STEP + additions) * ROUNDOFF + error
 
 
 def row_factor(size: int, side: int, off: float) -> float:
@@ -56,7 +61,7 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     most = np.zeros(component.max(initial=-1) + 1)
     np.maximum.at(most, component[on_cycle], longest[on_cycle])
     longest[on_cycle] = most[component[on_cycle]]
-    of_row = ((PER_EDGE + 1) * longest + PER_ROW + 3) * ROUNDOFF
+    of_row = ((PER_EDGE + 1) * longest + PER_STEP) * ROUNDOFF
     eliminated = (2 * size**3 / 3 + 6 * size**2 + 8 * size) * ROUNDOFF
     joint = (2 * size + 2) * (of_row + error) + eliminated
     return np.where(size > 1, joint, np.where(size == 1, of_row, 0.0))

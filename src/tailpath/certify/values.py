@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.certify.rounding import PER_EDGE, ROUNDOFF
+from tailpath.certify.rounding import AFTERWARDS, PER_EDGE, ROUNDOFF
 from tailpath.dp.backup import Decisions
 from tailpath.dp.expected import SWEEPS, chain_of, total
 from tailpath.dp.optimum import VALUE_ITERATION, Optimum, optimum, policy_chain
@@ -39,13 +39,11 @@ from tailpath.graph import FloatArray, members_of, owners
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import NONZERO
 
-#: What a residual is off beside PER_EDGE ROUNDOFF for each outcome and what its row misses 1 by: as
-#: PER_ROW, three operations, and four more where values come in two words.
+#: What a residual is off beside PER_EDGE ROUNDOFF for each outcome and what its row misses 1 by:
+#: nine as in PER_STEP, three operations, and four more where values come in two words.
 RESIDUAL = 16
 #: More than what a sum of products may lose because they fall below the smallest double.
 VANISHED = 1e-305
-#: More than a handful of operations: by this share bounds are widened after these.
-FEW = 16 * ROUNDOFF
 #: Bounds that are wider than this, relatively, are looked for by weights.
 WEIGHTS_ABOVE = 4e-12
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
@@ -168,9 +166,12 @@ def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> 
                 below = np.inf
                 break
             below = max(below, missing / drift[row])
-    below *= 1 + FEW
+    below *= 1 + AFTERWARDS
     for row in range(len(residual)):
-        if drift[row] < 0.0 and not (residual[row] - error[row]) * (1 - FEW) >= -below * drift[row]:
+        if (
+            drift[row] < 0.0
+            and not (residual[row] - error[row]) * (1 - AFTERWARDS) >= -below * drift[row]
+        ):
             below = np.inf
     for row in chosen:
         missing = residual[row] + error[row]
@@ -178,7 +179,7 @@ def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> 
             return below, np.inf
         if missing > 0.0:
             above = max(above, missing / drift[row])
-    return below, above * (1 + FEW)
+    return below, above * (1 + AFTERWARDS)
 
 
 Solve = Callable[[Decisions], FloatArray]
@@ -221,7 +222,7 @@ class _Certificate(NamedTuple):
                 return np.full_like(value, side * np.inf)
             if share == 0.0 and not low_word.any():  # neither a residual nor rounding
                 return value
-            slack = share * slope * (1 + FEW) + FEW * np.abs(low_word)
+            slack = share * slope * (1 + AFTERWARDS) + AFTERWARDS * np.abs(low_word)
             return np.nextafter(value + (low_word + side * slack), side * np.inf)
 
         return Bounds(value + low_word, away(below, -1), away(above, 1))

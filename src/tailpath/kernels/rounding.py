@@ -1,11 +1,9 @@
-"""What a double can and cannot represent: every constant of rounding, with the reason for its size.
-Plain numbers, for kernels and all others.
+"""Thresholds of algorithms that compute in doubles: what counts as equal, as settled, as nothing.
+Proofs do not rest on them; the unit roundoff is in `certify/rounding.py`.
 """
 
 from __future__ import annotations
 
-#: The unit roundoff: one operation on doubles is off by this share of its result at most.
-ROUNDOFF = 2.0**-53
 #: A probability this close to alpha, or to an atom, relatively, counts as equal to it, since VaR
 #: jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
@@ -19,10 +17,10 @@ TINY = 1e-280
 NEAR_UNDERFLOW = 1e-290
 #: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as
 #: close as values are.
-SETTLED = 2 * ROUNDOFF
+SETTLED = 2.0**-52
 #: Changes up to this may go on for ever, since they come from rounding in rows of some ten
 #: outcomes.
-ROUNDING_NOISE = 64 * ROUNDOFF
+ROUNDING_NOISE = 2.0**-47
 #: Added to what is divided by, so that nothing is divided by 0.
 NONZERO = 1e-300
 #: No way counts as longer than this, lest sums of them overflow.

@@ -168,7 +168,7 @@ def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, flo
             f"the action probabilities of the policy in state {ssp.states[state]!r} sum to"
             f" {total:.12g}, not 1"
         )
-    return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
+    return [(choice, weight / total) for choice, weight in pairs]
 
 
 def known_actions(ssp: SSP, state: int) -> str:

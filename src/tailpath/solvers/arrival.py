@@ -23,8 +23,8 @@ import numpy as np
 
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import almost_sure_states, dead_ends
-from tailpath.certify.rounding import PER_EDGE, PER_ROW, ROUNDOFF
-from tailpath.certify.values import FEW, least_total
+from tailpath.certify.rounding import AFTERWARDS, row_error
+from tailpath.certify.values import least_total
 from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import (
     BoolArray,
@@ -238,7 +238,7 @@ def _mask(arrival: Arrival) -> BoolArray:
     most = np.add.reduceat(
         ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1]
     )
-    rounded = (PER_EDGE * np.diff(ssp.choice_outcomes) + PER_ROW) * ROUNDOFF + ssp.probability_error
+    rounded = row_error(np.diff(ssp.choice_outcomes), 0, ssp.probability_error)
     nothing_lost = most * (1 + rounded) >= arrival.lower[ssp.choice_state]
     return np.asarray(np.where(almost_sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
@@ -250,8 +250,8 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
         alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0
     )
     _refuse(ssp, relative_error > LARGEST_ERROR, "is not known well enough to compute with")
-    worst = float(relative_error.max()) * (1 + FEW) + ssp.probability_error
-    return 2 * worst / (1 - worst) * (1 + FEW)
+    worst = float(relative_error.max()) * (1 + AFTERWARDS) + ssp.probability_error
+    return 2 * worst / (1 - worst) * (1 + AFTERWARDS)
 
 
 def _refuse(ssp: SSP, states: BoolArray, why: str) -> None:

@@ -21,7 +21,8 @@ import numpy as np
 
 from tailpath.analysis.reachability import nature_called
 from tailpath.analysis.tables import ModelLayout
-from tailpath.certify.budgets import AFTERWARDS, Later, TableSides
+from tailpath.certify.budgets import Later, TableSides
+from tailpath.certify.rounding import AFTERWARDS
 from tailpath.dp.budget_model import EXCESS, MEAN, Objective
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
