@@ -218,16 +218,16 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
             "unknown layout 'matlab'; use 'auto', 'mdptoolbox' or 'quantecon'",
         ),
         ({"goals": 2}, ModelError, "goals must be a collection of state indices; put 2 in a list"),
-        ({"goals": [3]}, ModelError, "a goal is state index 3, outside 0..2"),
-        ({"goals": ["end"]}, ModelError, "a goal must be a state index, not 'end'"),
+        ({"goals": [3]}, ModelError, "the model has no state 3, which is to be a goal"),
+        ({"goals": ["end"]}, ModelError, "the model has no state 'end', which is to be a goal"),
         (
             {"goals": np.array([False, False, True])},
             ModelError,
-            "a goal must be a state index, not np.False_",
+            "the model has no state np.False_, which is to be a goal",
         ),
         ({"goals": []}, ModelError, "the model has no goals"),
-        ({"start": -1}, ModelError, "the start is state index -1, outside 0..2"),
-        ({"start": 0.5}, ModelError, "the start must be a state index, not 0.5"),
+        ({"start": -1}, ModelError, "the model has no state -1, which is to be the start"),
+        ({"start": 0.5}, ModelError, "the model has no state 0.5, which is to be the start"),
         (
             {"goals": [1]},
             ModelError,
@@ -307,7 +307,7 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
 def test_bad_arrays(changed, error, message):
     with pytest.raises(error) as refusal:
         good(**changed)
-    assert str(refusal.value) == message
+    assert message in str(refusal.value)
 
 
 def test_a_negative_probability_cannot_hide_in_a_sum():

@@ -15,7 +15,7 @@ from tailpath.graph import Array, BoolArray, offsets_of, owners
 from tailpath.model.checks import describe_choice
 from tailpath.model.columns import NONE
 from tailpath.model.frames import COUNT, INTERVAL, Frame, Rows
-from tailpath.model.matrices import fields_of_matrices
+from tailpath.model.matrices import Matrices
 from tailpath.model.outcomes import ROW_TOLERANCE, can_happen
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -171,10 +171,10 @@ class IntervalBuilder(Record):
         ...                            costs=[1, 0], start=0, goals=[1])
         <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 0>
         """
-        given = {"low": low, "high": high}
-        return interval_model(
-            cls, fields_of_matrices(given, costs, rewards, start, goals, **layout)
-        )
+        table = Matrices({"low": low, "high": high}, costs, rewards, goals, **layout)
+        gains = rewards is not None
+        found = outcomes_of_table(table, start, table.goals, intervals=True, rewards=gains)
+        return interval_model(cls, found.all_fields())
 
     @classmethod
     def from_table(

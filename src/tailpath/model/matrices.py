@@ -1,96 +1,96 @@
-"""From matrices, as pymdptoolbox and QuantEcon hold them, to the fields of a model. Nothing here
-knows the SSP; it checks the rest.
-"""
+"""Matrices, as pymdptoolbox and QuantEcon hold them, as a table with one row per outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from operator import index
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import (
-    Array,
-    BoolArray,
-    FloatArray,
-    Transitions,
-    first_of,
-    offsets_of,
-    owners,
-)
-from tailpath.model.outcomes import outcomes_of_rows
+from tailpath.graph import Array, FloatArray, owners
+from tailpath.model.cells import Categorical, Faults, OutcomeTable
+from tailpath.model.outcomes import describe_outcome
 
 
-def fields_of_matrices(
-    given: dict[str, Any],
-    costs: Any,
-    rewards: Any,
-    start: int,
-    goals: Iterable[int],
-    *,
-    s_indices: Any = None,
-    a_indices: Any = None,
-    layout: str = "auto",
-) -> dict[str, Any]:
-    """The fields of an `SSP` from the layouts of pymdptoolbox and QuantEcon; `SSP.from_arrays` has
-    the table. Of the matrices `given` by name, the last says which outcomes there are. If there
-    are several, `outcome_probability` has a column for each.
+class Matrices(OutcomeTable):
+    """The entries of matrices as rows; `SSP.from_arrays` has the layouts. `given` are those of the
+    probabilities, by the name of their column: one, or the ends of intervals. Goals are absorbing
+    and free, and states are numbered as they are.
     """
-    if (costs is None) == (rewards is None):
-        raise OptionError("give either costs or rewards")
-    if (s_indices is None) != (a_indices is None):
-        raise OptionError("s_indices and a_indices go together")
-    amounts, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
-    if s_indices is not None:
-        stacked = {name: _csr(P) for name, P in given.items()}
-        shape = _one_shape({name: matrix.shape for name, matrix in stacked.items()})
-        state, action, amounts = _of_pairs(shape, amounts, s_indices, a_indices)
-    else:
-        by_action = {name: _by_action(P, layout) for name, P in given.items()}
-        shapes = {name: (len(P), *P[0].shape) for name, (P, _) in by_action.items()}
-        n_actions, n_states, _ = _one_shape(shapes)
-        stacked = {name: _stacked(P) for name, (P, _) in by_action.items()}
-        state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
-        action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
-        amounts = _costs_by_action(amounts, n_actions, n_states, by_action.popitem()[1][1])
-    order = np.lexsort((action, state))
-    matrices, amounts = [matrix[order] for matrix in stacked.values()], amounts[order]
-    state, action = state[order], action[order]
-    matrix, n_states = matrices[-1], matrices[-1].shape[1]
-    is_goal = np.zeros(n_states, dtype=np.bool_)
-    if not isinstance(goals, Iterable):
-        raise ModelError(f"goals must be a collection of state indices; put {goals!r} in a list")
-    is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
-    start = _state_number(start, "the start", n_states)
 
-    # An infinite cost marks an action that the state does not have.
-    feasible = np.ones(len(state), dtype=np.bool_)
-    if isinstance(amounts, np.ndarray):
-        feasible = sign * amounts != np.inf
-        cost = sign * amounts[owners(matrix.indptr)]
-    else:
-        cost = sign * _values_at(matrix, amounts)
-    rows = Transitions(matrix.indptr, matrix.indices, matrix.data, cost, None)
-    _check_goals(rows, state, action, is_goal[state] & feasible)
-    # A row that is left empty stays, and the model will refuse it.
-    own = feasible & ~is_goal[state]
-    there = np.flatnonzero((rows.probability != 0) & own[rows.source])
-    kept = rows.only(rows.probability != 0).restrict(own)
-    fields = outcomes_of_rows(kept)
-    if len(matrices) > 1:
-        columns = [_values_at(matrix, each, *given) for each in matrices]
-        fields["outcome_probability"] = np.stack(columns, axis=1)[there]
-    return {
-        **fields,
-        "state_choices": offsets_of(state[own], n_states),
-        "choice_action": action[own],
-        "is_goal": is_goal,
-        "start_index": start,
-        "states": range(n_states),
-        "actions": range(int(action[own].max(initial=-1)) + 1),
-    }
+    title, strict = "the model", True
+
+    def __init__(
+        self,
+        given: dict[str, Any],
+        costs: Any,
+        rewards: Any,
+        goals: Iterable[int],
+        *,
+        s_indices: Any = None,
+        a_indices: Any = None,
+        layout: str = "auto",
+    ) -> None:
+        if (costs is None) == (rewards is None):
+            raise OptionError("give either costs or rewards")
+        if (s_indices is None) != (a_indices is None):
+            raise OptionError("s_indices and a_indices go together")
+        if not isinstance(goals, Iterable):
+            raise ModelError(
+                f"goals must be a collection of state indices; put {goals!r} in a list"
+            )
+        amounts, never = (costs, np.inf) if rewards is None else (rewards, -np.inf)
+        if s_indices is not None:
+            stacked = {name: _csr(P) for name, P in given.items()}
+            shape = _one_shape({name: matrix.shape for name, matrix in stacked.items()})
+            state, action, amounts = _of_pairs(shape, amounts, s_indices, a_indices)
+        else:
+            by_action = {name: _by_action(P, layout) for name, P in given.items()}
+            shapes = {name: (len(P), *P[0].shape) for name, (P, _) in by_action.items()}
+            n_actions, n_states, _ = _one_shape(shapes)
+            stacked = {name: _stacked(P) for name, (P, _) in by_action.items()}
+            state = np.tile(np.arange(n_states), n_actions)
+            action = np.repeat(np.arange(n_actions), n_states)
+            amounts = _costs_by_action(amounts, n_actions, n_states, by_action.popitem()[1][1])
+        self.goals = list(goals)
+        self.first = range(next(iter(stacked.values())).shape[1])
+        there = sum(abs(matrix) for matrix in stacked.values()).tocsr()
+        there.eliminate_zeros()
+        row, target = owners(there.indptr), there.indices
+        by_row = isinstance(amounts, np.ndarray)
+        cost = amounts[row] if by_row else _values_at(amounts, row, target)
+        # A row without entries is a choice nonetheless, which the model will refuse.
+        empty = np.flatnonzero(np.diff(there.indptr) == 0)
+        row, target = np.append(row, empty), np.append(target, state[empty])
+        shares = {name: _values_at(matrix, row, target) for name, matrix in stacked.items()}
+        columns = {"state": state[row], "action": action[row], "next_state": target, **shares}
+        columns["cost"] = np.append(cost, np.zeros(len(empty)))
+        order = np.lexsort((action[row], state[row]))
+        if by_row:  # An infinite cost marks an action that the state does not have.
+            order = order[amounts[row[order]] != never]
+        self.cells = {name: column[order] for name, column in columns.items()}
+
+    def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
+        return dict(zip(self.cells, self.cells))
+
+    def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
+        found = {}
+        for name, column in self.cells.items():
+            if name in ("state", "next_state"):
+                found[name] = Categorical(column, list(self.first))
+            else:
+                different, codes = np.unique(column, return_inverse=True)
+                found[name] = Categorical(codes, different.tolist())
+        return found
+
+    def known(self, given: Any) -> Iterable[Any]:
+        """A number; not a truth, which a mask of the goals would have."""
+        return () if isinstance(given, (bool, np.bool_)) else (given,)
+
+    def row(self, row: int) -> str:
+        ends = ("state", "action", "next_state")
+        return describe_outcome(*(int(self.cells[name][row]) for name in ends))
 
 
 def _are_sparse(matrices: Any) -> bool:
@@ -103,30 +103,6 @@ def _one_shape(shapes: dict[str, tuple[int, ...]]) -> Any:
     if any(shape != first for shape in others):
         raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
     return first
-
-
-def _check_goals(rows: Transitions, state: Array, action: Array, of_goal: BoolArray) -> None:
-    """Refuse a goal that leads elsewhere or costs something."""
-    leaves = (rows.target != state[rows.source]) | (rows.cost != 0)
-    for outcome in first_of(of_goal[rows.source] & (rows.probability != 0) & leaves):
-        row = int(rows.source[outcome])
-        raise ModelError(
-            f"goal {int(state[row])}, action {int(action[row])} leads to"
-            f" {int(rows.target[outcome])} at cost {rows.cost[outcome]:g}: a goal must be"
-            " absorbing and free"
-        )
-
-
-def _state_number(value: Any, what: str, n_states: int) -> int:
-    try:
-        if isinstance(value, np.bool_):  # which before numpy 2.2 is an index
-            raise TypeError
-        number = index(value)
-    except TypeError:
-        raise ModelError(f"{what} must be a state index, not {value!r}") from None
-    if not 0 <= number < n_states:
-        raise ModelError(f"{what} is state index {number}, outside 0..{n_states - 1}")
-    return number
 
 
 def _floats(values: Any, what: str) -> FloatArray:
@@ -155,17 +131,11 @@ def _csr(matrix: Any) -> Any:
     return result
 
 
-def _values_at(wanted: Any, matrix: Any, *names: str) -> FloatArray:
-    """What a matrix has at the entries of another; where it has none, 0. With names, of the matrix
-    and of the other, it must not have more.
-    """
+def _values_at(matrix: Any, row: Array, column: Array) -> FloatArray:
+    """What a matrix has at some entries; where it has none, 0."""
     from scipy.sparse import csr_matrix
 
-    found = np.asarray(csr_matrix(matrix)[owners(wanted.indptr), wanted.indices]).ravel()
-    stray = np.count_nonzero(matrix.data) - np.count_nonzero(found[wanted.data != 0])
-    if names and stray:
-        raise ModelError(f"{names[0]} has {stray} entries where {names[1]} is 0")
-    return found
+    return np.asarray(csr_matrix(matrix)[row, column], dtype=np.float64).ravel()
 
 
 def _stacked(matrices: Sequence[Any]) -> Any:
@@ -191,6 +161,10 @@ def _of_pairs(
             np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end
         ):
             raise ModelError(f"{what} must be whole numbers in 0..{end - 1}")
+    key = state.astype(np.int64) * (int(action.max(initial=0)) + 1) + action
+    _, first, times = np.unique(key, return_index=True, return_counts=True)
+    for k in first[times > 1][:1]:
+        raise ModelError(f"state {state[k]}, action {action[k]} is given twice")
     return state, action, vector
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.ends import GAINS
 from tailpath.model.frames import Frame, Graph, Rows, is_graph
-from tailpath.model.matrices import fields_of_matrices
+from tailpath.model.matrices import Matrices
 from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
 from tailpath.model.tables import outcomes_of_table
@@ -253,7 +253,9 @@ class SSPBuilder(Record):
         <SSP 2 states, 1 choice, 2 outcomes, start 0>
         """
         given = {"s_indices": s_indices, "a_indices": a_indices, "layout": layout}
-        return cls._of(fields_of_matrices({"P": P}, costs, rewards, start, goals, **given))
+        table = Matrices({"probability": P}, costs, rewards, goals, **given)
+        found = outcomes_of_table(table, start, table.goals, rewards=rewards is not None)
+        return cls._of(found.all_fields())
 
 
 # ---------------------------------------------------------------------- functions explored
