@@ -199,3 +199,20 @@ def test_a_table_with_other_words_is_proposed_column_by_column():
         tp.SSP.from_table(table)
     proposal = "{'state': 'von', 'action': 'weg', 'next_state': 'nach', 'probability': 'anteil', "
     assert f"(columns={proposal}'cost': 'minuten'}}, --column state=von" in str(found.value)
+
+
+@pytest.mark.parametrize("start", ["Von", "from"])
+def test_no_column_is_proposed_for_next_states_that_are_missing(start):
+    """Actions have no names in common with states."""
+    table = {start: ["a", "b"], "Aktion": ["Bahn", "Bus"], "Anteil": [1.0, 1.0], "Minuten": [3, 9]}
+    with pytest.raises(ModelError, match="no column looks like the next_state") as found:
+        tp.SSP.from_table(table)
+    assert "next_state=" not in str(found.value) and "cost=Minuten" in str(found.value)
+    with pytest.raises(ModelError, match=r"next_state=NAME"):
+        tp.SSP.from_table({"from": ["a", "b"], "Aktion": ["Bahn", "Bus"], "time": [3, 9]})
+
+
+def test_next_states_are_known_by_the_names_that_they_share():
+    table = {"from": ["a", "b"], "Weg": ["x", "y"], "Nach": ["b", "c"], "time": [3, 9]}
+    with pytest.raises(ModelError, match=r"next_state=Nach"):
+        tp.SSP.from_table(table)

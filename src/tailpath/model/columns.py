@@ -6,7 +6,6 @@ to, and surely leads there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import combinations
 from shlex import quote
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +32,8 @@ WORDS = {
     "goal": ("goal", "terminated", "done"),
     "start": ("start",),
 }
+#: Where an outcome begins and where it leads.
+ENDS = ("state", "next_state")
 #: One of them says what an outcome costs.
 COST_COLUMNS = ("cost", "reward", "times")
 #: The columns that may hold probabilities, in the order in which a model with intervals looks for
@@ -86,10 +87,14 @@ def columns_called(
     missing = [column for column in needed if column not in found]
     if missing:
         why = ", which probabilities need" if "action" in missing else ""
+        ends = [found[column] for column in ENDS if column in found]
+        proposal = _proposed(missing, optional, found, cells([*unused, *ends]))
+        unlike = [column for column in missing if proposal and column not in proposal]
+        none = f"; no column looks like the {' or the '.join(unlike)}" if unlike else ""
         raise ModelError(
             f"no column is the {' or the '.join(missing)}{why} (docs/formats.md lists what they may"
             f" be called); there are {listed(names)}; say which"
-            f" {_how(_proposed(missing, optional, cells(unused)))}"
+            f" {_how(proposal or dict.fromkeys(missing, 'NAME'))}{none}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
@@ -114,31 +119,51 @@ def _ways_of_probability(found: dict[str, Any], intervals: bool) -> tuple[str, .
 
 
 def _proposed(
-    missing: list[str], optional: list[str], cells: Mapping[Any, Iterable[Any]]
+    missing: list[str],
+    optional: list[str],
+    found: Mapping[str, Any],
+    cells: Mapping[Any, Iterable[Any]],
 ) -> dict[str, Any]:
-    """A column for each that is missing, by its cells: the two with states share most of their
-    names, probabilities lie between 0 and 1, and costs differ most. Those that a table may do
-    without are proposed if all of them are there.
+    """A column for each that is missing, by its cells, as far as one is like it: the two with
+    states share most of their names, probabilities lie between 0 and 1, and costs differ most.
+    Those that a table may do without are proposed if all of them are there.
     """
     different = {name: set(map(str, some)) for name, some in cells.items()}
-    numbers = {name: found for name, some in different.items() if (found := _all_numbers(some))}
-    texts = [name for name in different if name not in numbers]
-    ends = [column for column in ("state", "next_state") if column in missing]
-    left = texts if len(texts) >= len(ends) else [*different]
-    if len(ends) > 1 and len(left) > 1:
-        usual = [(left[0], left[min(2, len(left) - 1)]), *combinations(left, 2)]
-        left = [*max(usual, key=lambda two: len(different[two[0]] & different[two[1]]))]
-    likely = dict(zip(ends, left))
+    known = [found.get(column) for column in ENDS]
+    numbers = {name: values for name, some in different.items() if (values := _all_numbers(some))}
+    texts = [name for name in different if name not in numbers and name not in known]
+    likely = _likely_ends(
+        known, texts if len(texts) >= known.count(None) else [*different], different
+    )
     if "action" in (*missing, *optional):
         likely |= zip(["action"], (name for name in texts if name not in likely.values()))
-    rest = [name for name in numbers if name not in likely.values()]
+    rest = [name for name in numbers if name not in (*likely.values(), *known)]
     if "probability" in optional and ("action" in likely or "action" not in optional):
         shares = (n for n in rest if 0 <= min(numbers[n]) <= max(numbers[n]) <= 1)
         likely |= zip(["probability"], shares)
     costs = [name for name in reversed(rest) if name not in likely.values()]
     likely |= zip(["cost"], sorted(costs, key=lambda name: -len(different[name])))
     wanted = {*missing, *(optional if likely.keys() >= set(optional) else ())}
-    return {column: likely.get(column, "NAME") for column in WORDS if column in wanted}
+    return {column: likely[column] for column in WORDS if column in wanted and column in likely}
+
+
+def _likely_ends(
+    known: list[Any], free: list[Any], different: Mapping[Any, set[str]]
+) -> dict[str, Any]:
+    """The columns of states and of next states, where one is known or both are among some. They
+    have names in common, unless all rows begin in one state.
+    """
+    usual = (free[0], free[min(2, len(free) - 1)]) if free else ()
+    firsts, seconds = ([name] if name is not None else free for name in known)
+    pairs = [(a, b) for a in firsts for b in seconds if a != b]
+
+    def likeness(two: tuple[Any, Any]) -> tuple[int, bool]:
+        return len(different.get(two[0], set()) & different.get(two[1], set())), two == usual
+
+    best = max(pairs, key=likeness, default=())
+    if best and likeness(best)[0] == 0 and len(different.get(best[0], ())) != 1:
+        best = best[:1]
+    return dict(zip(ENDS, best))
 
 
 def _all_numbers(cells: Iterable[Any]) -> list[float]:
