@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.errors import ModelError, RefutedError
 from tailpath.kernels.potentials import correct_labels
-from tailpath.model.potential import less, shifted, shifted_bounds, shifted_costs
+from tailpath.model.border import less, shifted, shifted_bounds, shifted_costs
 from tailpath.verify.optimum import check_reduction
 from tests.reference import Model, to_ssp
 from tests.signed import gambler, signed_models

@@ -15,25 +15,20 @@ two models are one, and nothing moves.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import FloatArray
-from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.cost_units import as_fraction, exact_cost, in_costs, in_levels, in_units
 from tailpath.model.endings import within
 from tailpath.model.grid import rounded, rounded_down
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import (
-    NEAREST,
-    Reduction,
-    exact_cost,
-    shifted,
-    shifted_bounds,
-    shifted_costs,
-    unmoved,
-)
+from tailpath.model.potential import NEAREST, Reduction, unmoved
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -116,7 +111,7 @@ class Border:
     def units(self, cost: float, unit: Any) -> Fraction:
         """A finite cost as given, in units of those that are computed with."""
         if self.moves:
-            return (exact_cost(cost, self.given) - self.shift) / as_fraction(unit)
+            return (exact_cost(cost, self.given.cost_unit) - self.shift) / as_fraction(unit)
         return Fraction(in_units(cost, unit))
 
     def progress(self, told: Progress | None) -> Progress | None:
@@ -175,3 +170,62 @@ def most_steps(ssp: SSP) -> int:
             " gamma=gamma) (--method expected) does"
         )
     return order[1] + 1
+
+
+# ---------------------------------------------------------------------- costs that are moved
+
+
+def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
+    """A cost as somebody writes it, and `by` less, where all costs are whole units and `by` more:
+    the float of one of these is meant to be it."""
+    if unit is None:
+        return as_fraction(cost) - by
+    fine = _common(unit, by)
+    return in_units(cost, fine) * fine - by
+
+
+def _common(unit: Fraction, by: Fraction) -> Fraction:
+    """The largest number of which both are integer multiples."""
+    common = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
+    return Fraction(common, unit.denominator * by.denominator)
+
+
+def shifted(value: float, by: Fraction) -> float:
+    """A cost and so much more, to the nearest float."""
+    if by == 0 or not math.isfinite(value):
+        return value
+    return float(Fraction(value) + by)
+
+
+def shifted_bounds(
+    bounds: tuple[float, float], by: Fraction, exact: bool = True
+) -> tuple[float, float]:
+    """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
+    if by == 0 and exact:
+        return bounds
+    off = 0.0 if exact else NEAREST
+    low, high = bounds[0] * (1 - off), bounds[1] * (1 + off)
+    return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
+
+
+def _rounded_to(side: float, value: float, by: Fraction) -> float:
+    """A cost and so much more, rounded to a side where no float is it."""
+    moved = shifted(value, by)
+    off = Fraction(moved) - Fraction(value) - by if math.isfinite(value) else 0
+    outside = off <= 0 if side < 0 else off >= 0
+    return moved if outside else math.nextafter(moved, side)
+
+
+def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> FloatArray:
+    """Costs, whole units if there is a unit, and so much more, each to the nearest float."""
+    if by == 0 or costs.size == 0:
+        return costs
+    if unit is None:
+        return np.array([shifted(cost, by) for cost in costs.tolist()])
+    fine = _common(unit, by)
+    finite = np.isfinite(costs)
+    level: Any = in_levels(np.where(finite, costs, 0.0), unit)
+    scale, more = int(unit / fine), int(by / fine)
+    if scale * max(int(level.max()), 1) + abs(more) >= 2**62:
+        level = level.astype(object)
+    return np.where(finite, in_costs(level * scale + more, fine), costs)

@@ -160,10 +160,11 @@ def _likely_ends(
     def likeness(two: tuple[Any, Any]) -> tuple[int, bool]:
         return len(different.get(two[0], set()) & different.get(two[1], set())), two == usual
 
-    best = max(pairs, key=likeness, default=())
-    if best and likeness(best)[0] == 0 and len(different.get(best[0], ())) != 1:
-        best = best[:1]
-    return dict(zip(ENDS, best))
+    if not pairs:
+        return {}
+    best = max(pairs, key=likeness)
+    alike = likeness(best)[0] > 0 or len(different.get(best[0], ())) == 1
+    return dict(zip(ENDS, best if alike else best[:1]))
 
 
 def _all_numbers(cells: Iterable[Any]) -> list[float]:

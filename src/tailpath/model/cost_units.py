@@ -163,3 +163,8 @@ def in_units(number: Any, unit: Fraction) -> Fraction:
     level = as_fraction(number) / unit
     integers = round(level)
     return Fraction(integers) if float(integers * unit) == float(number) else level
+
+
+def exact_cost(cost: float, unit: Fraction | None) -> Fraction:
+    """A cost as somebody writes it: whole units, where there is a unit and it is their float."""
+    return as_fraction(cost) if unit is None else in_units(cost, unit) * unit

@@ -14,10 +14,9 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray, Transitions
-from tailpath.model.cost_units import common_unit, exact_number, refused_unless_number
+from tailpath.model.cost_units import common_unit, exact_cost, exact_number, refused_unless_number
 from tailpath.model.interval import IntervalSSP, Model, columns_of, rebuilt, underlying_ssp
 from tailpath.model.outcomes import OutcomeColumns, outcomes_of_rows
-from tailpath.model.potential import exact_cost
 from tailpath.model.ssp import SSP, Name, Origin
 from tailpath.options import takes_model
 from tailpath.texts import count
@@ -248,7 +247,7 @@ def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -
     if factor == 1:
         return costs
     found, position = np.unique(costs, return_inverse=True)
-    exact = [exact_cost(cost, ssp) for cost in found.tolist()]
+    exact = [exact_cost(cost, ssp.cost_unit) for cost in found.tolist()]
     steps = range(int(step.max(initial=0)) + 1)
     scaled = [[float(cost * factor**t) for cost in exact] for t in steps]
     return np.array(scaled)[step, position]

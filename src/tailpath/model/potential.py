@@ -23,7 +23,6 @@ own reduced model, and goes no other way than if there were no signs.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,10 +35,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
 from tailpath.model.cost_units import (
     MAX_UNITS,
-    as_fraction,
     in_costs,
-    in_levels,
-    in_units,
     integer_costs,
 )
 
@@ -140,68 +136,3 @@ def refuse_signed(ssp: SSP, who: str) -> None:
     """Refuse negative costs on behalf of something that knows no way to take them."""
     if ssp.signed:
         raise ModelError(f"some costs are negative, and {who} needs costs of 0 or more")
-
-
-# ----------------------------------------------------------------------------- and back
-
-
-def exact_cost(cost: float, ssp: SSP) -> Fraction:
-    """A cost as somebody writes it: whole units of the model where it is the float of these."""
-    unit = ssp.cost_unit
-    return as_fraction(cost) if unit is None else in_units(cost, unit) * unit
-
-
-def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
-    """A cost as somebody writes it, and `by` less, where all costs are whole units and `by` more:
-    the float of one of these is meant to be it."""
-    if unit is None:
-        return as_fraction(cost) - by
-    fine = _common(unit, by)
-    return in_units(cost, fine) * fine - by
-
-
-def _common(unit: Fraction, by: Fraction) -> Fraction:
-    """The largest number of which both are integer multiples."""
-    common = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
-    return Fraction(common, unit.denominator * by.denominator)
-
-
-def shifted(value: float, by: Fraction) -> float:
-    """A cost and so much more, to the nearest float."""
-    if by == 0 or not math.isfinite(value):
-        return value
-    return float(Fraction(value) + by)
-
-
-def shifted_bounds(
-    bounds: tuple[float, float], by: Fraction, exact: bool = True
-) -> tuple[float, float]:
-    """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
-    if by == 0 and exact:
-        return bounds
-    off = 0.0 if exact else NEAREST
-    low, high = bounds[0] * (1 - off), bounds[1] * (1 + off)
-    return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
-
-
-def _rounded_to(side: float, value: float, by: Fraction) -> float:
-    """A cost and so much more, rounded to a side where no float is it."""
-    moved = shifted(value, by)
-    off = Fraction(moved) - Fraction(value) - by if math.isfinite(value) else 0
-    outside = off <= 0 if side < 0 else off >= 0
-    return moved if outside else math.nextafter(moved, side)
-
-
-def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> FloatArray:
-    """Costs, whole units if there is a unit, and so much more, each to the nearest float."""
-    if by == 0 or costs.size == 0:
-        return costs
-    if unit is None:
-        return np.array([shifted(cost, by) for cost in costs.tolist()])
-    fine = _common(unit, by)
-    finite = np.isfinite(costs)
-    level: Any = in_levels(np.where(finite, costs, 0.0), unit)
-    scale, more = int(unit / fine), int(by / fine)
-    if scale * max(int(level.max()), 1) + abs(more) >= 2**62:
-        level = level.astype(object)
-    return np.where(finite, in_costs(level * scale + more, fine), costs)

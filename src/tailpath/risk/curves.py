@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
+from tailpath.model.border import less
 from tailpath.model.cost_units import as_fraction, in_units, refused_unless_number
-from tailpath.model.potential import less
 from tailpath.model.ssp import FloatArray
 
 

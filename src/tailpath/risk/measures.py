@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.model.potential import less
+from tailpath.model.border import less
 from tailpath.options import check_alpha, check_amount, check_invertible_alpha, takes_alpha
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, parse_number_or_percent

@@ -19,7 +19,7 @@ import numpy as np
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.graph import FloatArray, members
-from tailpath.model.potential import shifted
+from tailpath.model.border import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.given import as_policy

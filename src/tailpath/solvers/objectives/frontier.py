@@ -13,9 +13,8 @@ from typing import Any
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border
+from tailpath.model.border import Border, less, shifted
 from tailpath.model.cost_units import in_units
-from tailpath.model.potential import less, shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Measure, is_cvar

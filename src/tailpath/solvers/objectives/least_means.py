@@ -22,7 +22,7 @@ import numpy as np
 from tailpath.certify.losses import dual_bounds
 from tailpath.dp.budget_model import EXCESS
 from tailpath.graph import FloatArray, IntArray
-from tailpath.model.potential import shifted_bounds
+from tailpath.model.border import shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress

@@ -33,7 +33,7 @@ import numpy as np
 from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.graph import FloatArray
-from tailpath.model.potential import shifted_bounds
+from tailpath.model.border import shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import by_coin
 from tailpath.risk.curves import Curve, curve_of

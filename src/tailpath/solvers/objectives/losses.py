@@ -31,8 +31,8 @@ from tailpath.certify.losses import least_from_below, loss_error, terminal_error
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO, Objective
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import BoolArray, FloatArray
+from tailpath.model.border import shifted_bounds
 from tailpath.model.cost_units import MAX_UNITS, as_multiples
-from tailpath.model.potential import shifted_bounds
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy

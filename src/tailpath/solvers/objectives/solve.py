@@ -28,9 +28,8 @@ from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border, prepare
+from tailpath.model.border import Border, prepare, shifted, shifted_bounds, shifted_costs
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted, shifted_bounds, shifted_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar

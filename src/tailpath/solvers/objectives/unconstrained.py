@@ -21,8 +21,8 @@ from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.border import shifted_bounds
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.potential import shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha
