@@ -30,8 +30,8 @@ from tailpath.evaluation.engine import NO_COSTS, Engine, Request, Search
 from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
 from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.border import proposed_delta
 from tailpath.model.cost_units import decimal_above, in_costs
-from tailpath.model.grid import proposed_delta
 from tailpath.options import warn_caller
 from tailpath.policies.chain import CostChain
 

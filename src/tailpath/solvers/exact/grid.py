@@ -1,4 +1,4 @@
-"""What costs rounded to a grid (`model/grid.py`) ask of measures and policies."""
+"""What costs rounded to a grid (`model/border.py`) ask of measures and policies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import itertools
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.model.grid import rounded as rounded
-from tailpath.model.grid import rounded_both_ways as rounded_both_ways
+from tailpath.model.border import rounded as rounded
+from tailpath.model.border import rounded_both_ways as rounded_both_ways
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MixedPolicy

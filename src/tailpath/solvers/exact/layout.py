@@ -19,7 +19,7 @@ from tailpath.analysis.core import core_of
 from tailpath.analysis.tables import ModelLayout as ModelLayout
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
 from tailpath.errors import ModelError
-from tailpath.model.grid import proposed_delta
+from tailpath.model.border import proposed_delta
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.solvers.expectation import solve_expected

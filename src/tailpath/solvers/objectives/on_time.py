@@ -20,9 +20,8 @@ from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
-from tailpath.model.border import Border, prepare
+from tailpath.model.border import Border, prepare, rounded
 from tailpath.model.cost_units import in_units
-from tailpath.model.grid import rounded
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
