@@ -113,7 +113,7 @@ def test_actions_that_a_state_does_not_have():
         tp.evaluate(ssp, env.policy(lambda state: walk), 0.1)
     with pytest.raises(PolicyError, match="action 9 of 4"):
         tp.evaluate(ssp, env.policy(lambda state: 9), 0.1)
-    with pytest.raises(PolicyError, match="neither"):
+    with pytest.raises(PolicyError, match="agent with predict, not 3"):
         env.policy(3)
 
 
