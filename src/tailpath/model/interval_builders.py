@@ -174,7 +174,7 @@ class IntervalBuilder(Record):
         table = Matrices({"low": low, "high": high}, costs, rewards, goals, **layout)
         gains = rewards is not None
         found = outcomes_of_table(table, start, table.goals, intervals=True, rewards=gains)
-        return interval_model(cls, found.all_fields())
+        return interval_model(cls, found.rows.fields(found.fields, merge=False))
 
     @classmethod
     def from_table(

@@ -255,7 +255,7 @@ class SSPBuilder(Record):
         given = {"s_indices": s_indices, "a_indices": a_indices, "layout": layout}
         table = Matrices({"probability": P}, costs, rewards, goals, **given)
         found = outcomes_of_table(table, start, table.goals, rewards=rewards is not None)
-        return cls._of(found.all_fields())
+        return cls._of(found.rows.fields(found.fields, merge=False))
 
 
 # ---------------------------------------------------------------------- functions explored
