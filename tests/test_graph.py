@@ -190,7 +190,7 @@ def test_grouping_is_the_same_by_sorting_and_by_counting(draw: random.Random) ->
     group = np.array([draw.randrange(5) for _ in range(draw.randrange(60))], dtype=np.int64)
     by_sorting = [part.tolist() for part in grouped(group, 5)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(graph, "SMALL", 0)
+        patch.setattr(graph, "SORTED_BY_NUMPY", 0)
         assert [part.tolist() for part in grouped(group, 5)] == by_sorting
 
 

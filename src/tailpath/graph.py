@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 #: Up to this many members are sorted by numpy.
-SMALL = 20_000
+SORTED_BY_NUMPY = 20_000
 COLUMNS = {"row_start": "i8", "target": "i4", "probability": "f8", "cost": "f8", "level": "i8"}
 
 
@@ -64,7 +64,7 @@ def owners(offsets: Array, dtype: Any = np.int64) -> Array:
 
 def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
     """The members of each group, one after the other, from the group of each; and the offsets."""
-    if len(group) <= SMALL:
+    if len(group) <= SORTED_BY_NUMPY:
         return np.argsort(group, kind="stable"), offsets_of(group, n_groups)
     members, start = np.empty(len(group), np.int32), np.zeros(n_groups + 2, dtype=np.int64)
     graph.group_members(*frozen(group.astype(np.int32, copy=False)), start, members)
@@ -86,13 +86,13 @@ def first_of(mask: BoolArray) -> list[int]:
 class Distances(NamedTuple):
     """The cheapest way outside from every node, of n.
 
-    `least` (n + 1,) is its cost, 0 outside and infinite where there is no way. `falling` are the
-    nodes that have one, by falling cost, and after them outside; `position` (n + 1,) says where
+    `least` (n + 1,) is its cost, 0 outside and infinite where there is no way. `farthest_first`:
+    nodes that have one, by falling cost, and then outside; `position` (n + 1,) says where
     each of these stands among them, and has -1 for others.
     """
 
     least: FloatArray
-    falling: IntArray
+    farthest_first: IntArray
     position: IntArray
 
 
@@ -275,10 +275,10 @@ class Transitions:
         self._search(graph.turn_edges, *frozen(cost), into, source, into_cost)
         order = dijkstra(into[:-1], source, into_cost, self.n, least)
         settled = np.count_nonzero(order >= 0)
-        falling = order[:settled][::-1].astype(np.int64)
+        farthest_first = order[:settled][::-1].astype(np.int64)
         position = np.full(self.n + 1, -1, dtype=np.int64)
-        position[falling] = np.arange(len(falling))
-        return Distances(*frozen(least, falling, position))
+        position[farthest_first] = np.arange(len(farthest_first))
+        return Distances(*frozen(least, farthest_first, position))
 
     def costs_from(self, start: int) -> FloatArray:
         """The least cost, in levels, at which each node can be reached from one of them, infinite

@@ -23,7 +23,7 @@ def test_cheapest_ways_are_those_of_all_steps_tried_in_turn(draw: random.Random)
     nothing = np.zeros(len(target))
     found = Transitions(start, target, nothing, nothing, level).distances()
     assert found.least.tolist() == least.tolist()
-    falling, position = found.falling, found.position
+    falling, position = found.farthest_first, found.position
     assert sorted(falling.tolist()) == np.flatnonzero(np.isfinite(least)).tolist()
     assert falling[-1] == n and (np.diff(least[falling]) <= 0).all()
     assert position[falling].tolist() == list(range(len(falling)))

@@ -35,7 +35,7 @@ from tailpath.graph import FloatArray, IntArray, offsets_of
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
 #: Where all nodes are nearer to the start, in units, a second pass costs more than levels too many.
-NEAR = 64
+ONE_PASS_BELOW = 64
 
 #: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
 Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
@@ -117,7 +117,7 @@ def fill_table(
     *,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-    way: Fill = fill,
+    sweep: Fill = fill,
 ) -> BudgetTable:
     """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w
     is worth in criterion i.
@@ -139,7 +139,7 @@ def fill_table(
                 progress(w, best * float(layout.unit))
 
         limited = objective._replace(limit=limit)
-        found = way(layout.beyond(limit), limited, loss, max_bytes, check, report)
+        found = sweep(layout.beyond(limit), limited, loss, max_bytes, check, report)
         last = len(found.values) - 1
 
         def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:
@@ -181,7 +181,7 @@ def first_guess(layout: Layout) -> float:
     """A budget beyond which nothing may matter, as far as one can guess: twice the least expected
     cost, or less where a low guess spares many nodes, or the values of many levels.
     """
-    guess = max((2.0 if layout.farthest < NEAR else 1.25) * layout.start_value, 16.0)
+    guess = max((2.0 if layout.farthest < ONE_PASS_BELOW else 1.25) * layout.start_value, 16.0)
     reach = layout.beyond(guess).reach(guess)
     return float(reach) if reach > 0.75 * guess else guess
 

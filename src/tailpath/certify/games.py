@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.certify.rounding import ROUNDOFF
-from tailpath.certify.values import RESIDUAL, ROUGHLY, WEIGHTS_ABOVE, Bounds, slope_of
+from tailpath.certify.values import RESIDUAL, SLOPE_TOLERANCE, WEIGHTS_ABOVE, Bounds, slope_of
 from tailpath.dp.backup import Slack, extreme_value
 from tailpath.dp.games import Game, game_optimum
 from tailpath.dp.optimum import Optimum, optimum
@@ -26,7 +26,7 @@ from tailpath.kernels.jit import Array, frozen, kernel
 #: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.
 PER_ORDERED = 6
 #: Bounds are looked for this share of T away from the values, and so often twice as far.
-NEAR, TRIES = 8 * ROUNDOFF, 32
+FIRST_DISTANCE, TRIES = 8 * ROUNDOFF, 32
 
 
 @kernel
@@ -74,7 +74,10 @@ def solve_game(game: Game) -> GameOptimum:
     bounds = _away(game, found, found.value)
     if bounds.width > WEIGHTS_ABOVE:
         slope = slope_of(
-            rows, found.value, found.chosen, lambda some: optimum(some, tolerance=ROUGHLY).value
+            rows,
+            found.value,
+            found.chosen,
+            lambda some: optimum(some, tolerance=SLOPE_TOLERANCE).value,
         )
         bounds = _away(game, found, slope)
     bounds = Bounds(bounds.value, np.maximum(bounds.lower, 0.0), bounds.upper, found.how)
@@ -87,7 +90,7 @@ def _away(game: Game, found: Optimum, slope: FloatArray) -> Bounds:
 
     def nearest(side: int, *counted: Array) -> FloatArray:
         for farther in range(TRIES if np.isfinite(slope).all() else 0):
-            bound = np.asarray(found.value + side * NEAR * 2.0**farther * slope)
+            bound = np.asarray(found.value + side * FIRST_DISTANCE * 2.0**farther * slope)
             if extreme_holds(rows, game.worth(bound), tuple(frozen(*counted)), bound, side):
                 return bound
         return np.full_like(slope, side * np.inf)

@@ -48,11 +48,11 @@ VANISHED = 1e-305
 WEIGHTS_ABOVE = 4e-12
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
 #: and the mean weight at most; and where values are 0, as a share of the mean weight.
-LITTLE, LEAST = 0.05, 1e-250
+ADDED_WEIGHT, LEAST_WEIGHT = 0.05, 1e-250
 #: Rows that are worse by no more than this share of their weight tie with the best.
 TIE = 1e-9
 #: How often what is missing in values is looked for, and how exactly; slopes likewise.
-REFINEMENTS, ROUGHLY = 2, 1e-10
+REFINEMENTS, SLOPE_TOLERANCE = 2, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +237,7 @@ class _Certificate(NamedTuple):
         here = np.repeat(np.abs(value), np.diff(state_choices))
         weight = residual[1] / ROUNDOFF
         mean = self.comm.sum(float(weight.sum())) / max(self.comm.sum(len(weight)), 1) or 1.0
-        weight += LITTLE * np.minimum(mean, here) + LEAST * mean
+        weight += ADDED_WEIGHT * np.minimum(mean, here) + LEAST_WEIGHT * mean
         tied = residual[0] <= TIE * weight
         tied[self.chosen] = True
         row = np.flatnonzero(tied)
@@ -342,7 +342,7 @@ def _proved(rows: Decisions, error: float, solve: Callable[..., Optimum]) -> Pro
         directly |= how not in (SWEEPS, VALUE_ITERATION)
 
         def values(some: Decisions, directly: bool = directly) -> FloatArray:
-            return solve(some, directly=directly, tolerance=ROUGHLY).value
+            return solve(some, directly=directly, tolerance=SLOPE_TOLERANCE).value
 
         bounds, chosen = value_bounds(rows, value, chosen, error, values)
         if directly or bounds.width < np.inf:

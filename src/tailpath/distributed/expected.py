@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.certify.values import ROUGHLY, Bounds, OneProcess, value_bounds
+from tailpath.certify.values import SLOPE_TOLERANCE, Bounds, OneProcess, value_bounds
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions, best_rows
@@ -172,7 +172,7 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
     chosen = best_rows(rows, padded(value))
 
     def solve(some: Decisions) -> FloatArray:
-        return sweeps.run(some, np.zeros(graph.own), ROUGHLY)[0]
+        return sweeps.run(some, np.zeros(graph.own), SLOPE_TOLERANCE)[0]
 
     error = graph.part.probability_error
     found, chosen = value_bounds(rows, value, chosen, error, solve, sweeps.comm)

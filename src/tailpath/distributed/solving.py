@@ -63,7 +63,7 @@ class PartTable:
             layout.objective(EXCESS, weight=1.0, price=1 / alpha),
             max_bytes=max_bytes,
             progress=progress if job.comm.rank == 0 else None,
-            way=partial(fill_part, checkpoints=job.checkpoints),
+            sweep=partial(fill_part, checkpoints=job.checkpoints),
         )
 
         def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:

@@ -139,7 +139,7 @@ class Layout:
         )
 
     @cached_property
-    def everything(self) -> BudgetModel:
+    def unlimited(self) -> BudgetModel:
         """What the kernel needs for budgets above every cost of an outcome that does not arrive."""
         return self._split(self.arrives)
 
@@ -148,12 +148,12 @@ class Layout:
         if self.nature != CERTAIN:
             # What lies beyond every budget gets its share in its turn, like all others. The kernel
             # sorts the outcomes of a row, so it gets copies.
-            rows, slack = self.everything.transitions, self.slack
+            rows, slack = self.unlimited.transitions, self.slack
             rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
             slack = slack._replace(gap=slack.gap[~self.arrives])
-            return self.everything._replace(transitions=rows, slack=slack, nature=self.nature)
+            return self.unlimited._replace(transitions=rows, slack=slack, nature=self.nature)
         if self.longest < limit:
-            return self.everything
+            return self.unlimited
         return self._split(self.arrives | (self.level >= limit))
 
     def beyond(self, limit: float) -> Self:

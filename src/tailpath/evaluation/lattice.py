@@ -51,7 +51,7 @@ def chain_space(chain: CostChain, heuristic: Heuristic) -> Space:
     node, position = (
         _along_zero_costs(chain, heuristic)
         if chain.has_zero_cost_edges
-        else (chain.falling, chain.position)
+        else (chain.farthest_first, chain.position)
     )
     v_min = chain.least_cost if heuristic == "min" else NO_COSTS
     return Space(chain, node[:-1], node, position, v_min)

@@ -41,7 +41,7 @@ FOLDERS = ("certify", "dp", "kernels")
 KERNELS: list[Kernel] = []
 #: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may
 #: take this long in all, which is less than to import the compiler.
-SMALL, FEW_STEPS, ALLOWED_SECONDS = 20_000, 20_000, 0.5
+SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 20_000, 0.5
 _LOCK = threading.Lock()
 
 
@@ -52,7 +52,9 @@ class Kernel:
     On arrays of more than `small` numbers it is always compiled.
     """
 
-    def __init__(self, function: FunctionType, inline: bool = False, small: int = SMALL) -> None:
+    def __init__(
+        self, function: FunctionType, inline: bool = False, small: int = SMALL_ARRAY
+    ) -> None:
         functools.update_wrapper(self, function)
         self.plain, self._inline, self._small = function, inline, small
         self._compiled: Any = None
@@ -167,10 +169,10 @@ def steps_until_pause(compiled: int) -> int:
     """After how many steps a long loop pauses: fewer while it runs as it is written, so that what
     turns out not to be small goes on compiled.
     """
-    return FEW_STEPS if interpreter.compiles is None and interpreter.has_time else compiled
+    return STEPS_INTERPRETED if interpreter.compiles is None and interpreter.has_time else compiled
 
 
-def kernel(function: Any = None, *, inline: bool = False, small: int = SMALL) -> Any:
+def kernel(function: Any = None, *, inline: bool = False, small: int = SMALL_ARRAY) -> Any:
     """Mark a function to be compiled; inline if to hand over arrays takes longer than its loop.
     Where its time grows faster than its arrays, `small` says how long these may be uncompiled.
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.errors import OptionError
 from tailpath.graph import (
-    SMALL,
+    SORTED_BY_NUMPY,
     Array,
     BoolArray,
     FloatArray,
@@ -196,7 +196,7 @@ def merge_equal_outcomes(
     choice, target and cost: probabilities (n,), or columns (n, k) in their place.
     """
     rows: OutcomeArrays = (choice, target, probability, cost)
-    if len(choice) > SMALL:
+    if len(choice) > SORTED_BY_NUMPY:
         if (np.diff(choice) < 0).any():
             rows = _picked(rows, grouped(choice, int(choice.max()) + 1)[0])
             choice, target, probability, cost = rows

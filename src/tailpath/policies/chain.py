@@ -179,13 +179,13 @@ class CostChain(Record, Transitions):
         return self._nearest.least
 
     @property
-    def falling(self) -> IntArray:
+    def farthest_first(self) -> IntArray:
         """The nodes that can reach the goal, by falling V_min, and after them the goal."""
-        return self._nearest.falling
+        return self._nearest.farthest_first
 
     @property
     def position(self) -> IntArray:
-        """The position of each node among the `falling`; -1 where the goal is out of reach."""
+        """The position of each node among `farthest_first`; -1 where the goal is out of reach."""
         return self._nearest.position
 
     @cached_property
@@ -196,7 +196,7 @@ class CostChain(Record, Transitions):
     @property
     def all_arrive(self) -> bool:
         """Whether the goal can be reached from every node."""
-        return len(self.falling) > self.n
+        return len(self.farthest_first) > self.n
 
     @cached_property
     def arrives(self) -> BoolArray:
