@@ -101,3 +101,43 @@ def test_a_notebook_answers_after_an_interrupt(tmp_path):
     finally:
         client.stop_channels()
         kernel.shutdown_kernel(now=True)
+
+
+COLD = """
+import os, signal, threading
+import tailpath as tp
+ssp = tp.domains.gridworld("5x5")
+sent, caught, done = [], 0, False
+
+def interrupt():
+    sent.append(True)
+    os.kill(os.getpid(), signal.SIGINT)
+
+while not done:
+    timer = threading.Timer(0.2, interrupt)
+    try:
+        timer.start()
+        tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
+        timer.cancel()
+        timer.join()
+        done = True
+    except KeyboardInterrupt:
+        caught += 1
+    timer.join()
+print(caught, len(sent))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_an_interrupt_while_kernels_compile_is_not_lost(tmp_path):
+    """LLVM calls back into Python, where an exception is printed and forgotten."""
+    told = subprocess.run(
+        [sys.executable, "-c", COLD],
+        env=environment() | {"NUMBA_CACHE_DIR": str(tmp_path), "TAILPATH_COMPILE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    caught, sent = map(int, told.stdout.split())
+    assert caught == sent > 2

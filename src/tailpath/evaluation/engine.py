@@ -37,8 +37,8 @@ Heuristic = str | FloatArray
 #: What grows with the search may take this much memory.
 MAX_BYTES = 4 * 2**30
 #: Expanded pairs before an evaluation gives up: some minutes of either engine. With a discount the
-#: number of costs often doubles with every step, and seconds tell as much as minutes.
-MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000, "discount": 200_000}
+#: number of costs often doubles with every step, and half a minute tells as much as ten.
+MAX_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000, "discount": 1_000_000}
 
 
 class SearchMonitor:

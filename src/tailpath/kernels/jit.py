@@ -18,9 +18,9 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import importlib
 import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -59,13 +59,19 @@ class Kernel:
         self.plain, self._inline, self._small = function, inline, small
         self._compiled: Any = None
         self._inner: Any = None
+        self._used = False
         KERNELS.append(self)
 
     def __call__(self, *arguments: Any) -> Any:
         if interpreter.takes(arguments, self._small):
             return interpreter.run(self.interpreted, arguments)
         try:
-            return (self._compiled or self._compile())(*arguments)
+            if self._used:
+                return self._compiled(*arguments)
+            with held_signals():
+                found = self._compile()(*arguments)
+            self._used = True
+            return found
         except SystemError as error:
             # A Ctrl-C that came while the kernel ran was raised while its arrays were handed over:
             # Python calls it an error of each function that it passed.
@@ -82,7 +88,8 @@ class Kernel:
                 raise  # what the kernel itself ends in, such as a division by zero
             warn_unstored(error)
         # What was compiled could not be stored, or what was stored could not be loaded.
-        return (made if ready else self._compile(cache=False))(*arguments)
+        with held_signals():
+            return (made if ready else self._compile(cache=False))(*arguments)
 
     @functools.cached_property
     def interpreted(self) -> Any:
@@ -190,19 +197,32 @@ def frozen(*arrays: Any) -> Iterator[Any]:
         yield array
 
 
-def _import_quietly(name: str) -> None:
-    with contextlib.suppress(Exception):
-        importlib.import_module(name)
+@contextlib.contextmanager
+def held_signals() -> Iterator[None]:
+    """Ctrl-C, and what else has a handler, waits for the end of the block. Inside numba it might be
+    raised in a callback of LLVM, where Python prints and forgets it, or in an import, of which half
+    would be left behind.
+    """
+    caught: list[tuple[int, Any]] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        found = {number: signal.getsignal(number) for number in signal.valid_signals()}
+        handlers = {number: handler for number, handler in found.items() if callable(handler)}
+    for number in handlers:
+        signal.signal(number, lambda *signalled: caught.append(signalled))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if caught:
+            handlers[caught[0][0]](*caught[0])
 
 
 @functools.cache
 def _compiler() -> Any:
-    """Numba, once it is needed."""
-    # In a thread of its own: an import that Ctrl-C interrupts leaves half of numba behind.
-    importing = threading.Thread(target=_import_quietly, args=("numba",))
-    importing.start()
-    importing.join()
-    import numba  # which raises what failed there
+    """Numba, once it is needed; asked for while signals are held."""
+    import numba
 
     listen(numba.core.event)
     return numba
