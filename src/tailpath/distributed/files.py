@@ -1,4 +1,4 @@
-"""Folders of parts, one file for each rank.
+"""Folders of parts, one file for each rank, written whole or not at all.
 
 A file says of which model it is a part, by its hash, and at which place. It is read with the care
 of every other file: sizes are held against the bytes that are there, and what does not fit together
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -65,22 +66,29 @@ def write_part(part: Part, folder: str | Path) -> Path:
 
 
 def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
-    """Cut a model into parts, and put their files into a folder of their own, in place of others.
-    Where that fails half-way, what is left is refused: each file names its model.
-    """
-    place, mark = Path(folder), model_mark(ssp)
+    """Cut a model into parts, and put their files into a folder of their own, which takes the place
+    of one with other parts."""
+    place, mark = Path(folder).resolve(), model_mark(ssp)
+    made = place.with_name(f".{place.name}.{os.urandom(8).hex()}.part")
+    before = made.with_suffix(".old")
     try:
-        before = os.listdir(place) if place.exists() else []
-        for name in before:
+        for name in os.listdir(place) if place.exists() else ():
             if not _NAME.fullmatch(name):
                 raise FormatError(f"{folder}: parts need a folder of their own; there is {name}")
-        place.mkdir(parents=True, exist_ok=True)
-        made = [write_part(Part.of(ssp, index, parts, mark), place) for index in range(parts)]
-        for name in {*before} - {path.name for path in made}:
-            (place / name).unlink()
+        made.mkdir(parents=True)
+        for index in range(parts):
+            write_part(Part.of(ssp, index, parts, mark), made)
+        if place.exists():
+            place.rename(before)
+        made.rename(place)
     except OSError as error:
         raise FormatError(f"{folder}: {error.strerror or error}") from None
-    return made
+    finally:
+        if before.exists() and not place.exists():
+            before.rename(place)
+        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(before, ignore_errors=True)
+    return [part_file(folder, index, parts) for index in range(parts)]
 
 
 def read_part(folder: str | Path, index: int, parts: int) -> Part:
