@@ -214,3 +214,14 @@ def test_the_only_action_is_taken_surely() -> None:
     found = tp.evaluate(ssp, tp.MarkovPolicy({"s": {"a": 0.9999999995}}), 0.5)
     assert found.bounds(0.5)[0] <= 3 <= found.bounds(0.5)[1]
     assert found.probabilities[0] == 0.5
+
+
+@pytest.mark.parametrize("more", [-9e-10, 0.0, 9e-10])
+def test_weights_of_a_mixture_are_scaled_to_1(more: float) -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 3), ("s", "b", "g", 1, 5)], "s", ["g"])
+    members = tp.MarkovPolicy({"s": "a"}), tp.MarkovPolicy({"s": "b"})
+    weights = Fraction(0.5), Fraction(0.5 + more)
+    found = tp.evaluate(ssp, tp.MixedPolicy(members, tuple(map(float, weights))), 0.5)
+    low, high = found.bounds(1.0)
+    truth = (3 * weights[0] + 5 * weights[1]) / sum(weights)
+    assert low <= truth <= high

@@ -336,22 +336,21 @@ class MixedPolicy(Kind):
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
         try:
-            object.__setattr__(self, "weights", tuple(float(weight) for weight in self.weights))
+            weights = tuple(float(weight) for weight in self.weights)
         except (TypeError, ValueError):
             raise PolicyError("the weights of a mixture are numbers") from None
-        if not self.members or len(self.members) != len(self.weights):
+        if not self.members or len(self.members) != len(weights):
             raise PolicyError(
                 f"a mixture needs one weight for each of its policies; it has {len(self.members)}"
-                f" and {len(self.weights)}"
+                f" and {len(weights)}"
             )
-        if (
-            not all(0 < weight <= 1 for weight in self.weights)
-            or abs(math.fsum(self.weights) - 1) > 1e-9
-        ):
+        total = math.fsum(weights)
+        if not all(0 < weight <= 1 for weight in weights) or abs(total - 1) > 1e-9:
             raise PolicyError(
                 "the weights of a mixture are positive and sum to 1; these are"
-                f" {', '.join(f'{w:g}' for w in self.weights)}"
+                f" {', '.join(f'{w:g}' for w in weights)}"
             )
+        object.__setattr__(self, "weights", tuple(weight / total for weight in weights))
 
     @property
     def drawn(self) -> tuple[tuple[float, Policy], ...]:  # type: ignore[override]
