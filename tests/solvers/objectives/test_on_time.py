@@ -244,3 +244,7 @@ def test_a_least_var_beside_a_tie_has_both_ends(more, truth):
     assert low <= truth <= high and low <= found.value <= high
     if abs(Fraction(more)) > 1e-10:
         assert low == high == found.value
+    unsure = [(0, "b", "g", (0.1, 0.2), 9), (0, "b", "g", (0.8, 0.9), 9)]
+    rows = [(0, "a", "g", 1 - p, 3), (0, "a", "g", p, 6), *unsure]
+    low, high = tp.solve(tp.IntervalSSP.from_outcomes(rows, 0, ["g"]), tp.VaR(0.3)).bounds
+    assert low <= truth <= high

@@ -207,9 +207,24 @@ class OnTimeSolution(ByBudget):
             f" for var({a:g})"
         )
 
-    def _var_bounds(self, alpha: float) -> tuple[float, float]:
-        """Proved bounds on the least VaR: from the first t that may keep `alpha` to the first that
-        is sure to, infinite where the table has none.
+    def var_bounds(self, alpha: float) -> tuple[float, float]:
+        """Proved bounds on `var(alpha)`, which differ where a tail mass may be `alpha`.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        tuple (low, high)
+            From the first t that may have a lateness of at most `alpha` to the first that surely
+            has, infinite where the table has none.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).var_bounds(0.05)
+        (30.0, 30.0)
         """
         t = self.var(alpha)
         if alpha == 1 or math.isinf(t):

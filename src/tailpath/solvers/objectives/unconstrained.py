@@ -74,7 +74,7 @@ def least_var(ssp: SSP, goal: VaR) -> Found:
     on_time = on_time_until(ssp, goal.alpha)
     t = on_time.var(goal.alpha)
     policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
-    return t, lambda: on_time._var_bounds(goal.alpha), policy
+    return t, lambda: on_time.var_bounds(goal.alpha), policy
 
 
 def least_lateness(ssp: SSP, goal: Late) -> Found:
@@ -292,7 +292,7 @@ def _least_var(
         late = float(found.lateness[-1])
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
-            return t, (t, t), found.policy(t)
+            return t, found.var_bounds(alpha), found.policy(t)
         if has_converged(model, units, late, before):
             return math.inf, (math.inf, math.inf), found.policy(found.deadline)
         if units > LONGEST:
