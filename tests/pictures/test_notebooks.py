@@ -22,7 +22,7 @@ SHOWN = {
     "expected": (tp.solve_expected(RIVER), ["expected cost"], True),
     "optimum": (EXACT, ["VaR", "0.05"], True),
     "planner": (tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 6)), ["predicted CVaR"], False),
-    "budget policy": (EXACT.policy(0.01), ["left", "probability"], True),
+    "budget policy": (EXACT.policy(0.01), ["left", "visits"], True),
     "Markov policy": (tp.MarkovPolicy({NASTY: "<go>", "b": "on"}), ["&lt;go&gt;"], False),
     "atom policy": (
         tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 6)).policy(0.1),

@@ -203,7 +203,7 @@ def test_what_is_refused(atoms, error, message):
         ),
         ([[True, True, True]], [0, 0, 0], "own must mark some of 2 atoms"),
         ([[True, True]], [0, 0, 1], "of_state must name one of 1 grids for each of 3 states"),
-        ([[True, True]], [0, 0], "of_state must name one of 1 grids for each of 3 states"),
+        ([[True, True]], [0, 0], "of_state must have the shape 3, not 2"),
     ],
 )
 def test_grids_that_do_not_fit(own, of_state, message):
