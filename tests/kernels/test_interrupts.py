@@ -141,3 +141,41 @@ def test_an_interrupt_while_kernels_compile_is_not_lost(tmp_path):
     assert (told.returncode, told.stderr) == (0, "")
     caught, sent = map(int, told.stdout.split())
     assert caught == sent > 2
+
+
+ONCE = """
+import signal, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from counting import count_call
+
+def late(*_):
+    raise TimeoutError
+
+signal.signal(signal.SIGALRM, late)
+calls = np.zeros(1)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    count_call(calls)
+except TimeoutError:
+    print("late", calls[0])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signal")
+def test_what_a_handler_raises_is_no_fault_of_the_cache(tmp_path):
+    """A TimeoutError is an OSError, as those of files that cannot be written: the kernel was run
+    again, on arrays that it had filled.
+    """
+    (tmp_path / "counting.py").write_text(
+        "from tailpath.kernels.jit import kernel\n\n"
+        "@kernel\ndef count_call(out_calls):\n    out_calls[0] += 1\n"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", ONCE, str(tmp_path)],
+        env=environment() | {"NUMBA_CACHE_DIR": str(tmp_path), "TAILPATH_COMPILE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert (told.stdout, told.stderr) == ("late 1.0\n", "")

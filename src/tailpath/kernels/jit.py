@@ -69,9 +69,7 @@ class Kernel:
             if self._used:
                 return self._compiled(*arguments)
             with held_signals():
-                found = self._compile()(*arguments)
-            self._used = True
-            return found
+                return self._first(arguments)
         except SystemError as error:
             # A Ctrl-C that came while the kernel ran was raised while its arrays were handed over:
             # Python calls it an error of each function that it passed.
@@ -79,6 +77,13 @@ class Kernel:
             while isinstance(raised, SystemError) and raised.__cause__ is not None:
                 raised = raised.__cause__
             raise raised from None
+
+    def _first(self, arguments: tuple[Any, ...]) -> Any:
+        """The first call, for which machine code is loaded or made. No signal may be raised here:
+        what it ends in would count as a fault of the cache, and the kernel run again.
+        """
+        try:
+            found = self._compile()(*arguments)
         except Exception as error:
             numba, made = _compiler(), self._compiled
             if numba.config.DISABLE_JIT or isinstance(error, numba.core.errors.NumbaError):
@@ -87,9 +92,10 @@ class Kernel:
             if ready and not isinstance(error, (OSError, RuntimeError)):
                 raise  # what the kernel itself ends in, such as a division by zero
             warn_unstored(error)
-        # What was compiled could not be stored, or what was stored could not be loaded.
-        with held_signals():
-            return (made if ready else self._compile(cache=False))(*arguments)
+            # What was compiled could not be stored, or what was stored could not be loaded.
+            found = (made if ready else self._compile(cache=False))(*arguments)
+        self._used = True
+        return found
 
     @functools.cached_property
     def interpreted(self) -> Any:

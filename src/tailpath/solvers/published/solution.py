@@ -313,7 +313,7 @@ def _replace(
     choice, var = found.choice[taken], found.var[taken]
     offset = len(tables.xi) + offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice])
     xi = np.append(tables.xi, np.empty(offset[-1] - len(tables.xi)))
-    pairs = choice, np.nonzero(taken)[1], var, offset[:-1]
+    pairs = choice, np.ascontiguousarray(np.nonzero(taken)[1]), var, offset[:-1]
     all_factors(augmented.model, augmented.work.slope, *pairs, rule, xi)
     tables.choice[taken], tables.var[taken] = choice, var
     tables.offset[taken], tables.xi = offset[:-1], xi
