@@ -57,20 +57,12 @@ SCRIPT = (
     + """
 import sys
 name, after = sys.argv[1], float(sys.argv[2])
-caught = threading.Event()
-
-def interrupt():  # again after a minute: in callbacks of the compiler Python ignores exceptions
-    wait = after
-    while not caught.wait(wait):
-        os.kill(os.getpid(), signal.SIGINT)
-        wait = 60
-
-threading.Thread(target=interrupt).start()
+threading.Timer(after, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     while True:
         VERBS[name]()
 except KeyboardInterrupt:
-    caught.set()
+    pass
 print(repr(VERBS[name]()))
 """
 )
