@@ -20,7 +20,7 @@ from tailpath.distributed.expected import solve_part_expected
 from tailpath.distributed.fill import fill_part
 from tailpath.distributed.layout import lay_out_part
 from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import Job, world
+from tailpath.distributed.ranks import world
 from tailpath.distributed.search import graph_of
 from tailpath.distributed.solving import sure_budgets
 from tailpath.dp.budget_model import EXCESS
@@ -79,7 +79,7 @@ class Clock:
 def measured(name: str, comm: Waiting) -> list[str]:
     """What a rank has to say about a model."""
     clock = Clock(comm)
-    part = Part.here(tp.read(name), Job(comm))
+    part = Part.here(tp.read(name), comm)
     said = [f"{len(part.is_goal)} states", f"made in {clock}"]
     expected = solve_part_expected(graph_of(comm, part))
     graph, rounds = expected.graph, expected.rounds

@@ -183,7 +183,7 @@ def test_the_public_names_are_those_of_the_list():
 
 def test_whatever_takes_an_alpha_answers_confidence():
     # Methods are told what the user was asked.
-    apart = {"methods.Found", "methods.Method.make"}
+    apart = {"methods.Method.make"}
     model = tp.read("textbook:lottery")
     asked = 0
     for name, thing in PUBLIC.items():

@@ -1,22 +1,19 @@
-"""What the ranks of a test run: `python -m tests.distributed.program WHAT [FOLDER ...]`.
+"""What the ranks of a test run: `python -m tests.distributed.program`.
 
 Rank 0 prints one line of JSON; the test, in a process of its own, compares it.
 """
 
 import json
-import os
-import pathlib
-import signal
 import sys
 
 from mpi4py import MPI
 
 import tailpath as tp
 from tailpath.cli import main
-from tailpath.distributed import fill
+from tailpath.distributed import solving
+from tailpath.distributed.fill import fill_part
 from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import Checkpoints, Job
-from tests.distributed.models import models, table_bits
+from tests.distributed.models import models
 from tests.distributed.parts import in_parts
 from tests.distributed.patient import Patient
 
@@ -54,32 +51,15 @@ def agree() -> None:
     main(["solve", "river:8x4", "--alpha", "0.05", "--json", "--mpi"])
     sys.stdout.flush()
     COMM.Barrier()
-    fill.Filling.advance = out_of_memory
+    solving.fill_part = out_of_memory
     tp.solve_cvar_exact(tp.domains.river(rows=10, columns=5), 0.05, comm=COMM)
 
 
-def out_of_memory(self, loss, held):
+def out_of_memory(part, *asked, **options):
     if COMM.rank == 1:
         raise MemoryError("Unable to allocate 1. TiB")
-
-
-def resumed(folder: str, killed_at: str) -> None:
-    """Rank 1 is killed at a level, if it is not -1; otherwise the job goes on where it was."""
-    level, advance = int(killed_at), fill.Filling.advance
-
-    def dying(self, loss, held):
-        if self.w == level and COMM.rank == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
-        advance(self, loss, held)
-
-    fill.Filling.advance = dying
-    job = Job(COMM, Checkpoints(pathlib.Path(folder), seconds=0))
-    ssp = tp.domains.gridworld("14x16")
-    best = tp.solve_cvar_exact(Part.of(ssp, COMM.rank, COMM.size), 0.01, comm=job)
-    found = table_bits(best, best.largest.gather(ssp))
-    if COMM.rank == 0:
-        print(json.dumps(found))
+    return fill_part(part, *asked, **options)
 
 
 if __name__ == "__main__":
-    {"agree": agree, "resumed": resumed}[sys.argv[1]](*sys.argv[2:])
+    agree()

@@ -21,7 +21,7 @@ from tailpath.cli import main
 from tailpath.distributed import files
 from tailpath.distributed.files import part_file, read_part, write_part, write_parts
 from tailpath.distributed.part import Part, whole_of
-from tailpath.distributed.ranks import Alone, Job
+from tailpath.distributed.ranks import Alone
 from tailpath.errors import FormatError, ModelError
 from tests.distributed.models import Two, models
 from tests.fuzz.damage import damage, damage_zip
@@ -58,7 +58,7 @@ def test_parts_are_what_was_split(tmp_path):
         for name in files.ARRAYS:
             assert np.array_equal(getattr(part, name), getattr(made, name)), name
     write_part(Part.of(ssp, 0, 1), tmp_path)
-    gathered = tp.solve_expected(read_part(tmp_path, 0, 1)).policy.gather()
+    gathered = tp.solve_cvar_exact(read_part(tmp_path, 0, 1), 1).policy(1).gather()
     whole = whole_of(Alone(), read_part(tmp_path, 0, 1))
     # m = 2 + 1/2 + m/2
     assert tp.evaluate(whole, gathered, 1.0).mean == 5.0
@@ -169,7 +169,7 @@ def refused(folder):
         assert tracemalloc.get_traced_memory()[1] < 40 * 2**20
         tracemalloc.stop()
     try:
-        tp.solve_expected(part)
+        tp.solve_cvar_exact(part, 1)
     except tp.TailpathError:
         return True
     return False
@@ -181,12 +181,12 @@ def test_damaged_parts_are_refused(way, tmp_path):
     write_part(Part.of(RIVER, 0, 1), tmp_path)
     path = part_file(tmp_path, 0, 1)
     sound, rng = path.read_bytes(), random.Random(way.__name__)
-    same, found = 0, tp.solve_expected(Part.of(RIVER, 0, 1)).cost()
+    same, found = 0, tp.solve_cvar_exact(Part.of(RIVER, 0, 1), 1).cvar(1)
     for _ in range(150):
         path.write_bytes(way(sound, rng))
         if not refused(tmp_path):
             same += 1
-            assert tp.solve_expected(read_part(tmp_path, 0, 1)).cost() == found
+            assert tp.solve_cvar_exact(read_part(tmp_path, 0, 1), 1).cvar(1) == found
     assert same < 75
 
 
@@ -213,10 +213,10 @@ def test_parts_of_different_models_are_not_solved_together(tmp_path, capfd):
     other = replace(RIVER, outcome_cost=dearer, exact_unit=None)
     mine = Part.of(RIVER, 0, 2)
     with pytest.raises(SystemExit):
-        tp.solve_expected(mine, comm=Job(Two(Part.of(other, 1, 2))))
+        tp.solve_cvar_exact(mine, 0.1, comm=Two(Part.of(other, 1, 2)))
     assert "part 1 is not of the same model as part 0" in capfd.readouterr().err
     with pytest.raises(SystemExit):
-        tp.solve_expected(mine, comm=Job(Two(mine)))
+        tp.solve_cvar_exact(mine, 0.1, comm=Two(mine))
     assert "2 ranks need parts 0 to 1, not [0, 0]" in capfd.readouterr().err
     with pytest.raises(ModelError, match=r"1 ranks need parts 0 to 0, not \[1\]"):
-        tp.solve_expected(Part.of(RIVER, 1, 2))
+        tp.solve_cvar_exact(Part.of(RIVER, 1, 2), 0.1)

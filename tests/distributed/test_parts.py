@@ -7,14 +7,13 @@ import tailpath as tp
 from tailpath.cli.planning import solve_part
 from tailpath.distributed.files import read_part, write_part
 from tailpath.distributed.part import Part, whole_of
-from tailpath.distributed.policies import PartMarkovPolicy
-from tailpath.distributed.ranks import Alone, Job
+from tailpath.distributed.ranks import Alone
 from tailpath.errors import ModelError, OptionError
 from tests.distributed.models import CYCLE, models
 from tests.distributed.parts import (
     ALPHA,
     check_agree,
-    check_policies,
+    check_policy,
     in_one_process,
     in_parts,
 )
@@ -28,79 +27,67 @@ def test_what_is_found_in_parts_is_what_one_process_finds(name):
     ssp = MODELS[name]
     found = in_parts(ssp, Part.of(ssp, 0, 1))
     check_agree(found["bounded"], in_one_process(ssp)["bounded"])
-    check_policies(found)
+    check_policy(found)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_policies_in_parts_cost_what_they_cost_gathered(name):
-    """By budget, and of least mean: the library's own distribution."""
+def test_a_policy_in_parts_costs_what_it_costs_gathered(name):
+    """The library's own distribution."""
     ssp = MODELS[name]
-    part = Part.of(ssp, 0, 1)
-    best, least = tp.solve_cvar_exact(part, ALPHA).policy(ALPHA), tp.solve_expected(part).policy
-    for policy in (best, least):
-        costs, whole = policy.evaluate(ALPHA), tp.evaluate(ssp, policy.gather(ssp), ALPHA)
-        assert costs.var(ALPHA) == whole.var(ALPHA)
-        assert costs.bounds(ALPHA) == whole.bounds(ALPHA)
-        assert np.array_equal(costs.probabilities, whole.probabilities)
+    policy = tp.solve_cvar_exact(Part.of(ssp, 0, 1), ALPHA).policy(ALPHA)
+    costs, whole = policy.evaluate(ALPHA), tp.evaluate(ssp, policy.gather(ssp), ALPHA)
+    assert costs.var(ALPHA) == whole.var(ALPHA)
+    assert costs.bounds(ALPHA) == whole.bounds(ALPHA)
+    assert np.array_equal(costs.probabilities, whole.probabilities)
 
 
-def test_a_markov_policy_in_parts():
-    """State 2 never arrives under the policy, which never gets there."""
-    rows = [
-        (0, "short", 1, 1, 2), (0, "long", 2, 1, 1), (1, "on", 3, 0.5, 1), (1, "on", 0, 0.5, 4),
-        (2, "stay", 2, 1, 1), (2, "go", 3, 1, 9),
-    ]  # fmt: skip
-    part = Part.of(tp.SSP.from_outcomes(rows, 0, [3]), 0, 1)
-    policy = PartMarkovPolicy(Alone(), part, np.array([0, 2, 3, -1]))
-    # Each round costs 3 or, one time in two, 6 and another round: m = 3 / 2 + (6 + m) / 2.
-    assert policy.evaluate(0.5).mean == pytest.approx(9.0, rel=1e-14)
-    assert policy.evaluate(0.5).var(0.5) == 3.0
-    stays = PartMarkovPolicy(Alone(), part, np.array([1, 2, 3, -1]))
-    assert stays.evaluate(0.5).unreached == 1.0
+@pytest.mark.parametrize("name", MODELS)
+def test_at_alpha_1_ranks_find_the_least_mean(name):
+    best, least = (
+        tp.solve_cvar_exact(Part.of(MODELS[name], 0, 1), 1),
+        tp.solve_expected(MODELS[name]),
+    )
+    assert best.bounds(1)[0] <= least.cost() <= best.bounds(1)[1]
+    assert best.policy(1).evaluate(1).mean == pytest.approx(least.cost(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("method", "says"), [("exact", "CVaR"), ("expected", "expected cost")])
-def test_the_command_line_writes_the_policy_of_parts(method, says, tmp_path, capsys):
+def test_the_command_line_writes_the_policy_of_parts(tmp_path, capsys):
     ssp, file = MODELS["grid"], tmp_path / "policy.json"
-    asked = {"model": "grid", "alpha": ALPHA, "method": method, "output": str(file)}
+    asked = {"model": "grid", "alpha": ALPHA, "method": "exact", "output": str(file)}
     asked |= {"as_json": False, "verify": False, "minimise": None, "limits": (), "deadline": None}
-    solve_part(Part.of(ssp, 0, 1), Job.of(None), asked)
-    assert f"least {says}" in capsys.readouterr().out
+    solve_part(Part.of(ssp, 0, 1), Alone(), asked)
+    assert "least CVaR" in capsys.readouterr().out
     whole = whole_of(Alone(), Part.of(ssp, 0, 1))
     costs = tp.evaluate(whole, tp.read_policy(file, whole), ALPHA)
-    best = {
-        "exact": (costs.cvar(ALPHA), tp.solve_cvar_exact(ssp, ALPHA).cvar(ALPHA)),
-        "expected": (costs.mean, tp.solve_expected(ssp).cost()),
-    }
-    assert best[method][0] == pytest.approx(best[method][1], rel=1e-12)
+    best = tp.solve_cvar_exact(ssp, ALPHA).cvar(ALPHA)
+    assert costs.cvar(ALPHA) == pytest.approx(best, rel=1e-12)
+    with pytest.raises(OptionError, match="--method expected needs one process"):
+        solve_part(Part.of(ssp, 0, 1), Alone(), {**asked, "method": "expected"})
 
 
 def test_a_whole_model_over_ranks_is_parts_of_itself():
-    ssp, comm = MODELS["river"], Job(Alone())
+    ssp, comm = MODELS["river"], Alone()
     found, one = tp.solve_cvar_exact(ssp, ALPHA, comm=comm), tp.solve_cvar_exact(ssp, ALPHA)
     (low, high), (least, most) = found.bounds(ALPHA), one.bounds(ALPHA)
     assert max(low, least) <= min(high, most)
     assert repr(found.policy(ALPHA)).startswith("<PartPolicy on part 0 of 1")
     assert found.policy(ALPHA).gather(ssp).ssp is ssp
-    assert tp.solve_expected(ssp, comm=comm).bounds[0] <= tp.solve_expected(ssp).cost()
 
 
 def test_what_ranks_cannot_solve_is_refused():
     cycle = tp.SSP.from_outcomes(CYCLE, "a", ["g"])
     with pytest.raises(ModelError, match="free outcomes lead in a cycle"):
-        tp.solve_cvar_exact(cycle, ALPHA, comm=Job(Alone()))
+        tp.solve_cvar_exact(cycle, ALPHA, comm=Alone())
     with pytest.raises(OptionError, match="lexicographic needs one process"):
-        tp.solve_cvar_exact(MODELS["river"], ALPHA, lexicographic=True, comm=Job(Alone()))
+        tp.solve_cvar_exact(MODELS["river"], ALPHA, lexicographic=True, comm=Alone())
     rows = [("s", "go", "g", (0.2, 1), 1), ("s", "go", "s", (0, 0.8), 1)]
     with pytest.raises(ModelError, match="known probabilities"):
-        tp.solve_cvar_exact(
-            tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), ALPHA, comm=Job(Alone())
-        )
+        tp.solve_cvar_exact(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), ALPHA, comm=Alone())
 
 
 def test_what_is_no_communicator_is_refused():
     with pytest.raises(OptionError, match="comm must be a communicator"):
-        Job.of(3)
+        tp.solve_cvar_exact(MODELS["river"], ALPHA, comm=3)
 
 
 def test_names_that_are_tuples_pass_through_the_files_of_parts(tmp_path):
@@ -111,5 +98,5 @@ def test_names_that_are_tuples_pass_through_the_files_of_parts(tmp_path):
     parts = [read_part(tmp_path, index, 2) for index in range(2)]
     assert [part.actions for part in parts] == [ssp.actions] * 2
     write_part(Part.of(ssp, 0, 1), tmp_path)
-    policy = tp.solve_expected(read_part(tmp_path, 0, 1)).policy.gather(ssp)
-    assert policy.action("b") == ("go", ())
+    policy = tp.solve_cvar_exact(read_part(tmp_path, 0, 1), 1).policy(1).gather(ssp)
+    assert policy.action("b", policy.start("b")) == ("go", ())

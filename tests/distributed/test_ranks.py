@@ -18,7 +18,7 @@ from tailpath.distributed.ranks import world
 from tailpath.errors import OptionError
 from tests.cli.running import run
 from tests.distributed.models import models
-from tests.distributed.parts import check_agree, check_policies, in_one_process
+from tests.distributed.parts import check_agree, check_policy, in_one_process
 
 ROOT = pathlib.Path(__file__).parents[2]
 MPIEXEC = shutil.which(
@@ -56,7 +56,7 @@ def launch(ranks, *arguments, module="tests.distributed.program"):
 @needs_mpi
 def test_one_to_four_ranks_find_what_one_process_finds(capsys):
     wanted = wanted_of_parts()  # first: it compiles what four would
-    done = launch(4, "agree")
+    done = launch(4)
     assert done.stdout, done.stderr
     first, _, rest = done.stdout.partition("\n")
     found, line = json.loads(first), json.loads(rest)
@@ -86,22 +86,8 @@ def check_parts(found, wanted):
     for name, alone in wanted.items():
         for some in found.values():
             check_agree(some["parts"][name]["bounded"], alone)
-            check_policies(some["parts"][name])
+            check_policy(some["parts"][name])
     assert found["4"]["again"] == found["4"]["parts"]["sparse"]
-
-
-@needs_mpi
-@pytest.mark.kill
-def test_a_killed_job_goes_on_and_finds_the_same_bits(tmp_path):
-    whole = launch(2, "resumed", tmp_path / "whole", -1)
-    for level in (11, 40):
-        killed = launch(2, "resumed", tmp_path / "killed", level)
-        assert killed.returncode != 0
-        assert "signal 9" in killed.stderr
-    assert list(tmp_path.glob("killed/*complete.json"))
-    done = launch(2, "resumed", tmp_path / "killed", -1)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == whole.stdout != ""
 
 
 @needs_mpi

@@ -143,7 +143,7 @@ def fill_table(
         last = len(found.values) - 1
 
         def again(other: Any, what: Objective, loss: FloatArray, held: Changes) -> Filled:
-            return fill(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
+            return sweep(other, what._replace(limit=float(last)), loss, max_bytes, held=held)
 
         method = f"all budgets up to {last} in all states"
         columns = np.arange(last + 1), found.values, found.changes, last, found.residual

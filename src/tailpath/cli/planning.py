@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +25,8 @@ from tailpath.cli.output import Output, print_result, reported
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.compile_time import compiling_seconds
-from tailpath.methods import Found, Method, find_method
+from tailpath.methods import Method, find_method
+from tailpath.methods.comparison import BEST
 from tailpath.methods.method import all_methods, bounds_row, method_names, shared_options
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -248,57 +248,57 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
 
 # ---------------------------------------------------------------------- ranks of MPI
 
-#: The options of a command that runs on all ranks of MPI.
-ON_RANKS = (
-    click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
-    click.option("--checkpoint", metavar="FOLDER", help="Save progress here, and resume it."),
-    click.option("--every", type=float, help="Seconds between two checkpoints."),
-)
-
-
-def job_of(options: dict[str, Any]) -> Any:
-    """What the flags ask for; ranks but the first fall silent."""
-    mpi, folder, every = (options.pop(name) for name in ("mpi", "checkpoint", "every"))
-    if not mpi:
-        if folder is not None or every is not None:
-            raise click.UsageError("--checkpoint and --every go with --mpi")
-        return None
-    job = ranks("ranks").job_of_all(folder, every)
-    if job.comm.rank > 0:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-    return job
-
 
 def ranks(module: str) -> Any:
     """A module of what works on ranks, which nobody imports."""
     return module_of(f"tailpath.distributed.{module}", "mpi")
 
 
-def solve_part(part: Any, job: Any, asked: dict[str, Any], ssp: SSP | None = None) -> None:
+def all_ranks() -> Any:
+    """The communicator of `--mpi`. Only rank 0 prints."""
+    comm = ranks("ranks").world()
+    if comm.rank > 0:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    return comm
+
+
+def solve_part(part: Any, comm: Any, asked: dict[str, Any], ssp: SSP | None = None) -> None:
     """Solve a model in parts, and show what was found at the start; `ssp` is the model, if every
     rank has it.
     """
-    begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
-    method = find_method(asked["method"])
+    begin, alpha, method = perf_counter(), asked["alpha"], find_method(asked["method"])
     if asked["verify"] or asked_for(SimpleNamespace(**asked)) is not None:
-        raise click.UsageError("--mpi can only be combined with --alpha and --method")
-    if method.in_parts is None:
-        able = solved_by(lambda method: method.in_parts)
-        raise OptionError(f"--method {method.name} needs one process; ranks of MPI solve by {able}")
+        raise click.UsageError("--mpi can only be combined with --alpha")
+    if method.name != BEST:
+        raise OptionError(
+            f"--method {method.name} needs one process; ranks of MPI solve by {BEST}, where --alpha"
+            " 1 is the mean"
+        )
     require_alpha(method, alpha)
-    plan = replace(method, plan=partial(method.plan, comm=job)).make(part, alpha, asked)
-    policy: Any = plan.policy(1.0 if alpha is None else alpha)
-    found = method.in_parts(Found(plan, alpha, policy, None, perf_counter() - begin))
-    seconds = perf_counter() - begin
-    record = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
-    rows = {"states": f"{part.n_states} in {comm.size} parts", **found.rows}
-    print_result(
-        {**record, **found.record, "seconds": seconds},
-        pairs([*rows.items(), ("time", f"{seconds:.3g} s")]),
-        asked["as_json"],
-    )
+    options = {each.name: asked.get(each.name) for each in method.options}
+    given = {name: value for name, value in options.items() if value is not None}
+    best: Any = tailpath.solve_cvar_exact(part, alpha, comm=comm, **given)
+    bounds, seconds = best.bounds(alpha), perf_counter() - begin
+    record = {
+        "model": asked["model"],
+        "ranks": comm.size,
+        "states": part.n_states,
+        "alpha": alpha,
+        "cvar": best.cvar(alpha),
+        "bounds": list(bounds),
+        "budget": best.budget(alpha),
+        "seconds": seconds,
+    }
+    rows = {
+        "states": f"{part.n_states} in {comm.size} parts",
+        "alpha": f"{alpha:.6g}",
+        "least CVaR": f"{best.cvar(alpha):.10g}",
+        **bounds_row(bounds),
+        "time": f"{seconds:.3g} s",
+    }
+    print_result(record, pairs(rows.items()), asked["as_json"])
     if asked["output"] is not None:
-        gathered = policy.gather(ssp)
+        gathered = best.policy(alpha).gather(ssp)
         if comm.rank == 0:
             tailpath.write_policy(gathered, asked["output"])
 

@@ -36,11 +36,10 @@ from tailpath.cli.output import (
 from tailpath.cli.planning import (
     MAX_NODES,
     OBJECTIVES,
-    ON_RANKS,
     Solved,
+    all_ranks,
     asked_for,
     flags_of,
-    job_of,
     method_option,
     objective_of,
     ranks,
@@ -51,7 +50,7 @@ from tailpath.cli.planning import (
 )
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.compile_time import compiling_seconds
-from tailpath.methods import Found, Method, find_method, method_names
+from tailpath.methods import Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.methods.method import all_methods
 from tailpath.model.interval import IntervalSSP
@@ -90,8 +89,8 @@ class SolveCommand(ModelCommand):
         return remaining
 
     def invoke(self, ctx: click.Context) -> Any:
-        ctx.obj = job_of(ctx.params)
-        part = None if ctx.obj is None else ranks("files").part_of(ctx.params["model"], ctx.obj)
+        ctx.obj = all_ranks() if ctx.params.pop("mpi") else None
+        part = ctx.obj and ranks("files").part_of(ctx.params["model"], ctx.obj)
         return super().invoke(ctx) if part is None else solve_part(part, ctx.obj, ctx.params)
 
 
@@ -116,7 +115,9 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         help="Who picks the probabilities inside them.  [default: adversarial]",
     ),
 )
-@under("On ranks of MPI", *ON_RANKS)
+@under(
+    "On ranks of MPI", click.option("--mpi", is_flag=True, help="Run on all ranks, under mpiexec.")
+)
 @under(
     "Output",
     click.option("--verify", is_flag=True, help="Check the result in exact arithmetic."),
@@ -135,11 +136,11 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     tailpath solve river:5x5 --alpha 0.05 --output policy.json
     tailpath solve river:5x5 --minimise mean --subject-to 'cvar(0.01) <= 40'
     """
-    asked, job = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
+    asked, comm = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
-    if job is not None:
+    if comm is not None:
         given["model"] = given.pop("source")
-        solve_part(ranks("part").Part.here(ssp, job), job, {**given, "gamma": gamma}, ssp)
+        solve_part(ranks("part").Part.here(ssp, comm), comm, {**given, "gamma": gamma}, ssp)
         return
     method, objective = find_method(asked.method), asked_for(asked)
     if isinstance(ssp, IntervalSSP):
@@ -207,7 +208,7 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
                 if plan.bounds is None:
                     raise
                 print_message("warning", f"the policy was not evaluated to the end: {error}")
-    account = method.account(Found(plan, alpha, policy, costs, seconds))
+    record, rows = method.account(plan, alpha, costs, seconds)
     checks = [made.verify for made in (plan.solution, costs) if made and hasattr(made, "verify")]
     note = (
         "the policy looks at (state, steps taken); wherever you use it, say --within"
@@ -215,11 +216,11 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
     )
     return Solved(
         policy,
-        {"method": asked.method, **account.record},
-        account.rows,
+        {"method": asked.method, **record},
+        rows,
         checks,
         compiling=compiling,
-        mean=account.record.get("expected_cost") if costs is None else costs.mean,
+        mean=record.get("expected_cost") if costs is None else costs.mean,
         costs=costs,
         notes=() if plan.model is None else (note,),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tailpath.distributed.part import ARRAYS, Part
-from tailpath.distributed.ranks import Job, together
+from tailpath.distributed.ranks import together
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.headers import (
@@ -120,8 +120,8 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
         raise FormatError(f"{path}: {error}") from None
 
 
-def part_of(model: str, job: Job) -> Part | None:
+def part_of(model: str, comm: Any) -> Part | None:
     """The part of this rank of a model that is a folder of parts; None of others."""
     if not Path(model).is_dir():
         return None
-    return together(job.comm, lambda: read_part(model, job.comm.rank, job.comm.size))
+    return together(comm, lambda: read_part(model, comm.rank, comm.size))

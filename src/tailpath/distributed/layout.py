@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.certify.budgets import Ends
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
@@ -45,17 +46,20 @@ class Overall(NamedTuple):
 class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
-    `own` counts the first; `number` (n,) is the number of each node in the model, `place` (n,) in
-    the graph of the part. `stages` are blocks `first : end`; `unit` is that of costs.
+    `own` counts the first; `number` (n,) is the number of each node in the model. `stages` are
+    blocks `first : end`; `unit` is that of costs; `around` are the bounds on V*.
     """
 
     halo: Halo
     own: int
     number: IntArray
-    place: IntArray
     stages: tuple[slice, ...]
     overall: Overall
     unit: Fraction
+    around: Ends
+
+    def ends(self) -> Ends:
+        return self.around
 
     @cached_property
     def start_value(self) -> float:
@@ -127,12 +131,19 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
         halo=replace(graph.halo, send=tuple(position[some] for some in graph.halo.send)),
         own=own,
         number=graph.state[number],
-        place=number,
         choice=choice,
         stages=_stages(reads),
         overall=_overall(graph, least),
         unit=unit,
+        around=_ends(expected, number),
     )
+
+
+def _ends(expected: PartExpected, number: IntArray) -> Ends:
+    part = expected.graph.part
+    _, *start = (end / float(part.unit) for end in expected.start)
+    bounds = expected.bounds.map(lambda side: side[number] / float(part.unit))
+    return Ends(bounds.lower, bounds.upper, (start[0], start[1]), part.probability_error)
 
 
 def _first_levels(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> IntArray:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.ranks import Job, joined, together
+from tailpath.distributed.ranks import joined, ranks_of, together
 from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_from_lengths, owners
 from tailpath.model.checks import (
@@ -140,15 +140,14 @@ class Part:
         cost = self.outcome_level * float(self.unit.numerator) / float(self.unit.denominator)
         return np.asarray(cost, dtype=np.float64)
 
-    def on_ranks(self, solver: str, comm: Any, *asked: Any, **options: bool) -> Any:
-        """What a solver finds for a model in parts; options that it does not have are refused."""
+    def on_ranks(self, comm: Any, *asked: Any, **options: bool) -> Any:
+        """What `solve_cvar_exact` finds over ranks; options that need one process are refused."""
         for name, given in options.items():
             if given:
-                why = f"{name} needs one process: a model over several ranks is solved without"
-                raise OptionError(why)
-        job = Job.of(comm)
-        solve = getattr(importlib.import_module("tailpath.distributed.solving"), solver)
-        return together(job.comm, partial(solve, self, job, *asked), str(self))
+                raise OptionError(f"{name} needs one process; over ranks solve without it")
+        comm = ranks_of(comm)
+        solving = importlib.import_module("tailpath.distributed.solving")
+        return together(comm, partial(solving.solve_cvar, self, comm, *asked), str(self))
 
     def _check_place(self) -> None:
         """Numbers that say where the part belongs, and what its costs are."""
@@ -183,7 +182,7 @@ class Part:
     @classmethod
     def here(cls, model: Any, comm: Any) -> Part:
         """The part of this rank of a model that every rank has."""
-        comm = Job.of(comm).comm
+        comm = ranks_of(comm)
         return cls.of(model, comm.rank, comm.size)
 
     @classmethod

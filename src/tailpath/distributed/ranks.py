@@ -3,31 +3,20 @@
 A rank works on its own nodes and on *ghosts*, copies of the nodes of others that its rows lead to.
 A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
 error, whether anything moved.
-
-A job is a set of ranks with checkpoints, from which a sweep over budgets can be resumed. A
-checkpoint is one file for each rank; when all have been written, rank 0 moves a file `complete`
-into place that names them, and only then those that it named before go.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import json
-import pathlib
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from tailpath.dp.budget_model import Changes, new_changes
-from tailpath.errors import FormatError, LimitExceededError, OptionError
-from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json, read_text, write_text
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import Array
 
 Result = TypeVar("Result")
@@ -55,11 +44,15 @@ class Alone:
     def alltoall(self, mine: list[Any]) -> list[Any]:
         return mine
 
-    def bcast(self, mine: Any) -> Any:
-        return mine
-
     def Barrier(self) -> None:
         pass
+
+
+def ranks_of(comm: Any) -> Any:
+    """The communicator that was given, or this process alone."""
+    if comm is not None and not hasattr(comm, "allgather"):
+        raise OptionError(f"comm must be a communicator of mpi4py, not {comm!r}")
+    return Alone() if comm is None else comm
 
 
 def largest(comm: Any, value: float) -> float:
@@ -78,7 +71,7 @@ def joined(comm: Any, array: Array) -> Array:
 
 
 def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
-    """What a rank finds. Where it fails, the other ranks would wait for ever, so that it says why
+    """The result of `work`. If it fails, the other ranks would wait for ever, so this one says why
     in one line and ends the job; `about` says what it has in memory.
     """
     try:
@@ -88,17 +81,13 @@ def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
     except BaseException as error:
         if comm.size == 1:
             raise
-        _end(comm, error, about)
-
-
-def _end(comm: Any, error: BaseException, about: str) -> NoReturn:
-    what = type(error).__name__
-    if isinstance(error, MemoryError):
-        what = f"out of memory with {about or 'its part'}, which is too large; take more ranks"
-    text = f"{what}: {error}" if str(error) else what
-    print(f"tailpath: rank {comm.rank} of {comm.size}: {text}", file=sys.__stderr__, flush=True)
-    comm.Abort(FAILED)
-    raise SystemExit(FAILED)
+        what = type(error).__name__
+        if isinstance(error, MemoryError):
+            what = f"out of memory with {about or 'its part'}, which is too large; use more ranks"
+        text = f"{what}: {error}" if str(error) else what
+        print(f"tailpath: rank {comm.rank} of {comm.size}: {text}", file=sys.__stderr__, flush=True)
+        comm.Abort(FAILED)
+        raise SystemExit(FAILED) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +139,7 @@ class Halo:
         return list(zip(self.receive, incoming))
 
     def exchange(self, values: Array) -> None:
-        """Bring the ghosts of values by node, (..., n), up to date."""
+        """Update the ghosts of values by node, (..., n)."""
         for index, here in self._received(values):
             values[..., index] = here
 
@@ -170,135 +159,3 @@ class Halo:
         back = replace(self, send=self.receive, receive=self.send)
         for node, here in back._received(values):
             np.minimum.at(values, node, here)
-
-
-# ---------------------------------------------------------------------- jobs and checkpoints
-
-#: Seconds between two checkpoints unless the caller says otherwise.
-SECONDS = 60.0
-#: The arrays of `Work` that change.
-CHANGING = "value", "origin", "constant", "active", "next_node", "n_active", "choice", "residual"
-
-
-@dataclass(frozen=True)
-class Checkpoints:
-    """Where checkpoints of a job are stored, and how many seconds lie between two of them."""
-
-    folder: pathlib.Path
-    seconds: float = SECONDS
-
-
-class PassCheckpoints:
-    """The checkpoints of one pass over the levels, which goes on from the last complete one."""
-
-    def __init__(self, where: Checkpoints, filling: Any) -> None:
-        self.where, self.filling = where, filling
-        self.comm = filling.part.halo.comm
-        self.last, self.turn = time.monotonic(), 0
-        self.name = self._name()
-        self._resume()
-
-    def _name(self) -> str:
-        """What tells this pass from others: the parts, what is minimised, up to which level."""
-        part, digest = self.filling.part, hashlib.sha256()
-        columns = part.number, part.node_choices, part.outcome_start, part.target, part.level
-        for array in (
-            *columns,
-            part.probability,
-            part.nodes.value,
-            self.filling.objective.criteria,
-        ):
-            digest.update(np.ascontiguousarray(array).tobytes())
-        digest.update(repr(tuple(self.filling.objective)[1:]).encode())
-        every = self.comm.allgather(digest.hexdigest())
-        return hashlib.sha256("".join(every).encode()).hexdigest()[:16]
-
-    def _file(self, turn: int, rank: int) -> pathlib.Path:
-        return self.where.folder / f"{self.name}-{turn}-rank-{rank}-of-{self.comm.size}.npz"
-
-    @property
-    def _complete(self) -> pathlib.Path:
-        return self.where.folder / f"{self.name}-complete.json"
-
-    def save_now_and_then(self) -> None:
-        """Write a checkpoint if it is time, which rank 0 decides."""
-        if self.comm.bcast(time.monotonic() - self.last > self.where.seconds):
-            self.save()
-
-    def save(self) -> None:
-        self.turn += 1
-        self.where.folder.mkdir(parents=True, exist_ok=True)
-        filling = self.filling
-        arrays = {name: getattr(filling.work, name) for name in CHANGING}
-        columns = [np.concatenate(column) for column in zip(*filling.changes)]
-        arrays |= {f"changes_{i}": column for i, column in enumerate(columns)}
-        arrays |= {"values": np.stack(filling.values), "state": np.array([filling.w, filling.best])}
-        write_archive(str(self._file(self.turn, self.comm.rank)), arrays)
-        self.comm.Barrier()
-        if self.comm.rank == 0:
-            text = json.dumps({"turn": self.turn, "level": filling.w, "ranks": self.comm.size})
-            write_text(self._complete, text)
-        self.comm.Barrier()
-        self._file(self.turn - 1, self.comm.rank).unlink(missing_ok=True)
-        self.last = time.monotonic()
-
-    def _resume(self) -> None:
-        known = self._complete.exists() if self.comm.rank == 0 else None
-        if not self.comm.bcast(known):
-            return
-        found = load_json(read_text(str(self._complete)), str(self._complete))
-        self.turn = int(found.get("turn", 0))
-        mine = self._file(self.turn, self.comm.rank)
-        try:
-            self._take_over(Archive(str(mine)))
-        except (FormatError, ValueError) as error:
-            raise FormatError(f"{mine}: {error}; remove the folder to begin anew") from None
-
-    def _take_over(self, found: Archive) -> None:
-        filling = self.filling
-        for name in CHANGING:
-            array = getattr(filling.work, name)
-            array[...] = found.array(name, array.dtype, array.ndim)
-        if found.has("changes_0"):
-            kinds = [column.dtype for column in new_changes(0)]
-            columns = (found.array(f"changes_{i}", kind) for i, kind in enumerate(kinds))
-            filling.changes[:] = [Changes(*columns)]
-        filling.values[:] = list(found.array("values", np.float64, 2))
-        w, filling.best = found.array("state", np.float64).tolist()
-        filling.w = int(w)
-
-
-@dataclass(frozen=True)
-class Job:
-    """Ranks, and what else they agree on; given instead of a communicator.
-
-    Parameters
-    ----------
-    comm : communicator of mpi4py, or Alone
-        The ranks.
-    checkpoints : Checkpoints, optional
-        Where the sweep over budgets can go on if it is killed.
-    """
-
-    comm: Any
-    checkpoints: Checkpoints | None = None
-
-    @classmethod
-    def of(cls, comm: Any) -> Job:
-        """The job of a communicator, or of this process alone; a job is itself."""
-        if isinstance(comm, cls):
-            return comm
-        if comm is None:
-            return cls(Alone())
-        if not hasattr(comm, "allgather") or not hasattr(comm, "Irecv"):
-            raise OptionError(f"comm must be a communicator of mpi4py, not {comm!r}")
-        return cls(comm)
-
-    def saving(self, folder: str | pathlib.Path, seconds: float = SECONDS) -> Job:
-        return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds))
-
-
-def job_of_all(folder: str | None, seconds: float | None) -> Job:
-    """All ranks of this program; with a folder, what they do is saved there now and then."""
-    job = Job(world())
-    return job if folder is None else job.saving(folder, SECONDS if seconds is None else seconds)

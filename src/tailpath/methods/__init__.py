@@ -1,8 +1,6 @@
 """One interface for all planners, and the register that `solve`, `compare` and `study` use."""
 
 from tailpath.methods.method import (
-    Account,
-    Found,
     Method,
     Plan,
     find_method,
@@ -12,8 +10,6 @@ from tailpath.methods.method import (
 from tailpath.options import Option
 
 __all__ = [
-    "Account",
-    "Found",
     "Method",
     "Option",
     "Plan",

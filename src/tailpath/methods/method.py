@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.evaluation.distribution import CostDistribution
 from tailpath.options import Option, Progress, answering
 from tailpath.policies.policy import Policy
 from tailpath.registers import Register, instance_of
@@ -90,57 +89,8 @@ class Plan:
     model: Any = None
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """A plan for one alpha, and the exact costs of its policy there.
-
-    Parameters
-    ----------
-    plan : Plan
-        The plan.
-    alpha : float or None
-        The mass of the worst tail; None where none was asked for.
-    policy : Policy
-        The policy.
-    costs : CostDistribution or None
-        None where no alpha was asked for, or the evaluation was given up.
-    seconds : float
-        How long it took.
-
-    Examples
-    --------
-    >>> road = tp.policy(ssp, {"home": "road"})
-    >>> found = tp.methods.Found(tp.methods.Plan(lambda alpha: road), 0.1, road, costs, 0.0)
-    >>> found.costs.cvar(found.alpha)
-    60.0
-    """
-
-    plan: Plan
-    alpha: float | None
-    policy: Policy
-    costs: CostDistribution | None
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Account:
-    """What `solve` says about a plan.
-
-    Parameters
-    ----------
-    record : mapping
-        For programs.
-    rows : mapping
-        What and value, for people.
-
-    Examples
-    --------
-    >>> tp.methods.Account({"cvar": 60.0}, {"CVaR": "60 minutes"}).record["cvar"]
-    60.0
-    """
-
-    record: Mapping[str, Any]
-    rows: Mapping[str, str]
+#: What `solve` says about a plan: figures for programs, and what and value for people.
+Account = tuple[Mapping[str, Any], Mapping[str, str]]
 
 
 def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, str]:
@@ -151,11 +101,8 @@ def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, s
     return {"optimum between": f"{low:.10g} and {high:.10g}, with costs rounded to {delta}"}
 
 
-def predicted_and_deployed(found: Found) -> Account:
+def predicted_and_deployed(plan: Plan, alpha: Any, costs: Any, seconds: float) -> Account:
     """The account of most methods: what was predicted beside what the policy exactly does."""
-    plan, alpha = found.plan, found.alpha
-    costs = found.costs
-    assert alpha is not None and costs is not None
     predicted, deployed = plan.predict(alpha), costs.cvar(alpha)
     gap = None if predicted is None else deployed - predicted
     record = {
@@ -167,7 +114,7 @@ def predicted_and_deployed(found: Found) -> Account:
         "var": costs.var(alpha),
         "mean": costs.mean,
         **plan.facts,
-        "seconds": found.seconds,
+        "seconds": seconds,
     }
     rows = {
         "alpha": f"{alpha:.6g}",
@@ -177,9 +124,9 @@ def predicted_and_deployed(found: Found) -> Account:
         "VaR of its policy": f"{costs.var(alpha):.10g}",
         "expected cost of its policy": f"{costs.mean:.10g}",
         **plan.rows,
-        "time": f"{found.seconds:.3g} s",
+        "time": f"{seconds:.3g} s",
     }
-    return Account(record, {what: value for what, value in rows.items() if value is not None})
+    return record, {what: value for what, value in rows.items() if value is not None}
 
 
 def without_rounding(difference: float, scale: float) -> float:
@@ -221,13 +168,12 @@ class Method:
     variants : mapping
         Settings with a name, beside the defaults: `published` for values from zero.
     account : callable
-        Makes an `Account` of a `Found`.
+        `account(plan, alpha, costs, seconds)` says what was found: figures for programs, and rows
+        of what and value for people. `alpha` is None where none was asked for, and `costs`, those
+        of the policy, are None then, or where its evaluation was given up.
     objective : callable, optional
         `objective(alpha)` is the measure whose least value it finds, for methods that find one; a
         model with intervals is solved for it.
-    in_parts : callable, optional
-        Makes an `Account` of a `Found`, without costs, for a model in parts. Its `plan` then takes
-        `comm`, the ranks that have them.
 
     Examples
     --------
@@ -248,9 +194,8 @@ class Method:
     risk_neutral: bool = True
     doing: str = "step {steps}, {reached:.6g}"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    account: Callable[[Found], Account] = predicted_and_deployed
+    account: Callable[[Plan, Any, Any, float], Account] = predicted_and_deployed
     objective: Callable[[float], Measure] | None = None
-    in_parts: Callable[[Found], Account] | None = None
 
     @property
     def label(self) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import GAMMA, Account, Found, Method, Plan, bounds_row
+from tailpath.methods.method import GAMMA, Account, Method, Plan, bounds_row
 from tailpath.model.border import most_steps
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
@@ -49,11 +49,9 @@ def plan_cvar(
     )
 
 
-def account_of_cvar(found: Found) -> Account:
+def account_of_cvar(plan: Plan, alpha: float, costs: Any, seconds: float) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
-    plan, alpha = found.plan, found.alpha
-    costs = found.costs
-    assert alpha is not None and plan.bounds is not None
+    assert plan.bounds is not None
     weight, delta = plan.facts["weight"], plan.facts["delta"]
     bounds = plan.bounds(alpha)
     values: dict[str, float | None] = dict.fromkeys(("cvar", "var", "mean", "objective"))
@@ -77,21 +75,8 @@ def account_of_cvar(found: Found) -> Account:
     }
     between = bounds_row(bounds, delta)
     rows = {**rows, **between} if delta is None else {**between, **rows}
-    seconds = found.seconds
-    return Account(
-        {"alpha": alpha, **plan.facts, "bounds": list(bounds), "seconds": seconds, **values},
-        {"alpha": f"{alpha:.6g}", **rows, "time": f"{seconds:.3g} s"},
-    )
-
-
-def cvar_in_parts(found: Found) -> Account:
-    """The least CVaR, whose policy was not evaluated."""
-    plan, alpha = found.plan, found.alpha
-    assert alpha is not None and plan.bounds is not None
-    bounds, cvar = plan.bounds(alpha), plan.predict(alpha)
-    record = {"alpha": alpha, "cvar": cvar, "bounds": list(bounds)}
-    rows = {"alpha": f"{alpha:.6g}", "least CVaR": f"{cvar:.10g}", **bounds_row(bounds)}
-    return Account({**record, "budget": plan.solution.budget(alpha)}, rows)
+    record = {"alpha": alpha, **plan.facts, "bounds": list(bounds), "seconds": seconds, **values}
+    return record, {"alpha": f"{alpha:.6g}", **rows, "time": f"{seconds:.3g} s"}
 
 
 EXACT = Method(
@@ -104,14 +89,11 @@ EXACT = Method(
     doing="budget {steps}, best value so far {reached:.6g}",
     account=account_of_cvar,
     objective=CVaR,
-    in_parts=cvar_in_parts,
 )
 
 
-def plan_mean(
-    ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1, comm: Any = None
-) -> Plan:
-    solution = solve_expected(ssp, gamma=float(gamma), comm=comm)
+def plan_mean(ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1) -> Plan:
+    solution = solve_expected(ssp, gamma=float(gamma))
     return Plan(
         lambda alpha: solution.policy,
         note="least expected cost",
@@ -120,18 +102,21 @@ def plan_mean(
     )
 
 
-def account_of_mean(found: Found) -> Account:
-    solution, brief = found.plan.solution, mean_in_parts(found)
-    record = {**brief.record, "gamma": solution.gamma, "solver": solution.method}
-    return Account(record, {**brief.rows, "solved by": solution.method})
-
-
-def mean_in_parts(found: Found) -> Account:
-    solution, gamma = found.plan.solution, found.plan.gamma
+def account_of_mean(plan: Plan, alpha: Any, costs: Any, seconds: float) -> Account:
+    solution, gamma = plan.solution, plan.gamma
     discount = f", discounted by {gamma:g}" if gamma < 1 else ""
-    rows = {f"least expected cost{discount}": f"{solution.cost():.10g}"}
-    record = {"expected_cost": solution.cost(), "bounds": list(solution.bounds)}
-    return Account(record, {**rows, **bounds_row(solution.bounds)})
+    record = {
+        "expected_cost": solution.cost(),
+        "bounds": list(solution.bounds),
+        "gamma": gamma,
+        "solver": solution.method,
+    }
+    rows = {
+        f"least expected cost{discount}": f"{solution.cost():.10g}",
+        **bounds_row(solution.bounds),
+        "solved by": solution.method,
+    }
+    return record, rows
 
 
 EXPECTED = Method(
@@ -143,5 +128,4 @@ EXPECTED = Method(
     risk=False,
     account=account_of_mean,
     objective=lambda alpha: Mean(),
-    in_parts=mean_in_parts,
 )

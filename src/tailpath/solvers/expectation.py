@@ -31,20 +31,10 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_gamma, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.registers import module_of
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_expected
 from tailpath.verify.optimum import check_expected
-
-
-def part_of(model: Any, comm: Any) -> Any:
-    """What a rank solves of a model: its part, where the model comes in parts or is to be shared
-    out over the ranks of `comm`; None where one process has all of it.
-    """
-    if comm is None or hasattr(model, "on_ranks"):
-        return model if hasattr(model, "on_ranks") else None
-    return module_of("tailpath.distributed.part", "mpi").Part.here(model, comm)
 
 
 class ByState(Record):
@@ -230,19 +220,19 @@ class ExpectedSolution(LeastCosts):
 
 @overload
 def solve_expected(
-    ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+    ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial"
 ) -> ExpectedSolution: ...
 
 
 @overload
 def solve_expected(
-    ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+    ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial"
 ) -> RobustExpected | ExpectedSolution: ...
 
 
 @takes_model
 def solve_expected(
-    ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+    ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial"
 ) -> ExpectedSolution | RobustExpected:
     """Find the policy of least expected cost (the paper's V*), its values, and verified bounds.
 
@@ -251,16 +241,13 @@ def solve_expected(
     Parameters
     ----------
     ssp : SSP, IntervalSSP or Part
-        The model; or, with `comm`, the part of it that this rank has.
+        The model.
     gamma : float in (0, 1]
         The discount: the costs of step t count gamma^t times. That is the expected cost where every
         step is the last one with probability 1 - gamma, and is solved as such; no goal need be
         reached then, and every value is finite.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
-    comm : communicator of mpi4py, or Job, optional
-        The ranks that have the parts; by default one part is all there is. A model that every rank
-        has whole is solved by each of them.
 
     Returns
     -------
@@ -283,10 +270,6 @@ def solve_expected(
     >>> best.cost(), best.policy.action("home")
     (24.0, 'road')
     """
-    part = part_of(ssp, comm)
-    if part is not None:
-        found: ExpectedSolution = part.on_ranks("solve_mean", comm, gamma=gamma != 1)
-        return found
     border = prepare(ssp)
     nature_called(nature)
     if border.uncertain and gamma != 1:

@@ -36,12 +36,13 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
+from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, first_best
 from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
-from tailpath.solvers.expectation import ExpectedSolution, part_of, solve_expected
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
 #: values are V* - w, where a digit may cancel.
@@ -130,7 +131,7 @@ def solve_cvar_exact(
         best value so far.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
-    comm : communicator of mpi4py, or Job, optional
+    comm : communicator of mpi4py, optional
         The ranks over which the model is spread; all of them call this, and all get the result,
         which is that of one process within the proved bounds (`docs/scale.md`).
 
@@ -178,11 +179,10 @@ def solve_cvar_exact(
         "delta": delta is not None,
         "gamma": gamma != 1,
     }
-    part = part_of(ssp, comm)
-    if part is not None:
-        found: ExactSolution = part.on_ranks(
-            "solve_cvar", comm, alpha, max_bytes, progress, **options
-        )
+    if comm is not None and not hasattr(ssp, "on_ranks"):
+        ssp = module_of("tailpath.distributed.part", "mpi").Part.here(ssp, comm)
+    if hasattr(ssp, "on_ranks"):
+        found: ExactSolution = ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
         return found
     border = prepare(ssp, delta=delta, gamma=gamma)
     nature_called(nature)
