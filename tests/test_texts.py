@@ -102,7 +102,7 @@ def test_what_is_given_by_name_is_told_from_what_is_not():
             tp.compare(ssp, given)
         with pytest.raises(OptionError, match=r"^policies are given by name, \{'mine': "):
             tp.page(ssp, policies=given)
-    with pytest.raises(OptionError, match=r"^policies are given by name, .*, and 'a1' is none$"):
+    with pytest.raises(OptionError, match=r"^policies are given by name, .*; 'a1' is not a policy"):
         tp.compare(ssp, {"s1": "a1"})
     one = tp.compare(ssp, None, 0.5, methods="expected")
     assert [line.method for line in one.lines] == ["expected", "optimum"]

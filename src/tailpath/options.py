@@ -320,7 +320,7 @@ def check_named(given: Any, what: str) -> Mapping[str, Any]:
         raise OptionError(f"{by_name}, not as {kind_of(given)}")
     for value in (given or {}).values():
         if isinstance(value, (str, int)):  # the actions of one policy
-            raise OptionError(f"{by_name}, and {value!r} is none")
+            raise OptionError(f"{by_name}; {value!r} is not a policy")
     return given or {}
 
 

@@ -187,7 +187,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("time energy", "time time", ":7: a reward model is named twice"),
         ("state 1 ", "state 2 ", ":21: expected state 1, not 2"),
         ("state 1 ", "state x ", ":21: 'x' is not a whole number"),
-        ("state 2\n", "state 2 [1\n", ":24: the rewards have no end"),
+        ("state 2\n", "state 2 [1\n", ":24: the rewards have no closing bracket"),
         ('"two words"', '"two words', ":21: cannot read the labels"),
         ("action go", "action", ":25: expected 'action <name>"),
         ("action go", "action go there", ":25: expected 'action <name>"),

@@ -402,7 +402,7 @@ def wait_for(true, seconds=20.0):
 
 
 def test_storm_has_a_limit_of_states(model, storm):
-    with pytest.raises(FormatError, match="Storm found 101 states; the most are 100"):
+    with pytest.raises(FormatError, match="Storm found 101 states; the limit is 100"):
         read(
             str(model()),
             Reading(goal="done", cost="time", constants={"N": 100}),

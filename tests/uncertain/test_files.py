@@ -121,7 +121,7 @@ def test_files_of_older_versions_and_rewards_that_are_intervals(tmp_path):
     with pytest.raises(FormatError, match=r"model\.drn:12: the reward \[1, 2\] is an interval"):
         tp.read(path)
     path.write_text(DRN.replace("[1] init", "[[1, 1] init"))
-    with pytest.raises(FormatError, match=r"model\.drn:12: the rewards have no end"):
+    with pytest.raises(FormatError, match=r"model\.drn:12: the rewards have no closing bracket"):
         tp.read(path)
 
 

@@ -351,7 +351,7 @@ POLICIES = click.option(
     "files",
     metavar="FILE",
     multiple=True,
-    help="Also this policy of yours, called like its file (repeatable).",
+    help="Also this policy of yours, named after its file (repeatable).",
 )
 LOOSE = click.option(
     "--loose", is_flag=True, help="Take policies of another model with the same states and actions."

@@ -93,7 +93,10 @@ FEW, MANY = 49, 193
         "--alpha0", type=ALPHA, help="The first atom.  [default: a tenth of the smallest alpha]"
     ),
     click.option(
-        "--tolerance", type=float, default=0.001, help="Planners stop when no value changes more."
+        "--tolerance",
+        type=float,
+        default=0.001,
+        help="Planners stop if no value changes by more.",
     ),
     click.option("--delta", help="Round costs to multiples of it; the optimum is then bracketed."),
 )
@@ -267,7 +270,7 @@ def _draw(
     LOOSE,
     method_option("methods", multiple=True, help="Also this planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
-    click.option("--unit", default="", show_default=False, help="Of costs, e.g. minutes."),
+    click.option("--unit", default="", show_default=False, help="Unit of the costs, e.g. minutes."),
     click.option("--delta", help="Round costs up to multiples of it."),
     click.option("--positions", help="A table with x and y, or lat and lon, of the states."),
 )

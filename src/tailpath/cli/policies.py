@@ -71,7 +71,7 @@ def most_option(default: int, text: str) -> Decorator:
     click.option(
         "--max-nodes",
         type=WholeNumber(1),
-        help="Give up after so many pairs, and say the bounds.",
+        help="Stop after N pairs of state and cost, and report the bounds.",
     ),
 )
 @under(
@@ -302,7 +302,7 @@ def show_command(
             None if state is None else named_state(ssp, state),
         )
     if not rows and state is not None:
-        raise click.ClickException(f"the policy never comes to a state called {state!r}")
+        raise click.ClickException(f"the policy never reaches a state named {state!r}")
     if output is not None:
         rows.write(output)
     shown = rows[:most]

@@ -104,7 +104,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     default=method_names()[0], callback=_known, help=f"How to solve: {', '.join(method_names())}."
 )
 @click.option(
-    "--variant", default="", show_default=False, help="Of a planner: published or printed."
+    "--variant", default="", show_default=False, help="Variant of a planner: published or printed."
 )
 @under("Measures and limits", *OBJECTIVES)
 @under(
@@ -121,7 +121,9 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @under(
     "Output",
     click.option("--verify", is_flag=True, help="Check the result in exact arithmetic."),
-    click.option("--max-nodes", type=WholeNumber(1), help="Evaluate by so many pairs at most."),
+    click.option(
+        "--max-nodes", type=WholeNumber(1), help="Expand N pairs of state and cost at most."
+    ),
     policy_output("Save the policy (.json or .npz)."),
     json_option,
 )

@@ -158,7 +158,7 @@ class Part:
             n = len(self.is_goal)
             raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")
         if type(self.start) is not int or not 0 <= self.start < self.n_states < 2**31:
-            raise ModelError(f"the start {self.start!r} is none of {self.n_states} states")
+            raise ModelError(f"the start {self.start!r} is not one of {self.n_states} states")
         error, model = self.probability_error, self.model
         if type(error) not in (int, float) or not 0 <= error < 1 or not isinstance(model, str):
             raise ModelError(f"probabilities that are off by {error!r}, of the model {model!r}")

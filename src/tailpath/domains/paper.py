@@ -1,4 +1,4 @@
-"""The two domains of the paper; `docs/model.md` has the rules.
+"""The two domains of the paper; `docs/domains.md` has the rules.
 
 Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray. The
 paper does not publish its obstacle cells. The bundled maps have the paper's sizes (rows x columns),

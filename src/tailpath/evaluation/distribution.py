@@ -538,7 +538,7 @@ class CostDistribution(Record):
         RefutedError
             If a claim does not hold.
         OptionError
-            If the policy stayed behind when the distribution was pickled, or is too large to check.
+            If the distribution was pickled without its policy, or is too large to check.
 
         Examples
         --------
@@ -547,8 +547,8 @@ class CostDistribution(Record):
         """
         if self.ssp is None or self.policy is None:
             raise OptionError(
-                "the policy of this distribution stayed behind when it was pickled; evaluate it"
-                " again to check it"
+                "this distribution was pickled, which drops the policy; evaluate again before"
+                " verify()"
             )
         border = self._border
         computed = self if not border.moves else self.restored(Border(border.model))

@@ -108,7 +108,7 @@ def evaluate(
         What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
         expanded, and `zero` none. Your own is a lower bound on the cost to go, by state; it is
         checked to be consistent along the policy, or refused, and needs `gamma` = 1 and a policy
-        whose memory ends.
+        whose memory is finite.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional
@@ -280,7 +280,7 @@ def _engine(
         )
     check_gamma(gamma)
     if own and (gamma < 1 or endless):
-        raise OptionError("a heuristic of your own needs gamma = 1 and a policy whose memory ends")
+        raise OptionError("a heuristic of your own needs gamma = 1 and a finite memory")
     reasons = [
         (gamma < 1, "gamma is below 1"),
         (ssp.cost_unit is None, "the costs have no common unit"),

@@ -97,7 +97,7 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     """
     n, seed = check_integer(n, "the number of runs"), check_integer(seed, "the seed")
     if n > MAX_RUNS:
-        raise OptionError(f"{n} runs are too many; the most are {MAX_RUNS}")
+        raise OptionError(f"{n} runs are too many; the limit is {MAX_RUNS}")
     border = prepare(ssp)
     return border.costs(
         simulate_request(

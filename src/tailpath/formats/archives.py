@@ -98,7 +98,7 @@ def unpacked(path: str, data: bytes) -> bytes:
     if not decoder.eof:
         raise FormatError(f"{path}: broken {kind} data: it ends too early")
     if decoder.unused_data.strip(b"\0"):
-        raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
+        raise FormatError(f"{path}: broken {kind} data: there is more after its end")
     return content
 
 

@@ -177,7 +177,7 @@ class Body:
         assert match is not None  # anything does
         rewards = self._rewards(match[1])
         if match[2].startswith("["):
-            raise self.file.error("the rewards have no end")
+            raise self.file.error("the rewards have no closing bracket")
         return rewards, tuple(self.header.labels(match[2]))
 
     def _action(self, text: str) -> tuple[StoredRewards, str]:

@@ -133,8 +133,10 @@ def text_bytes(path: str, data: bytes) -> bytes:
         try:
             data[at:end].decode()
         except UnicodeDecodeError as error:
+            line = data.count(10, 0, at + error.start) + 1
             raise FormatError(
-                f"{path}:{data.count(10, 0, at + error.start) + 1}: this is not UTF-8 text"
+                f"{path}:{line}: this is not UTF-8 text: save it in that encoding (a spreadsheet"
+                " calls it CSV UTF-8)"
             ) from None
         at = end
     return data.removeprefix(codecs.BOM_UTF8)

@@ -100,7 +100,7 @@ def _action_names(given: Any, inner: Any, location: str) -> dict[Name, Name]:
     if given == "known":
         if type(inner).__name__ not in _ACTIONS:
             known = ", ".join(name.removesuffix("Env") for name in _ACTIONS)
-            raise FormatError(f"{location}: known are the actions of {known}; list the names")
+            raise FormatError(f"{location}: the actions of {known} are known; list the names")
         given = _ACTIONS[type(inner).__name__]
     listed = given.split(",") if isinstance(given, str) else given
     return {number: name.strip() for number, name in enumerate(listed)}

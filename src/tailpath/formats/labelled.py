@@ -325,6 +325,6 @@ def _own_actions(model: LabelledMDP, own: Sequence[Name], action: Array, state: 
             )
     pairs = np.sort(state.astype(np.int64) * len(model.actions) + action, kind="stable")
     if (np.diff(pairs) == 0).any():
-        raise FormatError(f"{model.path}: a state has an action of the {MARK} line twice")
+        raise FormatError(f"{model.path}: a state repeats an action of the {MARK} line")
     table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
     return np.asarray(table[action])

@@ -46,7 +46,7 @@ Step = tuple[str, State, Any, Any]
 def refuse_beyond_limits(tree: Any, location: str) -> None:
     """Count what the parsed program would become with objects put in."""
     if any(each.is_observ_fluent() for each in tree.domain.pvariables):
-        raise FormatError(f"{location}: its state is only observed in part (a POMDP)")
+        raise FormatError(f"{location}: POMDPs are not supported")
     objects = {name: len(members) for name, members in filter(None, tree.non_fluents.objects)}
     objects |= {name: len(each) for name, each in tree.domain.types if each != "object"}
     many = {
@@ -104,7 +104,7 @@ class Rule:
     def value(self, fluents: Fluents) -> Any:
         law = self(fluents)
         if len(law) > 1:
-            raise FormatError(f"{self.location} is drawn at random, which cannot be read")
+            raise FormatError(f"{self.location} is drawn at random, which is not supported")
         return law[0][0]
 
 

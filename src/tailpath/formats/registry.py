@@ -265,7 +265,7 @@ class Format:
             if name not in taken:
                 raise OptionError(
                     f"the option {name} does not apply to {self.title}, which takes"
-                    f" {', '.join(taken) or 'no options'}"
+                    f" {', '.join(taken) or 'no options'}{did_you_mean(name, taken)}"
                 )
 
 

@@ -121,7 +121,7 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     formulas, labels = label_expressions(program, [*request["expressions"], *goals])
     model = explore_program(program, formulas, request["path"])
     if model.nr_states > request["states"]:
-        raise Refusal(f"Storm found {model.nr_states} states; the most are {request['states']}")
+        raise Refusal(f"Storm found {model.nr_states} states; the limit is {request['states']}")
     stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
     return {"names": names_of(model, program), "labels": labels, "property": chosen}
 
@@ -235,7 +235,7 @@ def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
     if suffix.lower() == ".jani":
         found = stormpy.parse_jani_model(path)[1]
     elif beside is None:
-        raise Refusal(f"properties of a program stand beside it, in {os.path.basename(files[0])}")
+        raise Refusal(f"put the properties of a program beside it, in {os.path.basename(files[0])}")
     else:
         with open(beside, encoding="utf-8-sig") as stream:
             found = stormpy.parse_properties(stream.read(), program)

@@ -236,7 +236,7 @@ class IntervalSSP(IntervalBuilder):
     def _refuse(self) -> NoReturn:
         raise OptionError(
             "this needs known probabilities, and the model has intervals; take model.nominal(), or"
-            " ask what takes intervals: solve_expected, solve_cvar_exact, solve_on_time, solve and"
+            " use what takes intervals: solve_expected, solve_cvar_exact, solve_on_time, solve and"
             " evaluate"
         )
 

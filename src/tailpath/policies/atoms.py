@@ -70,7 +70,7 @@ def log_atoms(alpha0: float, n: int) -> FloatArray:
     alpha0 = check_invertible_alpha(alpha0, "alpha0")
     n = check_integer(n, "the number of atoms", least=1)
     if n > MAX_ATOMS:
-        raise OptionError(f"{n} atoms are too many; the most are {MAX_ATOMS}")
+        raise OptionError(f"{n} atoms are too many; the limit is {MAX_ATOMS}")
     if n > 1 and alpha0 == 1:
         raise OptionError(f"cannot place {n} different atoms between alpha0 = {alpha0:g} and 1")
     if n == 1:
@@ -166,7 +166,7 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
     every = _distinct(np.unique(np.concatenate(lists or [np.ones(1)])))
     lists = [every[np.searchsorted(every, grid * (1 - SAME_ATOM))] for grid in lists]
     if every.size > MAX_ATOMS:
-        raise OptionError(f"all states together have {every.size} atoms; the most are {MAX_ATOMS}")
+        raise OptionError(f"all states together have {every.size} atoms; the limit is {MAX_ATOMS}")
     own = np.array([np.isin(every, grid) for grid in lists]).reshape(-1, len(every))
     return every, None if own.all() else Grids(own, of_state)
 

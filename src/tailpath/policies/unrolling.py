@@ -253,7 +253,7 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
                     queue.append(pair)
             edges.append((to, p, outcome))
         if len(pairs) > max_nodes:
-            raise _too_many(max_nodes, "; does its memory end?")
+            raise _too_many(max_nodes, "; is its memory finite?")
         if not warned and len(pairs) > MANY_PAIRS:
             warned = True
             warn_of_growth()

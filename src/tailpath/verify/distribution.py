@@ -170,7 +170,7 @@ def _forward(
 def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES) -> Proof:
     """Hold every claim of a `CostDistribution` against the policy on the model as given."""
     if costs.gamma != 1:
-        raise OptionError("the checker knows no discount")
+        raise OptionError("the checker does not support a discount")
     if not len(costs.costs):
         raise OptionError("the checker checks policies that arrive; this one never does")
     last = _last(costs, ssp)
@@ -179,7 +179,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
         return _may_miss(costs, truth)
     if costs.unreached:
         raise RefutedError(
-            f"the policy is said to miss the goal with probability {costs.unreached!r}, and it"
+            f"the policy is said to miss the goal with probability {costs.unreached!r}, but it"
             " surely arrives"
         )
     proved = [
@@ -220,7 +220,7 @@ def _may_miss(costs: Any, truth: Truth) -> Proof:
         if a >= costs.alpha and math.isfinite(costs.cvar(a))
     ]
     for what in finite + (["mean"] if math.isfinite(costs.mean) else []):
-        raise RefutedError(f"the {what} is said to be finite, and the policy may miss the goal")
+        raise RefutedError(f"the {what} is claimed to be finite, but the policy may miss the goal")
     return Proof(
         (
             _head(costs, truth),

@@ -106,7 +106,7 @@ def check_expected(solution: Any) -> Proof:
     model, more = ssp.reduced, [Fraction(0)] * ssp.n_states
     if ssp.signed:
         if solution.gamma != 1:
-            raise OptionError("the checker knows no discount of negative costs")
+            raise OptionError("the checker does not support a discount of negative costs")
         check_reduction(ssp, ssp.reduction)
         more = [ssp.reduction.of(state) for state in range(ssp.n_states)]
     low, high, unit = risk_neutral_bounds(model, solution.choices.tolist(), decimal(solution.gamma))
