@@ -5,11 +5,9 @@ holds it.
 import ast
 import math
 import re
-import shlex
 from decimal import Decimal
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -106,32 +104,6 @@ def test_out_and_in_again():
     )
 
 
-def test_graphs():
-    roads = nx.DiGraph()
-    roads.add_edge("a", "b", time=2)
-    roads.add_edge("a", "c", time=7)
-    roads.add_edge("b", "c", time=3.5)
-    for ssp in (
-        tp.read(roads, start="a", goals=["c"]),
-        SSP.from_table(roads, start="a", goals=["c"]),
-    ):
-        assert tp.solve_expected(ssp).cost() == 5.5
-    both = nx.Graph(roads)
-    assert tp.solve_expected(tp.read(both, start="c", goals=["a"])).cost() == 5.5
-    risky = nx.MultiDiGraph()
-    for target, p in (("b", 0.5), ("c", 0.5)):
-        risky.add_edge("a", target, action="drive", probability=p, cost=4)
-    risky.add_edge("b", "c", action="walk", probability=1, cost=10)
-    assert (
-        tp.evaluate(
-            tp.read(risky, start="a", goals=["c"]),
-            lambda state: "drive" if state == "a" else "walk",
-            0.5,
-        ).cvar(0.5)
-        == 14
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -170,15 +142,6 @@ def test_graphs():
             lambda: SSP.from_table({**COLUMNS, "start": [1, 0, 1, 0]}),
             r"^the column start marks 2 states; exactly one must be the start$",
         ),
-        (lambda: tp.read(nx.DiGraph()), r"^the graph has no edges$"),
-        (
-            lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1})])),
-            r"^a graph does not say where runs begin and end: give start= and goals=$",
-        ),
-        (
-            lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1}), (1, 2)]), start=0, goals=[2]),
-            r"^the edge from 1 to 2 has no cost$",
-        ),
     ],
 )
 def test_what_is_refused(make, message):
@@ -192,7 +155,7 @@ def test_options_that_a_table_has_no_use_for():
     with pytest.raises(
         OptionError,
         match=(
-            r"^cannot read an ndarray: give a path, a scheme string, a table, a graph, or an"
+            r"^cannot read an ndarray: give a path, a scheme string, a table, an"
             r" environment"
         ),
     ):
@@ -246,12 +209,6 @@ def test_columns_are_named():
     assert (ssp.start, ssp.goals) == ("b", ("home",))
     rewards = {**OWN, "gain": [-cost for cost in COLUMNS["cost"]]}
     assert plain(tp.read(rewards, **{**NAMED, "reward": "gain", "cost": None})) == WANTED
-    roads = nx.DiGraph(
-        [("a", "b", {"minutes": 3, "lanes": 2}), ("b", "c", {"minutes": 4, "toll": True})]
-    )
-    ssp = tp.read(roads, cost="minutes", start="a", goals=["c"])
-    assert tp.solve_expected(ssp).cost() == 7
-    assert ssp.notes == ("attributes of edges that were not read: lanes, toll",)
 
 
 def test_columns_that_cannot_be():
@@ -418,7 +375,9 @@ def test_a_table_of_trips_is_understood_and_others_are_told_how():
     ssp = SSP.from_table(trips)
     assert ssp.actions == ("ring",) and ssp.outcome_cost.tolist() == [12]
     trips["toll"] = trips.pop("minutes")
-    with pytest.raises(ModelError, match=r"\(columns=\{'cost': 'toll'\}, --column cost=toll\)$"):
+    with pytest.raises(
+        ModelError, match=r"there are from, road, to, toll; .*--column cost=NAME\)$"
+    ):
         SSP.from_table(trips)
     assert SSP.from_table(trips, columns={"cost": "toll"}).outcome_cost.tolist() == [12]
 
@@ -429,8 +388,8 @@ def test_the_advice_about_columns_leads_to_the_model(tmp_path):
     path.write_text("place,road,next place,p,minutes\nhome,bus,work,0.5,10\nhome,bus,home,0.5,10\n")
     with pytest.raises(FormatError) as refused:
         tp.read(path, start="home", goals=["work"])
-    asked = ast.literal_eval(re.search(r"columns=(\{.*?\})", str(refused.value))[1])
-    for column, name in asked.items():
-        assert f"--column {shlex.quote(f'{column}={name}')}" in str(refused.value)
+    form = ast.literal_eval(re.search(r"columns=(\{.*?\})", str(refused.value))[1])
+    assert all(f"--column {column}=NAME" in str(refused.value) for column in form)
+    asked = dict(zip(form, ("place", "next place"), strict=True))
     assert asked == {"state": "place", "next_state": "next place"}
     assert tp.read(path, start="home", goals=["work"], columns=asked).n_outcomes == 2

@@ -32,7 +32,7 @@ from tailpath.formats.registry import (
     register,
 )
 from tailpath.model.columns import WORDS, has_intervals
-from tailpath.model.frames import column_names, is_graph, is_table
+from tailpath.model.frames import column_names, is_table
 from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -263,15 +263,15 @@ def _has_columns(source: Any) -> bool:
 
 
 def _read_object(source: Any, reading: Reading) -> SSP:
-    if is_graph(source) or is_table(source, reading.table_columns()) or _has_columns(source):
+    if is_table(source, reading.table_columns()) or _has_columns(source):
         return _IN_MEMORY.read(source, reading)
     environment = any(
         hasattr(getattr(source, "unwrapped", source), part) for part in ("P", "reset")
     )
     if not isinstance(source, Mapping) and not environment:
         raise OptionError(
-            f"cannot read {kind_of(source)}: give a path, a scheme string, a table, a"
-            " graph, or an environment or its dictionary P; SSP.from_outcomes takes rows"
+            f"cannot read {kind_of(source)}: give a path, a scheme string, a table, an"
+            " environment, or its dictionary P; SSP.from_outcomes takes rows"
         )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
     return gym.read(source, reading)
@@ -286,14 +286,14 @@ def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
     }
     if confidence is not None:
         options["confidence"] = confidence
-    elif is_graph(source) or not has_intervals(column_names(source), columns):
+    elif not has_intervals(column_names(source), columns):
         return SSP.from_table(source, **options, rewards=reading.rewards)
     if reading.rewards:
         raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
     return IntervalSSP.from_table(source, **options)
 
 
-#: Tables and graphs that are no files.
+#: Tables in memory.
 _IN_MEMORY = Format(
     "a table", _read_table, options=("start", "goals", "cost", "columns", "confidence", "rewards")
 )

@@ -71,15 +71,7 @@ class OutcomeTable:
 
     def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
         """Which of the names is which column."""
-        return columns_called(self.names, chosen, intervals, self._different)
-
-    def _different(self, names: list[Any]) -> dict[Any, list[Any]]:
-        """The different cells of some columns."""
-        try:
-            columns = self.columns(dict(zip(names, names)), Faults(self))
-        except TailpathError:
-            return {}
-        return {name: column.categories for name, column in columns.items()}
+        return columns_called(self.names, chosen, intervals)
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
         """The cells of the columns that are called so."""

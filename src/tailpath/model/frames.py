@@ -1,5 +1,5 @@
-"""Tables in memory: rows as tuples, frames of pandas, polars or pyarrow, dictionaries of columns,
-and graphs with costs on their edges.
+"""Tables in memory: rows as tuples, frames of pandas, polars or pyarrow, and dictionaries of
+columns.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.errors import ModelError, kind_of
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
-from tailpath.model.columns import NONE, WORDS, columns_called
+from tailpath.model.columns import NONE, WORDS
 from tailpath.model.outcomes import Name, describe_outcome
 
 #: What the fourth entry of a row is, and the columns that it fills.
@@ -146,38 +146,6 @@ def _listed(column: Any) -> list[Any]:
     return list(column)
 
 
-class Graph(Frame):
-    """The edges of a networkx graph: each is an action called like its end, unless edges have
-    actions and probabilities.
-    """
-
-    noun = "attributes of edges"
-
-    def __init__(self, graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any]) -> None:
-        edges = list(graph.edges(data=True))
-        if not edges:
-            raise ModelError("the graph has no edges")
-        attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
-        back = [(head, tail, data) for tail, head, data in edges if head != tail]
-        table: dict[str, list[Any]] = {name: [] for name in attributes.values()}
-        for tail, head, data in edges if graph.is_directed() else edges + back:
-            cells = {**data, attributes["state"]: tail, attributes["next_state"]: head}
-            for name, column in table.items():
-                if name not in cells:
-                    raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
-                column.append(cells[name])
-        if start is None or goals is None:
-            raise ModelError(
-                "a graph does not say where runs begin and end: give start= and goals="
-            )
-        super().__init__(table)
-        self.names = list(dict.fromkeys([*table, *(name for *_, data in edges for name in data)]))
-
-    def row(self, row: int) -> str:
-        tail, head = (list(self.frame.values())[k][row] for k in (0, 1))
-        return f"edge from {tail!r} to {head!r}"
-
-
 def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
     """Whether something is a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(source, Mapping):
@@ -188,10 +156,6 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
     return hasattr(source, "column_names") or (
         hasattr(source, "columns") and hasattr(source, "shape")
     )
-
-
-def is_graph(source: Any) -> bool:
-    return hasattr(source, "edges") and hasattr(source, "is_directed")
 
 
 def column_names(frame: Any) -> list[Any]:

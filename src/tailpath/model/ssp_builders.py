@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from tailpath.errors import ModelError, OptionError, kind_of
 from tailpath.model.ends import GAINS
-from tailpath.model.frames import Frame, Graph, Rows, is_graph
+from tailpath.model.frames import Frame, Rows
 from tailpath.model.matrices import Matrices
 from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
@@ -155,20 +155,18 @@ class SSPBuilder(Record):
 
         Parameters
         ----------
-        frame : DataFrame, table, dict of columns, or graph
-            Of pandas or polars, of pyarrow, and of networkx. Columns are state, action, next_state,
-            probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are
-            understood (`docs/formats.md` lists them). A column `times` holds samples instead of a
-            cost. The edges of a graph have such attributes.
+        frame : DataFrame of pandas or polars, table of pyarrow, or dict of columns
+            Columns are state, action, next_state, probability and cost; `from`, `to`, `p`, `prob`,
+            `time`, `reward` and others are understood (`docs/tables.md` lists them). A column
+            `times` holds samples instead of a cost.
         start : hashable, optional
             The state where runs begin; by default that of a column `start`, or of the first row.
         goals : iterable of hashable, optional
-            The states where runs end; by default those of a column, or the states without rows. A
-            graph needs both.
+            The states where runs end; by default those of a column, or the states without rows.
         columns : mapping, optional
-            What columns are called: `{"cost": "minutes"}`.
+            The names of columns: `{"cost": "minutes"}`.
         rewards : bool
-            The numbers are gains: costs are minus these, as of a column called `reward`.
+            The numbers are gains: costs are minus these, as for a column called `reward`.
 
         Returns
         -------
@@ -188,8 +186,7 @@ class SSPBuilder(Record):
         ...                    "p": [0.5, 0.5], "time": [1, 3]})
         <SSP 2 states, 1 choice, 2 outcomes, start 'a'>
         """
-        table = Graph(frame, start, goals, columns or {}) if is_graph(frame) else Frame(frame)
-        found = outcomes_of_table(table, start, goals, columns or {}, rewards=rewards)
+        found = outcomes_of_table(Frame(frame), start, goals, columns or {}, rewards=rewards)
         return cls._of(found.all_fields())
 
     @classmethod
