@@ -8,12 +8,11 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError, TailpathError
+from tailpath.errors import ModelError, TailpathError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray
 from tailpath.model.columns import columns_called
 from tailpath.model.cost_units import as_fraction, common_unit
@@ -230,35 +229,20 @@ class Cells:
         marked = self.faults.parsed(column, truth)
         return np.array([bool(mark) for mark in marked])[column.codes]
 
-    def times(
-        self, states: Sequence[Name], state: Array, target: Array, kinds: tuple[str, ...]
-    ) -> tuple[IntArray, FloatArray, tuple[FloatArray, ...], Fraction | None]:
-        """A row for each different time of each row: the row, the time and its probability."""
-        column, sure = self.columns["times"], Categorical(np.zeros(len(state), np.int32), [1])
+    def times(self) -> tuple[IntArray, FloatArray, FloatArray, Fraction | None]:
+        """For each different time of each row: the row, the share of the time, and the time; and
+        the unit of all times.
+        """
+        column = self.columns["times"]
         laws = []
-        for code, cell in enumerate(column.categories):
-            try:
-                laws.append(list(shares_of_law(cell).items()))
-            except OptionError as error:
-                rows = np.flatnonzero(column.codes == code)
-                way = [repr(states[ends[rows[0]]]) for ends in (state, target) if states]
-                self.faults.add(rows, f"{' to '.join(way)}: {error}")
-                laws.append([])
-        share = self.columns[kinds[0]] if kinds else sure
-        values = self._values(kinds[0]).tolist() if kinds else [1.0]
-        pair = column.codes.astype(np.int64) * len(share.categories) + share.codes
-        pairs, of_row = np.unique(pair, return_inverse=True)
+        for law in self.faults.parsed(column, shares_of_law):
+            laws.append(list((law or {}).items()))
         self.faults.refuse()
-        exact = list(map(as_fraction, values))
-        made = [
-            [(time, part * exact[p % len(exact)]) for time, part in laws[p // len(exact)]]
-            for p in pairs.tolist()
-        ]
-        row = np.repeat(np.arange(len(state)), [len(made[p]) for p in of_row.tolist()])
-        flat = list(chain.from_iterable(made[p] for p in of_row.tolist()))
-        time, probability = np.array([tuple(map(float, each)) for each in flat]).reshape(-1, 2).T
-        unit = common_unit({value for each in made for value, _ in each})
-        return row, time, (probability,), unit
+        codes = column.codes.tolist()
+        row = np.repeat(np.arange(len(codes)), [len(laws[code]) for code in codes])
+        pairs = [pair for code in codes for pair in laws[code]]
+        time, share = np.array([tuple(map(float, pair)) for pair in pairs]).reshape(-1, 2).T
+        return row, share, time, common_unit({time for law in laws for time, _ in law})
 
 
 def _is_plain(cell: Any) -> bool:

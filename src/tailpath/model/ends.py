@@ -23,13 +23,12 @@ _DIGITS = re.compile("[0-9]+")
 
 class StartAndGoals(NamedTuple):
     """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
-    a `mask`, the states that these name, what was assumed, and whether the goals were.
+    a `mask`, what was assumed, and whether the goals were.
     """
 
     is_goal: BoolArray
     start: int
     mask: BoolArray
-    named: BoolArray
     notes: tuple[str, ...]
     assumed: bool
 
@@ -41,11 +40,10 @@ def start_and_goals(
     goals: Sequence[int] | None,
     columns: Mapping[str, BoolArray],
 ) -> StartAndGoals:
-    """Where the runs of a table begin and end: as given, else as the columns `start` and `goal`
-    mark it, else as the rows say.
+    """Where the runs of a table begin and end: as given, or as the columns `start` and `goal` mark
+    it, or as the rows suggest.
 
-    Runs end at goals, and behind these there may be states that no other row names. A loop at a
-    goal that costs nothing, and what cannot happen, is not worth a note.
+    Rows that leave a goal are left out, with a note unless they are free loops or impossible.
     """
     state, target = rows.state, rows.target
     leads_on, possible = (target != state) | (rows.cost != 0), rows.probabilities[-1] > 0
@@ -70,19 +68,14 @@ def start_and_goals(
     elif start is None:
         start = int(state[0])
         notes.append(f"the start is {states[start]!r}, the state of the first row")
-    mask, named = ~is_goal[state], is_goal.copy()
-    named[state[mask]] = True
-    named[target[mask]] = True
+    mask = ~is_goal[state]
     n_rows = int(np.count_nonzero(~mask & possible & leads_on))
-    n_states = int(np.count_nonzero(~named))
-    behind = f", and so {_are(n_states)} {count(n_states, 'state')} behind them" if n_states else ""
     if n_rows:
+        are = "is" if n_rows == 1 else "are"
         notes.append(
-            f"runs end at goals: {count(n_rows, 'row')} that would go on from there"
-            f" {_are(n_rows)} left out{behind}"
+            f"runs end at goals: {count(n_rows, 'row')} leading on from them {are} left out"
         )
-    named[start] = True
-    return StartAndGoals(is_goal, start, mask, named, tuple(notes), assumed)
+    return StartAndGoals(is_goal, start, mask, tuple(notes), assumed)
 
 
 def _goals_assumed(state: Array, leads_on: BoolArray, n_states: int) -> tuple[BoolArray, str]:
@@ -99,13 +92,9 @@ def _goals_assumed(state: Array, leads_on: BoolArray, n_states: int) -> tuple[Bo
     )
 
 
-def _are(amount: int) -> str:
-    return "is" if amount == 1 else "are"
-
-
 def note_typos(ends: StartAndGoals, states: Sequence[Any]) -> list[str]:
-    """Notes on goals that are such since they have no rows, and are called nearly like other
-    states: more than digits differ.
+    """Notes on goals that were assumed, for lack of rows, and whose names are close to those of
+    other states: a typing error, unless only digits differ.
     """
     goals = [states[k] for k in np.flatnonzero(ends.is_goal).tolist()] if ends.assumed else []
     if len(goals) < 2 or len(states) > MANY:

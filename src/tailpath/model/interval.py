@@ -20,7 +20,7 @@ from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.outcomes import ROW_TOLERANCE, OutcomeColumns, outcomes_of_rows
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_amount, check_integer
+from tailpath.options import check_amount, check_index
 from tailpath.texts import count
 
 
@@ -217,10 +217,8 @@ class IntervalSSP(IntervalBuilder):
         >>> (model.high - model.low).round(6)
         array([0.275, 0.05 , 0.   ])
         """
-        index = check_integer(choice, "the choice")
-        if index >= self.n_choices:
-            raise OptionError(f"the choice must be less than {self.n_choices}, not {index}")
-        if not 0 <= check_amount(share, "a share") <= 1:
+        index = check_index(choice, self.n_choices, "the choice")
+        if check_amount(share, "the share") > 1:
             raise OptionError(f"the share must lie in [0, 1], not {share!r}")
         rows = slice(*self.inside.choice_outcomes[index : index + 2].tolist())
         low, high = self.low.copy(), self.high.copy()

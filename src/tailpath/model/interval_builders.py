@@ -1,5 +1,5 @@
-"""How models with intervals are built: from rows, counts, tables, arrays and models, as an `SSP`
-is, with two numbers or a count for each probability.
+"""How models with intervals are built: from rows, counts, tables and models, as an `SSP` is, with
+two numbers or a count for each probability.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Array, BoolArray, offsets_of, owners
+from tailpath.graph import Array, offsets_of, owners
 from tailpath.model.checks import describe_choice
 from tailpath.model.columns import NONE
 from tailpath.model.frames import COUNT, INTERVAL, Frame, Rows
-from tailpath.model.matrices import Matrices
 from tailpath.model.outcomes import ROW_TOLERANCE, can_happen
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import check_amount, warn_caller
+from tailpath.texts import count
 
-GivenRow = tuple[Name, Name, Name, Any, Any]
 Counts = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -39,7 +38,7 @@ class IntervalBuilder(Record):
     @classmethod
     def from_outcomes(
         cls,
-        outcomes: Iterable[GivenRow],
+        outcomes: Iterable[tuple[Name, Name, Name, Any, Any]],
         start: Name,
         goals: Iterable[Name],
         *,
@@ -117,64 +116,8 @@ class IntervalBuilder(Record):
         if margin > 1:
             raise OptionError(f"the margin must lie in [0, 1], not {margin!r}")
         p = ssp.outcome_probability
-        alone = np.repeat(np.diff(ssp.choice_outcomes) == 1, np.diff(ssp.choice_outcomes))
-        low, high = (
-            np.where(alone, p, p * (1 - margin)),
-            np.where(alone, p, np.minimum(p * (1 + margin), 1.0)),
-        )
-        return cls(ssp, low, high)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        low: Any,
-        high: Any,
-        *,
-        goals: Iterable[int],
-        start: int,
-        costs: Any = None,
-        rewards: Any = None,
-        **layout: Any,
-    ) -> Self:
-        """Build a model from arrays in the layouts of pymdptoolbox and QuantEcon, low and high.
-
-        Parameters
-        ----------
-        low, high : array, or sequence of matrices, dense or sparse
-            The least and the greatest transition probabilities, each as `SSP.from_arrays` takes
-            `P`.
-        goals : iterable of int
-            The indices of the goals, whose rows must be absorbing and free.
-        start : int
-            The index of the state where runs begin.
-        costs, rewards : array, or sequence of matrices, optional
-            As `SSP.from_arrays` takes them; costs are 0 or more.
-        **layout : array of int, or str
-            `s_indices`, `a_indices` and `layout`, as `SSP.from_arrays` takes them.
-
-        Returns
-        -------
-        IntervalSSP
-            The model; its states are called 0 .. S - 1.
-
-        Raises
-        ------
-        ModelError
-            If the shapes do not fit, the numbers do not define a valid SSP, or the intervals of a
-            choice admit no distribution.
-        OptionError
-            If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
-
-        Examples
-        --------
-        >>> tp.IntervalSSP.from_arrays([[[0.4, 0.4], [0, 1]]], [[[0.6, 0.6], [0, 1]]],
-        ...                            costs=[1, 0], start=0, goals=[1])
-        <IntervalSSP 2 states, 1 choice (1 uncertain), 2 outcomes, start 0>
-        """
-        table = Matrices({"low": low, "high": high}, costs, rewards, goals, **layout)
-        gains = rewards is not None
-        found = outcomes_of_table(table, start, table.goals, intervals=True, rewards=gains)
-        return interval_model(cls, found.rows.fields(found.fields, merge=False))
+        margins = np.where(np.diff(ssp.choice_outcomes) > 1, margin, 0.0)[ssp.outcome_choice]
+        return cls(ssp, p * (1 - margins), np.minimum(p * (1 + margins), 1.0))
 
     @classmethod
     def from_table(
@@ -301,51 +244,38 @@ def interval_model(
     Outcomes that cannot happen are left out.
     """
     first, *ends = np.atleast_2d(fields["outcome_probability"].T)
-    counted = not ends
+    row, counted = (
+        owners(np.asarray(fields["choice_outcomes"])),
+        confidence is not None and not ends,
+    )
     if confidence is not None and counted:
-        first, *ends = _intervals_of_counts(first, fields["choice_outcomes"], confidence)
+        first, *ends = _intervals_of_counts(first, row, confidence)
     low, high = first, np.minimum(ends[0], 1.0) if ends else first
-    fields, possible = _with_inside(fields, low, high)
+    possible = can_happen(row, low, high)
+    # A choice of which nothing can happen is invalid, which the checks report.
+    possible |= (np.bincount(row, possible) == 0)[row]
+    row, low, high = row[possible], low[possible], high[possible]
+    columns = {name: fields[name][possible] for name in ("outcome_target", "outcome_cost")}
+    columns["choice_outcomes"] = offsets_of(row, len(fields["choice_action"]))
+    ssp = SSP(**{**fields, **columns, "outcome_probability": _inside(row, low, high)})
     estimate = ends[1][possible] if len(ends) > 1 else None
-    surely = None if confidence is None else float(confidence)
-    model = kind(SSP(**fields), low[possible], high[possible], estimate, surely)
-    words = [] if estimate is None or not counted else _never_seen(model.inside, estimate)
-    for each in words:
-        warn_caller(each)
-    inside = replace(model.inside, notes=(*model.inside.notes, *words)) if words else model.inside
-    return replace(model, inside=inside)
+    if counted and estimate is not None and (words := _never_seen(ssp, estimate)):
+        for each in words:
+            warn_caller(each)
+        ssp = replace(ssp, notes=(*ssp.notes, *words))
+    return kind(ssp, low, high, estimate, None if confidence is None else float(confidence))
 
 
-# ---------------------------------------------------------------------- inside the intervals
-
-
-def _with_inside(
-    fields: Mapping[str, Any], low: FloatArray, high: FloatArray
-) -> tuple[dict[str, Any], BoolArray]:
-    """The fields of an `SSP` with probabilities from inside the intervals, and which outcomes these
-    are: those that can happen.
-
-    What is open of a choice is divided alike.
+def _inside(row: Array, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Probabilities from inside the intervals: the open mass of a choice is divided in proportion
+    to their widths.
     """
-    count = len(fields["choice_action"])
-    row = owners(np.asarray(fields["choice_outcomes"]))
-    least, possible = np.bincount(row, low, count)[row], can_happen(row, low, high)
-    # A choice of which nothing can happen is wrong, which the checks say.
-    possible |= np.bincount(row, possible, count)[row] == 0
-    columns = {
-        name: np.asarray(fields[name])[possible] for name in ("outcome_target", "outcome_cost")
-    }
-    low, high = low[possible], high[possible]
-    row, least = row[possible], least[possible]
-    width = np.bincount(row, high - low, count)[row]
-    open_ = width > 0
-    share = np.where(open_, np.clip((1 - least) / np.where(open_, width, 1.0), 0.0, 1.0), 0.0)
-    p, size = low + share * (high - low), np.bincount(row, minlength=count)[row]
-    total = np.bincount(row, p, count)[row]
-    if not (np.all(p > 0) and np.all(np.abs(total - 1) <= ROW_TOLERANCE * size)):
-        p = 1.0 / size  # the checks of intervals say what is wrong
-    rows = {"choice_outcomes": offsets_of(row, count), "outcome_probability": p}
-    return {**fields, **columns, **rows}, possible
+    least, width = np.bincount(row, low)[row], np.bincount(row, high - low)[row]
+    share = np.where(width > 0, np.clip((1 - least) / np.where(width > 0, width, 1.0), 0, 1), 0.0)
+    p, size = low + share * (high - low), np.bincount(row)[row]
+    if np.all(p > 0) and np.all(np.abs(np.bincount(row, p)[row] - 1) <= ROW_TOLERANCE * size):
+        return p
+    return np.asarray(1.0 / size)  # the checks of intervals report what is invalid
 
 
 # ---------------------------------------------------------------------- counts
@@ -370,47 +300,38 @@ def _steps(rows: Iterable[Any]) -> Iterator[Any]:
             yield state, action, next_state, 1, cost
 
 
-def _intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) -> Counts:
-    """Low and high ends so that all hold at once with this probability, and the frequencies.
-
-    `count` has a number for each outcome, (n_outcomes,), and so has each answer; `row_start` says
-    where those of a choice begin, (n_choices + 1,). The frequencies of a choice that was never
-    tried are 0.
+def _intervals_of_counts(seen: FloatArray, row: Array, confidence: float) -> Counts:
+    """Low and high ends so that all hold at once with this probability, and the frequencies, which
+    are 0 for a choice that was never tried; by outcome, like the counts and their choices.
     """
     from scipy.special import betainccinv, betaincinv
 
     confidence = check_amount(confidence, "confidence", signed=True)
     if not 0 < confidence < 1:
         raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")
-    row, size = owners(row_start), np.diff(row_start)
-    tried = np.bincount(row, count, len(size))[row]
-    together = size[row] > 1
+    tried, together = np.bincount(row, seen)[row], (np.bincount(row) > 1)[row]
     half = (1 - confidence) / max(int(np.count_nonzero(together)), 1) / 2
-    low, high = np.where(together, 0.0, 1.0), np.ones(len(count))
-    some, less = together & (count > 0), together & (count < tried)
-    low[some] = betaincinv(count[some], (tried - count)[some] + 1, half)
-    high[less] = betainccinv(count[less] + 1, (tried - count)[less], half)
-    return low, high, np.where(tried > 0, count / np.maximum(tried, 1), 0.0)
+    low, high = np.where(together, 0.0, 1.0), np.ones(len(seen))
+    some, less = together & (seen > 0), together & (seen < tried)
+    low[some] = betaincinv(seen[some], (tried - seen)[some] + 1, half)
+    high[less] = betainccinv(seen[less] + 1, (tried - seen)[less], half)
+    return low, high, np.where(tried > 0, seen / np.maximum(tried, 1), 0.0)
 
 
 def _never_seen(ssp: SSP, estimate: FloatArray) -> list[str]:
-    """What was never seen, and what was never tried."""
+    """Notes on outcomes that were never seen, and choices that were never tried."""
     several, tried = np.diff(ssp.choice_outcomes) > 1, ssp.transitions.sums(estimate) > 0
     unseen = np.flatnonzero((estimate == 0) & (several & tried)[ssp.outcome_choice])
     untried = np.flatnonzero(several & ~tried)
-    words = []
+    found = []
     if len(unseen):
         choice = describe_choice(ssp, int(ssp.outcome_choice[unseen[0]]))
-        first = f"{choice} -> {ssp.states[ssp.outcome_target[unseen[0]]]!r}"
-        words.append(_never(len(unseen), "outcome", "seen", first))
+        target = ssp.states[ssp.outcome_target[unseen[0]]]
+        found.append((unseen, "outcome", "seen", f"{choice} -> {target!r}"))
     if len(untried):
-        first = describe_choice(ssp, int(untried[0]))
-        words.append(_never(len(untried), "choice", "tried and may do anything", first))
-    return words
-
-
-def _never(amount: int, noun: str, what: str, first: str) -> str:
-    """`1 outcome was never seen: ...`, `2 outcomes were never seen, the first is ...`."""
-    if amount == 1:
-        return f"1 {noun} was never {what}: {first}"
-    return f"{amount} {noun}s were never {what}, the first is {first}"
+        what = "tried, so that anything may happen"
+        found.append((untried, "choice", what, describe_choice(ssp, int(untried[0]))))
+    return [
+        f"{count(len(which), noun)} never {what}: {first}{', ..' if len(which) > 1 else ''}"
+        for which, noun, what, first in found
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,24 +14,24 @@ from tailpath.model.outcomes import describe_outcome
 
 
 class Matrices(OutcomeTable):
-    """The entries of matrices as rows; `SSP.from_arrays` has the layouts. `given` are those of the
-    probabilities, by the name of their column: one, or the ends of intervals. Goals are absorbing
-    and free, and states are numbered as they are.
+    """The entries of matrices as rows; `SSP.from_arrays` has the layouts. Goals are absorbing and
+    free, and states keep their numbers.
     """
 
     title, strict = "the model", True
 
     def __init__(
         self,
-        given: dict[str, Any],
+        P: Any,
         costs: Any,
         rewards: Any,
         goals: Iterable[int],
-        *,
-        s_indices: Any = None,
-        a_indices: Any = None,
-        layout: str = "auto",
+        s_indices: Any,
+        a_indices: Any,
+        layout: str,
     ) -> None:
+        from scipy.sparse import vstack
+
         if (costs is None) == (rewards is None):
             raise OptionError("give either costs or rewards")
         if (s_indices is None) != (a_indices is None):
@@ -42,30 +42,29 @@ class Matrices(OutcomeTable):
             )
         amounts, never = (costs, np.inf) if rewards is None else (rewards, -np.inf)
         if s_indices is not None:
-            stacked = {name: _csr(P) for name, P in given.items()}
-            shape = _one_shape({name: matrix.shape for name, matrix in stacked.items()})
-            state, action, amounts = _of_pairs(shape, amounts, s_indices, a_indices)
+            chances = _csr(P)
+            state, action, amounts = _of_pairs(chances.shape, amounts, s_indices, a_indices)
         else:
-            by_action = {name: _by_action(P, layout) for name, P in given.items()}
-            shapes = {name: (len(P), *P[0].shape) for name, (P, _) in by_action.items()}
-            n_actions, n_states, _ = _one_shape(shapes)
-            stacked = {name: _stacked(P) for name, (P, _) in by_action.items()}
+            matrices, by_state = _by_action(P, layout)
+            n_actions, n_states = len(matrices), matrices[0].shape[0]
+            chances = vstack(matrices, format="csr")
             state = np.tile(np.arange(n_states), n_actions)
             action = np.repeat(np.arange(n_actions), n_states)
-            amounts = _costs_by_action(amounts, n_actions, n_states, by_action.popitem()[1][1])
-        self.goals = list(goals)
-        self.first = range(next(iter(stacked.values())).shape[1])
-        there = sum(abs(matrix) for matrix in stacked.values()).tocsr()
-        there.eliminate_zeros()
-        row, target = owners(there.indptr), there.indices
+            amounts = _costs_by_action(amounts, n_actions, n_states, by_state)
+        self.goals, self.first = list(goals), range(chances.shape[1])
+        row, target = owners(chances.indptr), chances.indices
         by_row = isinstance(amounts, np.ndarray)
-        cost = amounts[row] if by_row else _values_at(amounts, row, target)
+        cost = amounts[row] if by_row else np.asarray(amounts[row, target]).ravel()
         # A row without entries is a choice nonetheless, which the model will refuse.
-        empty = np.flatnonzero(np.diff(there.indptr) == 0)
-        row, target = np.append(row, empty), np.append(target, state[empty])
-        shares = {name: _values_at(matrix, row, target) for name, matrix in stacked.items()}
-        columns = {"state": state[row], "action": action[row], "next_state": target, **shares}
-        columns["cost"] = np.append(cost, np.zeros(len(empty)))
+        empty = np.flatnonzero(np.diff(chances.indptr) == 0)
+        row, none = np.append(row, empty), np.zeros(len(empty))
+        columns = {
+            "state": state[row],
+            "action": action[row],
+            "next_state": np.append(target, state[empty]),
+            "probability": np.append(chances.data, none),
+            "cost": np.append(cost, none),
+        }
         order = np.lexsort((action[row], state[row]))
         if by_row:  # An infinite cost marks an action that the state does not have.
             order = order[amounts[row[order]] != never]
@@ -98,13 +97,6 @@ def _are_sparse(matrices: Any) -> bool:
     return isinstance(matrices, (list, tuple)) and any(hasattr(m, "tocsr") for m in matrices)
 
 
-def _one_shape(shapes: dict[str, tuple[int, ...]]) -> Any:
-    first, *others = shapes.values()
-    if any(shape != first for shape in others):
-        raise ModelError(", and ".join(f"{name} has shape {s}" for name, s in shapes.items()))
-    return first
-
-
 def _floats(values: Any, what: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
@@ -115,33 +107,17 @@ def _floats(values: Any, what: str) -> FloatArray:
 
 
 def _csr(matrix: Any) -> Any:
-    """A CSR matrix of floats with sorted columns; explicit zeros survive until the rows
-    drop them.
-    """
-    from scipy.sparse import csr_array, issparse
+    """A CSR matrix of floats of its own, whose entries are sorted and not 0."""
+    from scipy.sparse import csr_array, csr_matrix, issparse
 
     if not issparse(matrix):
         matrix = _floats(matrix, "a matrix")
         if matrix.ndim != 2:
             raise ModelError(f"expected a matrix, got an array of shape {matrix.shape}")
-    result = csr_array(matrix, dtype=np.float64)
-    if not result.has_canonical_format:
-        result = result.copy()
-        result.sum_duplicates()
+    result = csr_matrix(csr_array(matrix, dtype=np.float64, copy=True))
+    result.sum_duplicates()
+    result.eliminate_zeros()
     return result
-
-
-def _values_at(matrix: Any, row: Array, column: Array) -> FloatArray:
-    """What a matrix has at some entries; where it has none, 0."""
-    from scipy.sparse import csr_matrix
-
-    return np.asarray(csr_matrix(matrix)[row, column], dtype=np.float64).ravel()
-
-
-def _stacked(matrices: Sequence[Any]) -> Any:
-    from scipy.sparse import vstack
-
-    return vstack(matrices, format="csr")
 
 
 def _of_pairs(
@@ -200,12 +176,13 @@ def _by_action(P: Any, layout: str) -> tuple[list[Any], bool]:
 
 
 def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
-    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome,
-    else a sparse matrix.
+    """Costs in the order of the stacked rows: a vector if they do not depend on the outcome, and
+    otherwise a sparse matrix.
 
-    Of costs per outcome the shape says whether states come first; where there are as many actions
-    as states, `by_state` does.
+    If there are as many actions as states, `by_state` says which come first.
     """
+    from scipy.sparse import vstack
+
     a, s = n_actions, n_states
     if not _are_sparse(amounts):
         amounts = _floats(amounts, "costs")
@@ -221,4 +198,4 @@ def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool
     matrices = [_csr(matrix) for matrix in amounts]
     if len(matrices) != a or any(matrix.shape != (s, s) for matrix in matrices):
         raise ModelError(f"expected {a} cost matrices of shape ({s}, {s})")
-    return _stacked(matrices)
+    return vstack(matrices, format="csr")

@@ -249,10 +249,9 @@ class SSPBuilder(Record):
         >>> tp.SSP.from_arrays([[[0.5, 0.5], [0, 1]]], costs=[1, 0], start=0, goals=[1])
         <SSP 2 states, 1 choice, 2 outcomes, start 0>
         """
-        given = {"s_indices": s_indices, "a_indices": a_indices, "layout": layout}
-        table = Matrices({"probability": P}, costs, rewards, goals, **given)
+        table = Matrices(P, costs, rewards, goals, s_indices, a_indices, layout)
         found = outcomes_of_table(table, start, table.goals, rewards=rewards is not None)
-        return cls._of(found.rows.fields(found.fields, merge=False))
+        return cls._of(found.all_fields(merge=False))
 
 
 # ---------------------------------------------------------------------- functions explored

@@ -39,9 +39,9 @@ class TableOutcomes(NamedTuple):
     fields: dict[str, Any]
     counted: bool
 
-    def all_fields(self, **more: Any) -> dict[str, Any]:
+    def all_fields(self, *, merge: bool = True, **more: Any) -> dict[str, Any]:
         """All fields of an `SSP`."""
-        return self.rows.fields(self.fields | more, counted=self.counted)
+        return self.rows.fields(self.fields | more, counted=self.counted, merge=merge)
 
 
 def outcomes_of_table(
@@ -63,23 +63,21 @@ def outcomes_of_table(
     called, faults = table.called(chosen, intervals), Faults(table)
     columns = table.columns(called, faults)
     _check_lengths(columns, called, faults)
-    states, ends_of_rows = _numbered(table, faults, columns, "state", "next_state")
-    states, (state, target) = _ordered(table, states, ends_of_rows)
+    states, (state, target) = _numbered(table, faults, columns, "state", "next_state")
     actions, (action,) = _numbered(
         table, faults, columns, "action" if "action" in columns else "next_state"
     )
     costs = rule(-1 if rewards or "reward" in columns else 1)
     cells = Cells(table, faults, columns, called)
     kinds = next((way for way in INTERVALS if all(each in columns for each in way)), ())
+    probabilities = tuple(map(cells.numbers, kinds)) or (np.ones(len(state)),)
+    row = np.arange(len(state))
     if "times" in columns:
-        row, amount, probabilities, unit = cells.times(states, state, target, kinds)
-        state, target = state[row], target[row]
-        action = action[row]
+        row, share, amount, unit = cells.times()
+        probabilities = (probabilities[0][row] * share,)
     else:
-        row = np.arange(len(state))
         what = next(column for column in COST_COLUMNS if column in columns)
         amount, unit = cells.amounts(what)
-        probabilities = tuple(map(cells.numbers, kinds)) or (np.ones(len(state)),)
     marked: Mapping[str, Any] = {
         mark: cells.truths(mark)[row] for mark in ("goal", "start") if mark in columns
     }
@@ -87,14 +85,17 @@ def outcomes_of_table(
     if not (states and actions):
         faults.refuse()
     try:
-        rows = OutcomeColumns(state, action, target, costs.apply(amount), probabilities)
+        amount = costs.apply(amount)
+        rows = OutcomeColumns(state[row], action[row], target[row], amount, probabilities)
         given = _given(table, states, start, goals)
         ends = start_and_goals(rows, states, *given, marked)
     except TailpathError:  # which may follow from a cell that cannot be read
         faults.refuse()
         raise
     if len(probabilities) > 1:
-        ends = _without_impossible(rows, ends, len(actions))
+        # The states that only impossible rows name are not needed.
+        choice = np.unique(rows.state.astype(np.int64) * len(actions) + action, return_inverse=True)
+        ends.mask[~can_happen(choice[1], probabilities[0], probabilities[-1])] = False
     checks = _Checked(table, faults, rows, row, states, actions)
     checks.probabilities(kinds or (() if intervals else ("probability",)))
     if table.strict:
@@ -103,26 +104,12 @@ def outcomes_of_table(
     if not intervals:
         checks.sums(ends.mask)
     faults.refuse()
-    notes = [*_unread(table, called), *ends.notes, *checks.few_negative(ends.mask)]
+    notes = [GAINS] if costs.sign < 0 and costs.step_cost is None else []
+    notes += [*_unread(table, called), *ends.notes, *checks.few_negative(ends.mask)]
     notes += note_typos(ends, states)
-    if costs.sign < 0 and costs.step_cost is None:
-        notes.insert(0, GAINS)
+    fields = {"notes": tuple(notes), "exact_unit": unit if costs.is_sign else None}
     counted = intervals and kinds in ((), ("count",))
-    exact_unit = unit if costs.is_sign else None
-    fields = {"notes": tuple(notes), "exact_unit": exact_unit}
     return TableOutcomes(*_named(rows, ends, states, actions, fields), counted)
-
-
-def _without_impossible(rows: OutcomeColumns, ends: StartAndGoals, n_actions: int) -> StartAndGoals:
-    """Without the rows that no probability in their intervals lets happen: nobody needs the states
-    that they alone name.
-    """
-    choice = rows.state.astype(np.int64) * n_actions + rows.action
-    low, high = rows.probabilities[0], rows.probabilities[-1]
-    mask = ends.mask & can_happen(np.unique(choice, return_inverse=True)[1], low, high)
-    named = ends.is_goal.copy()
-    named[[ends.start, *rows.state[ends.mask], *rows.target[mask]]] = True
-    return ends._replace(mask=mask, named=named)
 
 
 def _named(
@@ -135,7 +122,8 @@ def _named(
     """The rows that leave no goal, and the states and actions that these name, with the fields
     about them.
     """
-    named = ends.named
+    named = ends.is_goal.copy()
+    named[[ends.start, *rows.state[ends.mask], *rows.target[ends.mask]]] = True
     if not ends.mask.all():
         rows = rows.only(ends.mask)
         used, action = np.unique(rows.action, return_inverse=True)
@@ -191,32 +179,30 @@ def _numbered(
         if not faults.found:
             raise
         return (), [column.codes for column in every]
+    ordered = _ordered(table, names) if "state" in which else _sorted(table, names)
     number = np.zeros(len(cells), dtype=np.int32)
-    number[order] = numbers
-    found = [number[codes[k :: len(every)]] for k in range(len(every))]
-    return _sorted(names, found) if table.is_file else (names, found)
+    if ordered is names:
+        number[order] = numbers
+    else:
+        rank = {name: position for position, name in enumerate(ordered)}
+        number[order] = np.array([rank[name] for name in names], dtype=np.int32)[numbers]
+    return ordered, [number[codes[k :: len(every)]] for k in range(len(every))]
 
 
-def _ordered(
-    table: OutcomeTable, names: Sequence[Name], columns: list[Array]
-) -> tuple[Sequence[Name], list[Array]]:
-    """Names and columns, with the states that a table has besides."""
+def _ordered(table: OutcomeTable, names: Sequence[Name]) -> Sequence[Name]:
+    """The states of a table, with those that it has besides the ones in its rows."""
     if not (table.first or table.last):
-        return names, columns
-    order = {name: k for k, name in enumerate(dict.fromkeys((*table.first, *names, *table.last)))}
-    number = np.array([order[name] for name in names], dtype=np.int32)
-    return tuple(order), [number[column] for column in columns]
+        return _sorted(table, names)
+    every = tuple(dict.fromkeys((*table.first, *names, *table.last)))
+    return table.first if len(every) == len(table.first) else every
 
 
-def _sorted(names: Any, columns: list[Array]) -> tuple[Sequence[Name], list[Array]]:
-    if not all(type(name) is int for name in names):
-        return names, columns
-    order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-    rank = np.empty(len(order), dtype=np.int32)
-    rank[order] = np.arange(len(order), dtype=np.int32)
-    ordered = tuple(sorted(names))
-    plain = range(len(names))
-    return plain if ordered == tuple(plain) else ordered, [rank[column] for column in columns]
+def _sorted(table: OutcomeTable, names: Sequence[Name]) -> Sequence[Name]:
+    """Names, of which integers are sorted in a file; consecutive ones from 0 are a range."""
+    if not table.is_file or not all(type(name) is int for name in names):
+        return names
+    ordered, plain = tuple(sorted(names)), range(len(names))  # type: ignore[type-var]
+    return plain if ordered == tuple(plain) else ordered
 
 
 def _given(
