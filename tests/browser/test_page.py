@@ -341,3 +341,17 @@ def test_cards_of_a_row_are_of_one_height(browser, tmp_path, river):
     )
     ends = [max(b["x"] + b["width"] for b in row) for row in rows.values()]
     assert max(ends) - min(ends) < 2, "no row ends before the others"
+
+
+def test_without_bad_runs_there_is_nothing_to_play(browser, tmp_path):
+    """The optimum costs 11 in every run; the frame of the start lies over its neighbours."""
+    path = tmp_path / "page.html"
+    tp.page(tp.read("river:5x5"), path, alphas=[0.05])
+    browser.get(path.as_uri())
+    assert by_id(browser, "step-words").text == "No run costs more than VaR."
+    assert not any(by_id(browser, name).is_displayed() for name in ("run", "play", "step"))
+    last = browser.find_elements("css selector", "#scene rect")[-1]
+    assert float(last.get_attribute("stroke-width")) > 0.05
+    emulate(browser, media="print")
+    assert by_id(browser, "run-printed").text == "No run costs more than VaR."
+    emulate(browser, media="")

@@ -91,6 +91,7 @@ function drawScene() {
       arrows.append(label, action);
     }
   });
+  if (kind === "map" && of.has(D.start)) cells.append(scene.cells[of.get(D.start)]);  // its frame lies over its neighbours
   const colour = kind === "map" ? "#b3124e" : "var(--run)";
   scene.path = svg("polyline", { fill: "none", stroke: colour, "stroke-width": 0.09, "stroke-linejoin": "round", opacity: 0.75 });
   scene.dwell = svg("g", { fill: colour });
@@ -100,7 +101,7 @@ function drawScene() {
   $("others-card").hidden = !others.length;
   $("others-card").firstChild.textContent = `${counts(String(D.states - places.length), "states")} that no run of these policies comes to`;
   $("others").textContent = others.join(", ") + (others.length < D.states - places.length ? ", …" : "");
-  if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y - 0.26, "font-size": 0.24, "text-anchor": "middle" }, "start")); }
+  if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y + 0.44, "font-size": 0.2, "text-anchor": "middle" }, "start")); }
   fill($("scene"), picture);
 }
 function drawLegend(most) {  // follows the colouring
@@ -226,9 +227,10 @@ function drawRun() {
   $("player-card").hidden = false;
   $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${each.typical ? "typical" : "probable, " + (k + 1 - runs[0].typical)}: ${each.cost === null ? "never arrives" : "cost " + number(each.cost)}, chance ${number(each.probability, 2)}`)));
   for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
+  for (const id of ["run", "step"]) $(id).parentNode.hidden = !run;
   if (!run) {
-    $("run-printed").textContent = "";
-    $("step-words").textContent = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
+    const why = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
+    $("run-printed").textContent = $("step-words").textContent = why;
     scene.path.setAttribute("points", ""); scene.dwell.replaceChildren(); scene.token.setAttribute("visibility", "hidden");
     return;
   }

@@ -57,7 +57,7 @@ def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> di
         first = f"First step: {decision_in_words(taken)}. "
     if above(others, tail):
         text = (
-            f"In the worst {worst} of runs that costs {_amount(tail, unit)} on average; what is"
+            f"In the worst {worst} of runs, that costs {_amount(tail, unit)} on average; what is"
             f" best on average costs {_amount(others, unit)} there. The price:"
             f" {_amount(costs.mean - average.of.costs.mean, unit, 3)} more on average."
         )
@@ -94,9 +94,9 @@ def _terrain(ssp: SSP) -> list[str]:
             known = "the start" if where == ssp.start_index else name_in_words(ssp.states[where])
             what = f"every move leads to {'the goal' if ssp.is_goal[where] else known}"
         elif (ssp.outcome_probability[outcome] == 1).all():
-            what = "moves are sure"
+            what = "moves are certain"
         cost = " to ".join(f"{each:g}" for each in sorted({costs.min(), costs.max()}))
-        parts.append(f"on {kind} {what} (cost {cost})")
+        parts.append(f"on {kind} cells {what} (cost {cost})")
     return [f"The map: {'; '.join(parts)}. A run begins at {name_in_words(ssp.start)}."]
 
 
