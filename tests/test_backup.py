@@ -94,7 +94,6 @@ def test_only_the_backup_has_inner_products() -> None:
     assert {name for name in found if name.startswith(HOME)} == {
         f"{HOME} row_value",
         f"{HOME} add_row_values",
-        f"{HOME} row_means",
     }
     assert {name for name in found if not name.startswith(HOME)} == EXCEPTIONS.keys(), (
         "an exception that is gone is taken out here"

@@ -12,7 +12,7 @@ the last. So it is in `transpose`, `collapse`, `distances` and all searches; onl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -101,7 +101,8 @@ class Transitions:
     """Rows of edges: those of row r are `row_start[r] : row_start[r + 1]`. Arrays are read-only.
 
     `row_start` int64 (R + 1,), rising from 0 to A; `target` int32 (A,); `probability` and `cost`
-    float64 (A,); `level` int64 (A,), the cost as a whole number of a unit, or None.
+    float64 (A,); `level` int64 (A,), the cost as a whole number of a unit, or None. Where rows are
+    the choices of states, those of state s are `first_row[s] : first_row[s + 1]`.
     """
 
     row_start: IntArray
@@ -109,6 +110,7 @@ class Transitions:
     probability: FloatArray
     cost: FloatArray
     level: IntArray | None
+    first_row: IntArray | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         given = [name for name in COLUMNS if getattr(self, name) is not None]
@@ -135,9 +137,22 @@ class Transitions:
         """The row of every edge: (A,)."""
         return next(frozen(owners(self.row_start, np.int32)))
 
+    @property
+    def state_rows(self) -> IntArray:
+        """Where the rows of each state begin: (S + 1,). Without `first_row`, each has one."""
+        return np.arange(self.n + 1) if self.first_row is None else self.first_row
+
+    def columns(self, rate: Array) -> tuple[Array, ...]:
+        """What kernels take: rows by state, with what each of them costs, by row."""
+        rows = self.state_rows, self.row_start, self.target, self.probability, rate
+        return tuple(frozen(*rows))
+
     def replaced(self, **columns: Any) -> Transitions:
         """The transitions with other columns."""
-        return Transitions(**{name: columns.get(name, getattr(self, name)) for name in COLUMNS})
+        first_row = columns.pop("first_row", self.first_row)
+        found = Transitions(**{name: columns.get(name, getattr(self, name)) for name in COLUMNS})
+        vars(found)["first_row"] = first_row
+        return found
 
     def sums(self, terms: FloatArray) -> FloatArray:
         """The sum of a term per edge, (A,), over each row, first to last: (R,)."""
@@ -166,11 +181,13 @@ class Transitions:
         """The same rows with only some of their edges, by mask."""
         if edges.all():
             return self
-        return self._picked(offsets_from_lengths(edges)[self.row_start], edges)
+        row_start = offsets_from_lengths(edges)[self.row_start]
+        return self._picked(row_start, edges).replaced(first_row=self.first_row)
 
-    def joined(self, first: Array) -> Transitions:
-        """The rows `first[i] : first[i + 1]` as one row each: a model's states from its choices."""
-        return self.replaced(row_start=self.row_start[first])
+    def joined(self, first: Array | None = None) -> Transitions:
+        """The rows `first[i] : first[i + 1]` as one row each; by default those of each state."""
+        first = self.state_rows if first is None else first
+        return self.replaced(row_start=self.row_start[first], first_row=None)
 
     def renumber(self, number: Array) -> Transitions:
         """The same rows with other targets: `number` has one for every target that there is."""

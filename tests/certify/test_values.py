@@ -18,11 +18,11 @@ from tailpath.analysis.core import core_of
 from tailpath.certify import values
 from tailpath.certify.values import expected_total, least_total, value_bounds
 from tailpath.dp import expected
-from tailpath.dp.backup import Decisions, best_rows
-from tailpath.dp.expected import chain_of, total
+from tailpath.dp.backup import best_rows
+from tailpath.dp.expected import total
 from tailpath.dp.optimum import optimum
 from tailpath.errors import TailpathWarning
-from tests.dp.chains import Rates, Rows, arrays, chains, exact_values
+from tests.dp.chains import Rates, Rows, arrays, chain_of, chains, exact_values
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.strategies import proper_models, solvable_models
 
@@ -48,13 +48,13 @@ def test_what_is_proved_of_a_chain_is_true(
 ) -> None:
     """Neither values nor the solver of slopes and low words need be right."""
     rows, rates = chain
-    exact, given = exact_values(rows, rates), chain_of(*arrays(rows, rates))
+    exact, given = exact_values(rows, rates), arrays(rows, rates)
 
-    def solve(some: Decisions) -> Any:
-        return shaken(total(some)[0], rough, seed)
+    def solve(*some: Any) -> Any:
+        return shaken(total(*some)[0], rough, seed)
 
     value = shaken(exact, noise, seed)
-    found, _ = value_bounds(given, value, np.arange(len(rows)), 0.0, solve)
+    found, _ = value_bounds(*given, value, np.arange(len(rows)), 0.0, solve)
     assert_enclosed(found, exact)
     if rough == 0.0 and noise <= 1e-6:
         assert found.width <= 4e-12
@@ -69,18 +69,18 @@ def test_what_is_proved_of_an_optimum_is_true(model: Model, noise: float, seed: 
         core = core_of(ssp)
     except tp.TailpathError:
         return
-    rows = core.decisions()
+    rows = core.transitions
     value = shaken(core.to_nodes(np.array([float(exact[s]) for s in ssp.states])), noise, seed)
     truth = core.to_nodes(np.array([exact[s] for s in ssp.states], dtype=object)).tolist()
-    chosen = best_rows(rows, np.append(value, 0.0))
-    found, _ = value_bounds(rows, value, chosen, 0.0, lambda some: optimum(some).value)
+    chosen = best_rows(rows.columns(rows.rate), np.append(value, 0.0))
+    found, _ = value_bounds(rows, rows.rate, value, chosen, 0.0, lambda *some: optimum(*some).value)
     assert_enclosed(found, truth)
 
 
 def test_a_wrong_value_is_not_proved() -> None:
     """Steps of a fair coin, told as 3 instead of 2: bounds reach down to 2."""
-    chain = chain_of(*arrays([{0: Fraction(1, 2), 1: Fraction(1, 2)}], [Fraction(1)]))
-    found, _ = value_bounds(chain, np.array([3.0]), np.arange(1), 0.0, lambda _: np.zeros(1))
+    chain = arrays([{0: Fraction(1, 2), 1: Fraction(1, 2)}], [Fraction(1)])
+    found, _ = value_bounds(*chain, np.array([3.0]), np.arange(1), 0.0, lambda *_: np.zeros(1))
     assert found.lower[0] <= 2 <= found.upper[0]
 
 
@@ -99,7 +99,7 @@ def test_a_ring_that_hardly_ends(n: int) -> None:
     p = Fraction(1, 8)
     rows = [{x + 1: p, 0: 1 - p} for x in range(n)]
     exact = exact_values(rows, [Fraction(1)] * n)
-    found = least_total(chain_of(*arrays(rows, [Fraction(1)] * n))).bounds
+    found = least_total(*arrays(rows, [Fraction(1)] * n)).bounds
     assert_enclosed(found, exact)
     assert found.value == pytest.approx([float(v) for v in exact], rel=1e-12)
 
@@ -121,7 +121,7 @@ def test_roundings_need_their_charge(charged: bool, monkeypatch: pytest.MonkeyPa
         p, rate = (Fraction(draw.randint(1, 999), 1000) for _ in range(2))
         rows = [{1: p, 2: 1 - p}, {0: p, 2: 1 - p}]
         exact = exact_values(rows, [rate, Fraction(1, 3)])
-        found = least_total(chain_of(*arrays(rows, [rate, Fraction(1, 3)]))).bounds
+        found = least_total(*arrays(rows, [rate, Fraction(1, 3)])).bounds
         excluded += any(
             not Fraction(low) <= truth <= Fraction(high)
             for low, truth, high in zip(found.lower.tolist(), exact, found.upper.tolist())
@@ -137,14 +137,10 @@ def test_what_vanishes_needs_its_charge(charged: bool, monkeypatch: pytest.Monke
     monkeypatch.setattr(values, "residuals", values.residuals.plain)
     if not charged:
         monkeypatch.setattr(values, "VANISHED", 0.0)
-    chain = chain_of(
-        np.array([0, 3, 4]),
-        np.array([0, 1, 2, 2], dtype=np.int32),
-        np.array([1.0, 1e-251, 1e-251, 1.0]),
-        np.array([0.0, 1e-73]),
-    )
+    chain = chain_of(np.array([0, 3, 4]), [0, 1, 2, 2], [1.0, 1e-251, 1e-251, 1.0])
+    rate = np.array([0.0, 1e-73])
     value = np.array([0.0, 1e-73])
-    found, _ = value_bounds(chain, value, np.arange(2), 0.0, lambda some: total(some)[0])
+    found, _ = value_bounds(chain, rate, value, np.arange(2), 0.0, lambda *some: total(*some)[0])
     assert (found.lower[0] <= 0.5e-73 <= found.upper[0]) == charged
 
 

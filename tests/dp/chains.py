@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from tailpath.graph import Transitions
 from tests.reference import solve
 
 Rows = list[dict[int, Fraction]]
@@ -29,11 +30,17 @@ def chains(draw: st.DrawFn) -> tuple[Rows, Rates]:
     return rows, [Fraction(draw(st.integers(0, 20)), 4) for _ in range(n)]
 
 
-def arrays(rows: Rows, rates: Rates) -> tuple[Any, ...]:
+def arrays(rows: Rows, rates: Rates) -> tuple[Transitions, Any]:
     start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    target = np.array([y for row in rows for y in row], dtype=np.int32)
-    probability = np.array([float(p) for row in rows for p in row.values()])
-    return start, target, probability, np.array([float(r) for r in rates])
+    target = [y for row in rows for y in row]
+    probability = [float(p) for row in rows for p in row.values()]
+    return chain_of(start, target, probability), np.array([float(r) for r in rates])
+
+
+def chain_of(start: Any, target: Any, probability: Any) -> Transitions:
+    """Rows that cost nothing by themselves."""
+    columns = np.asarray(target, dtype=np.int32), np.asarray(probability, dtype=np.float64)
+    return Transitions(start, *columns, np.zeros(len(columns[0])), None)
 
 
 def exact_values(rows: Rows, rates: Rates) -> list[Fraction]:

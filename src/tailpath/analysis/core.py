@@ -19,7 +19,6 @@ from tailpath.analysis.reachability import (
     require_almost_sure_start,
     zero_cost_components,
 )
-from tailpath.dp.backup import Decisions
 from tailpath.graph import (
     Array,
     BoolArray,
@@ -30,7 +29,6 @@ from tailpath.graph import (
     members_of,
     positions,
 )
-from tailpath.kernels.jit import frozen
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 
@@ -41,20 +39,22 @@ class Core:
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite);
     `zero_cost[s]` its zero-cost component, or -1. `choice[k]` is the model's choice behind choice
-    k, `rate[k]` its expected cost; `transitions` have its outcomes in row k.
+    k, and `transitions` have its outcomes in row k, rows by node.
     """
 
     ssp: SSP
     zero_cost: NDArray[np.int32]
     node_of: NDArray[np.int32]
-    state_choices: IntArray
     choice: IntArray
     transitions: Transitions
-    rate: FloatArray
 
     @property
     def n(self) -> int:
         return len(self.state_choices) - 1
+
+    @property
+    def state_choices(self) -> IntArray:
+        return self.transitions.state_rows
 
     @property
     def choice_outcomes(self) -> IntArray:
@@ -68,33 +68,15 @@ class Core:
     def probability(self) -> FloatArray:
         return self.transitions.probability
 
-    @property
-    def by_node(self) -> Transitions:
-        """The outcomes with a row for each node, of all its choices."""
-        return self.transitions.joined(self.state_choices)
-
-    def decisions(self) -> Decisions:
-        rows = frozen(
-            self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
-        )
-        return Decisions(*rows)
-
     def renumbered(self, order: IntArray) -> Core:
         """Nodes in another order: what is used together should lie together."""
         rank = np.empty(self.n + 2, dtype=np.int32)
         rank[order] = np.arange(self.n)
         rank[self.n] = self.n
         rank[-1] = -1
-        choice, state_choices = members_of(self.state_choices, order)
-        return Core(
-            ssp=self.ssp,
-            zero_cost=self.zero_cost,
-            node_of=rank[self.node_of],
-            state_choices=state_choices,
-            choice=self.choice[choice],
-            transitions=self.transitions.restrict(choice).renumber(rank),
-            rate=self.rate[choice],
-        )
+        choice, first_row = members_of(self.state_choices, order)
+        rows = self.transitions.restrict(choice).renumber(rank).replaced(first_row=first_row)
+        return Core(self.ssp, self.zero_cost, rank[self.node_of], self.choice[choice], rows)
 
     @property
     def outcome(self) -> IntArray:
@@ -210,15 +192,5 @@ def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
     choice = np.flatnonzero(safe & ~_internal_choices(ssp, zero_cost))
     by_node, state_choices = grouped(node_of[ssp.choice_state[choice]], n)
     choice = choice[by_node]
-    transitions = ssp.transitions.restrict(choice).renumber(node_of)
-    return Core(
-        ssp=ssp,
-        zero_cost=zero_cost,
-        node_of=node_of,
-        state_choices=state_choices,
-        choice=choice,
-        transitions=transitions,
-        rate=np.add.reduceat(transitions.probability * transitions.cost, transitions.row_start[:-1])
-        if len(choice)
-        else np.zeros(0),
-    )
+    rows = ssp.transitions.restrict(choice).renumber(node_of).replaced(first_row=state_choices)
+    return Core(ssp, zero_cost, node_of, choice, rows)

@@ -24,7 +24,7 @@ from tailpath.analysis.reachability import (
 from tailpath.analysis.tables import MAX_BYTES, BudgetTable, ModelLayout, fill_table
 from tailpath.certify.games import GameOptimum, solve_game
 from tailpath.certify.values import warn_if_unproved
-from tailpath.dp.backup import COOPERATIVE, Decisions, Slack
+from tailpath.dp.backup import COOPERATIVE, Slack
 from tailpath.dp.budget_model import BASE, EXCESS, LATE, NO_LOSS, SLOPE, TO_GO
 from tailpath.dp.games import Game
 from tailpath.dp.layout_builders import lay_out, unavoidable_costs
@@ -57,9 +57,9 @@ class Robust:
     max_bytes: int = MAX_BYTES
 
     @cached_property
-    def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each node, the choice of each row (-1: it ends at the penalty) and
-        the level of each outcome.
+    def _rows(self) -> tuple[Game, IntArray, IntArray]:
+        """The game, the state of each node, and the choice of each row, -1 if it ends at the
+        penalty.
         """
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
@@ -92,22 +92,14 @@ class Robust:
         open_ = np.bincount(of_row, width, len(row))
         inside = (rest / np.where(open_ > 0, open_, 1.0))[of_row] * width + low
         cost = ended(ssp.outcome_cost, self.penalty * unit)[outcome]
-        target = ended(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
-        rows = (
-            offsets_of(number[state], len(nodes)),
-            row_start,
-            target,
-            inside,
-            np.bincount(of_row, inside * cost, len(row)),
-        )
-        width, rest = frozen(width, rest)
-        game = Game(Decisions(*frozen(*rows)), low, Slack(width, rest), cost, self.nature)
-        level = (
-            ended(ssp.outcome_level, self.penalty)[outcome]
-            if ssp.cost_unit is not None
-            else np.zeros(len(outcome), dtype=np.int64)
-        )
-        return game, nodes, np.where(row < ssp.n_choices, row, -1), level
+        target = ended(number[ssp.outcome_target], len(nodes))[outcome]
+        level = None
+        if ssp.cost_unit is not None:
+            level = ended(ssp.outcome_level, self.penalty)[outcome]
+        rows = Transitions(row_start, target, inside, cost, level)
+        rows = rows.replaced(first_row=offsets_of(number[state], len(nodes)))
+        game = Game(rows, low, Slack(*frozen(width, rest)), self.nature)
+        return game, nodes, np.where(row < ssp.n_choices, row, -1)
 
     @property
     def game(self) -> Game:
@@ -132,7 +124,7 @@ class Robust:
         """The choice of every state with the least expected cost; where a run would end at the
         penalty, the first.
         """
-        _, nodes, choice, _ = self._rows
+        _, nodes, choice = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
         taken = choice[self.optimum.chosen]
         found[nodes] = np.where(taken >= 0, taken, self.model.inside.state_choices[nodes])
@@ -145,17 +137,18 @@ class Robust:
         """The game laid out. The goal is a node like others, the last of them: what arrives is
         handed probability in its turn.
         """
-        game, nodes, choice, level = self._rows
+        game, nodes, choice = self._rows
         ssp, n, unit = self.model.inside, len(nodes), unit_to_count_in(self.model)
-        decisions, bounds = game.decisions, self.optimum.bounds
+        given, bounds = game.rows, self.optimum.bounds
+        assert given.level is not None
         rows = Transitions(
-            np.append(decisions.choice_outcomes, len(level) + 1),
-            np.append(decisions.target, n + 1),
+            np.append(given.row_start, len(given.level) + 1),
+            np.append(given.target, n + 1),
             np.append(game.low, 1.0),
-            np.append(game.cost, 0.0),
-            np.append(level, 0),
+            np.append(given.cost, 0.0),
+            np.append(given.level, 0),
         )
-        node_choices = np.append(decisions.state_choices, rows.n)
+        node_choices = np.append(given.state_rows, rows.n)
         value, first = np.append(bounds.value / float(unit), 0.0), np.zeros(rows.n, dtype=np.bool_)
         first[self.optimum.chosen] = True
         node_of = np.where(ssp.is_goal, n, -1)
@@ -170,9 +163,7 @@ class Robust:
         )
         gap, free_mass = (np.append(column, 0.0) for column in game.slack)
         # Who would end at the penalty takes the first choice of the state.
-        taken = np.where(
-            choice >= 0, choice, ssp.state_choices[nodes[owners(decisions.state_choices)]]
-        )
+        taken = np.where(choice >= 0, choice, ssp.state_choices[nodes[owners(given.state_rows)]])
         return ModelLayout.of(
             layout,
             choice=np.append(taken, -1)[layout.choice],

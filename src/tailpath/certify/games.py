@@ -70,28 +70,28 @@ class GameOptimum(NamedTuple):
 
 def solve_game(game: Game) -> GameOptimum:
     """V with bounds."""
-    found, rows = game_optimum(game)
+    found, probability = game_optimum(game)
     bounds = _away(game, found, found.value)
     if bounds.width > WEIGHTS_ABOVE:
         slope = slope_of(
-            rows,
+            game.rows.replaced(probability=probability),
             found.value,
             found.chosen,
-            lambda some: optimum(some, tolerance=SLOPE_TOLERANCE).value,
+            lambda rows, rate: optimum(rows, rate, tolerance=SLOPE_TOLERANCE).value,
         )
         bounds = _away(game, found, slope)
     bounds = Bounds(bounds.value, np.maximum(bounds.lower, 0.0), bounds.upper, found.how)
-    return GameOptimum(found.chosen, bounds, rows.probability, found.iterations)
+    return GameOptimum(found.chosen, bounds, probability, found.iterations)
 
 
 def _away(game: Game, found: Optimum, slope: FloatArray) -> Bounds:
     """The nearest bounds along T = `slope`."""
-    rows, first, chosen = game.rows(), game.decisions.state_choices, found.chosen
+    intervals, first, chosen = game.intervals(), game.rows.state_rows, found.chosen
 
     def nearest(side: int, *counted: Array) -> FloatArray:
         for farther in range(TRIES if np.isfinite(slope).all() else 0):
             bound = np.asarray(found.value + side * FIRST_DISTANCE * 2.0**farther * slope)
-            if extreme_holds(rows, game.worth(bound), tuple(frozen(*counted)), bound, side):
+            if extreme_holds(intervals, game.worth(bound), tuple(frozen(*counted)), bound, side):
                 return bound
         return np.full_like(slope, side * np.inf)
 

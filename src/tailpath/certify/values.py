@@ -24,18 +24,18 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.certify.rounding import AFTERWARDS, PER_EDGE, ROUNDOFF
-from tailpath.dp.backup import Decisions
-from tailpath.dp.expected import SWEEPS, chain_of, total
-from tailpath.dp.optimum import VALUE_ITERATION, Optimum, optimum, policy_chain
+from tailpath.dp.backup import Rows
+from tailpath.dp.expected import SWEEPS, total
+from tailpath.dp.optimum import VALUE_ITERATION, Optimum, optimum
 from tailpath.errors import TailpathWarning
-from tailpath.graph import FloatArray, members_of, owners
+from tailpath.graph import FloatArray, Transitions, owners
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import NONZERO
 
@@ -126,21 +126,21 @@ ONE_PROCESS = OneProcess()
 
 
 @kernel
-def residuals(rows: Decisions, value: Array, low_word: Array, off: float) -> tuple[Array, Array]:
+def residuals(rows: Rows, value: Array, low_word: Array, off: float) -> tuple[Array, Array]:
     """By row rate + P v - v(s) for v = value + low word, and what its rounding may amount to, with
     all that probabilities may be off.
 
     Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
     stay small however long the way is, and rounding is charged on these.
     """
-    state_choices, choice_outcomes, target, probability, rate = rows
+    first_row, row_start, target, probability, rate = rows
     out_residual, out_error = np.empty(len(rate)), np.empty(len(rate))
-    for state in range(len(state_choices) - 1):
+    for state in range(len(first_row) - 1):
         here, low_here = value[state], low_word[state]
-        for row in range(state_choices[state], state_choices[state + 1]):
+        for row in range(first_row[state], first_row[state + 1]):
             found, size, mass = rate[row], abs(rate[row]), 0.0
             vanished = 0.0
-            first, last = choice_outcomes[row], choice_outcomes[row + 1]
+            first, last = row_start[row], row_start[row + 1]
             for outcome in range(np.uint64(first), np.uint64(last)):
                 to, p = np.uint64(target[outcome]), probability[outcome]
                 ahead, low = value[to] - here, low_word[to] - low_here
@@ -182,26 +182,28 @@ def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> 
     return below, above * (1 + AFTERWARDS)
 
 
-Solve = Callable[[Decisions], FloatArray]
+Solve = Callable[[Transitions, FloatArray], FloatArray]
 
 
 class _Certificate(NamedTuple):
     """The problem and the policy of which something is to be proved."""
 
-    rows: Decisions
+    rows: Transitions
+    rate: FloatArray
     chosen: NDArray[np.int64]
     error: float
     comm: OneProcess
 
     def residuals(self, value: FloatArray, low_word: FloatArray) -> tuple[FloatArray, FloatArray]:
         words = frozen(self.comm.padded(value), self.comm.padded(low_word))
-        found: tuple[FloatArray, FloatArray] = residuals(self.rows, *words, self.error)
+        columns = self.rows.columns(self.rate)
+        found: tuple[FloatArray, FloatArray] = residuals(columns, *words, self.error)
         return found
 
     def drift(self, slope: FloatArray) -> FloatArray:
         """What is certain of T(s) - P T, by row."""
-        free = self.rows._replace(rate=next(frozen(np.zeros(len(self.rows.rate)))))
-        rise, error = self._replace(rows=free).residuals(slope, np.zeros(len(slope)))
+        free = self._replace(rate=np.zeros(self.rows.n))
+        rise, error = free.residuals(slope, np.zeros(len(slope)))
         return np.asarray(-rise - error)
 
     def bounds(
@@ -233,33 +235,27 @@ class _Certificate(NamedTuple):
         """The largest expected total of weights over all rows that tie with those chosen. A row
         weighs what rounding may make of its residual, in units, and a little more.
         """
-        state_choices, row_start, target, probability, _ = self.rows
-        here = np.repeat(np.abs(value), np.diff(state_choices))
+        first_row = self.rows.state_rows
+        here = np.repeat(np.abs(value), np.diff(first_row))
         weight = residual[1] / ROUNDOFF
         mean = self.comm.sum(float(weight.sum())) / max(self.comm.sum(len(weight)), 1) or 1.0
         weight += ADDED_WEIGHT * np.minimum(mean, here) + LEAST_WEIGHT * mean
         tied = residual[0] <= TIE * weight
         tied[self.chosen] = True
-        row = np.flatnonzero(tied)
-        outcome, row_start = members_of(row_start, row)
-        state_rows = np.append(0, np.cumsum(tied))[state_choices]
-        columns = state_rows, row_start, target[outcome], probability[outcome], -weight[row]
-        return -solve(Decisions(*frozen(*columns)))
+        left = self.rows.restrict(tied)
+        left = left.replaced(first_row=np.append(0, np.cumsum(tied))[first_row])
+        return -solve(left, -weight[tied])
 
     def missing(self, residual: FloatArray, solve: Solve) -> FloatArray:
         """What is missing in the values of the policy: the expected total of its residuals. Sweeps
         take numbers of one sign.
         """
-        chain, gain = policy_chain(self.rows, self.chosen), residual[self.chosen]
-        up, down = (
-            solve(chain._replace(rate=next(frozen(np.maximum(side * gain, 0.0)))))
-            for side in (1, -1)
-        )
-        return up - down
+        chain, gain = self.rows.restrict(self.chosen), residual[self.chosen]
+        return solve(chain, np.maximum(gain, 0.0)) - solve(chain, np.maximum(-gain, 0.0))
 
     def improved(self, residual: FloatArray, error: FloatArray) -> _Certificate:
         """With the best row of every state in which one beats that of the policy."""
-        first = self.rows.state_choices
+        first = self.rows.state_rows
         state, least = owners(first), np.minimum.reduceat(residual, first[:-1])
         better = np.flatnonzero((residual == least[state]) & (residual < -error))
         chosen = self.chosen.copy()
@@ -268,12 +264,12 @@ class _Certificate(NamedTuple):
 
 
 def slope_of(
-    rows: Decisions, value: FloatArray, chosen: NDArray[np.int64], solve: Solve
+    rows: Transitions, value: FloatArray, chosen: NDArray[np.int64], solve: Solve
 ) -> FloatArray:
     """The slope of rows that weigh as much as their state is worth."""
-    certificate = _Certificate(rows, chosen, 0.0, ONE_PROCESS)
+    certificate = _Certificate(rows, rows.rate, chosen, 0.0, ONE_PROCESS)
     residual, _ = certificate.residuals(value, np.zeros(len(value)))
-    error = ROUNDOFF * np.repeat(value, np.diff(rows.state_choices))
+    error = ROUNDOFF * np.repeat(value, np.diff(rows.state_rows))
     return certificate.slope(value, (residual, error), solve)
 
 
@@ -282,7 +278,8 @@ def unproved(value: FloatArray) -> Bounds:
 
 
 def value_bounds(
-    rows: Decisions,
+    rows: Transitions,
+    rate: FloatArray,
     value: FloatArray,
     chosen: NDArray[np.int64],
     error: float,
@@ -293,14 +290,14 @@ def value_bounds(
     this value, or one that is better by less than the floats of the value can tell.
 
     `error` is how far probabilities may be off, relatively, beside rounding. `solve` finds the
-    least expected total of rows.
+    least expected total of rows and a rate.
     """
     if comm.most(float(not np.isfinite(value).all())):
         return unproved(value), chosen
-    certificate, low_word = _Certificate(rows, chosen, error, comm), np.zeros(len(value))
+    certificate, low_word = _Certificate(rows, rate, chosen, error, comm), np.zeros(len(value))
     residual = certificate.residuals(value, low_word)
     found = unproved(value)
-    if comm.most(-float(rows.rate.min(initial=np.inf))) < 0.0:
+    if comm.most(-float(rate.min(initial=np.inf))) < 0.0:
         found = certificate.bounds(value, low_word, residual, value)
     if found.widest(comm) <= WEIGHTS_ABOVE:
         return found, chosen
@@ -333,52 +330,53 @@ class Proved(NamedTuple):
     iterations: int
 
 
-def _proved(rows: Decisions, error: float, solve: Callable[..., Optimum]) -> Proved:
+def _proved(
+    rows: Transitions, rate: FloatArray, error: float, solve: Callable[..., Optimum]
+) -> Proved:
     """What `solve` finds of some rows, with bounds. Sweeps that seem to have settled and of which
     nothing can be proved may have stalled: then it is solved directly.
     """
     for directly in (False, True):
-        chosen, value, how, iterations = solve(rows, directly=directly)
+        chosen, value, how, iterations = solve(rows, rate, directly=directly)
         directly |= how not in (SWEEPS, VALUE_ITERATION)
-
-        def values(some: Decisions, directly: bool = directly) -> FloatArray:
-            return solve(some, directly=directly, tolerance=SLOPE_TOLERANCE).value
-
-        bounds, chosen = value_bounds(rows, value, chosen, error, values)
+        values = partial(_value, solve, directly)
+        bounds, chosen = value_bounds(rows, rate, value, chosen, error, values)
         if directly or bounds.width < np.inf:
             break
     return Proved(chosen, replace(bounds, method=how), iterations)
 
 
+def _value(
+    solve: Callable[..., Optimum], directly: bool, rows: Transitions, rate: FloatArray
+) -> FloatArray:
+    return solve(rows, rate, directly=directly, tolerance=SLOPE_TOLERANCE).value
+
+
 def least_total(
-    rows: Decisions, error: float = 0.0, zero: NDArray[np.bool_] | None = None
+    rows: Transitions,
+    rate: FloatArray,
+    error: float = 0.0,
+    zero: NDArray[np.bool_] | None = None,
 ) -> Proved:
     """V* with bounds. `zero` marks states that are known to be worth 0 exactly."""
 
-    def solve(some: Decisions, **how: Any) -> Optimum:
-        return optimum(some, zero if some is rows else None, **how)
+    def solve(some: Transitions, rates: FloatArray, **how: Any) -> Optimum:
+        return optimum(some, rates, zero if rates is rate else None, **how)
 
-    return _proved(rows, error, solve)
+    return _proved(rows, rate, error, solve)
 
 
-def expected_total(
-    row_start: NDArray[Any],
-    target: NDArray[Any],
-    probability: FloatArray,
-    rate: FloatArray,
-    error: float = 0.0,
-) -> Bounds:
+def expected_total(rows: Transitions, rate: FloatArray, error: float = 0.0) -> Bounds:
     """The expected total of `rate` (n,), 0 or more, until the end, from each of n nodes. The end,
     target n, must be reached surely from all of them.
     """
     if len(rate) == 0:
         return Bounds(rate, rate, rate, SWEEPS)
-    rows = chain_of(row_start, target, probability, rate)
 
-    def solve(some: Decisions, **how: Any) -> Optimum:
-        return Optimum(some.state_choices[:-1], *total(some, **how), 1)
+    def solve(some: Transitions, rates: FloatArray, **how: Any) -> Optimum:
+        return Optimum(some.state_rows[:-1], *total(some, rates, **how), 1)
 
-    found = _proved(rows, error, solve).bounds.positive()
+    found = _proved(rows, rate, error, solve).bounds.positive()
     warn_if_unproved(found)
     return found
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tailpath.certify.values import SLOPE_TOLERANCE, Bounds, OneProcess, value_bounds
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
-from tailpath.dp.backup import Decisions, best_rows
+from tailpath.dp.backup import Rows, best_rows
 from tailpath.dp.optimum import VALUE_ITERATION
 from tailpath.dp.sweeps import (
     EVALUATIONS,
@@ -28,16 +28,14 @@ from tailpath.dp.sweeps import (
     SLOW_EVALUATIONS,
     STALLED,
     choose_rows,
-    empty_decisions,
     evaluate_rows,
     incoming_edges,
     leap_length,
+    loop_free_rows,
     moves,
-    without_self_loops,
 )
 from tailpath.errors import ModelError
-from tailpath.graph import FloatArray, IntArray
-from tailpath.kernels.jit import frozen
+from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.kernels.rounding import ROUNDING_NOISE, SETTLED, STRICT
 
 #: Bounds that are wider than this, relatively, say that sweeps did not settle.
@@ -71,21 +69,20 @@ class PartSweeps:
     def __init__(self, graph: PartGraph) -> None:
         self.graph = graph
         self.comm = Ranks(graph.halo, graph.n - graph.own)
-        extra = STRICT * self.comm.most(float(graph.decisions.rate.max(initial=0.0)))
-        self.least, self.crossings = graph.distances(*incoming_edges(graph.decisions, extra))
+        rate = graph.rows.rate
+        extra = STRICT * self.comm.most(float(rate.max(initial=0.0)))
+        self.least, self.crossings = graph.distances(*incoming_edges(graph.rows, rate, extra))
         nearest = np.argsort(self.least[: graph.own], kind="stable")
         self.order = np.append(nearest, np.arange(graph.own, graph.n))
 
     def run(
-        self, decisions: Decisions, first: FloatArray, tolerance: float = SETTLED
+        self, rows: Transitions, rate: FloatArray, first: FloatArray, tolerance: float = SETTLED
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`, by own node: `Sweeps.run`, over all ranks."""
         graph, own = self.graph, self.graph.own
-        ghosts = np.full(graph.n - own, decisions.state_choices[-1])
-        rows = next(frozen(np.append(decisions.state_choices, ghosts)))
-        decisions = decisions._replace(state_choices=rows)
-        loop_free = empty_decisions(decisions)
-        without_self_loops(decisions, *frozen(self.order), loop_free)
+        first_row = np.append(rows.state_rows, np.full(graph.n - own, rows.n))
+        every = rows.replaced(first_row=first_row)
+        loop_free = loop_free_rows(every.columns(rate), self.order)
         position = np.argsort(self.order)
         halo = replace(graph.halo, send=tuple(position[some] for some in graph.halo.send))
         value = self.comm.padded(first)[self.order]
@@ -94,10 +91,10 @@ class PartSweeps:
         result[self.order[:own]] = value[:own]
         return result, rounds
 
-    def _settle(self, rows: Decisions, halo: Halo, value: FloatArray, tolerance: float) -> int:
+    def _settle(self, rows: Rows, halo: Halo, value: FloatArray, tolerance: float) -> int:
         """Value iteration until no value moves on any rank but by rounding; the rounds it took, or
         more than `MAX_ROUNDS` if it was given up."""
-        own, chosen, before = self.graph.own, np.zeros_like(rows.state_choices), np.inf
+        own, chosen, before = self.graph.own, np.zeros_like(rows[0]), np.inf
         for rounds in range(1, MAX_ROUNDS + self.crossings + 1):
             change, moved = choose_rows(rows, 0, own, tolerance, value, chosen)
             halo.exchange(value)
@@ -119,7 +116,7 @@ class PartSweeps:
         return MAX_ROUNDS + (before >= STALLED)
 
     def _evaluate(
-        self, rows: Decisions, halo: Halo, chosen: NDArray[Any], value: FloatArray
+        self, rows: Rows, halo: Halo, chosen: NDArray[Any], value: FloatArray
     ) -> FloatArray:
         """One sweep of the choices; the values of own nodes after it."""
         evaluate_rows(rows, 0, self.graph.own, chosen, value)
@@ -153,11 +150,6 @@ class PartExpected:
         return (0.0, 0.0, 0.0) if found is None else found
 
 
-def _rows(graph: PartGraph) -> Decisions:
-    decisions = graph.decisions
-    return decisions._replace(state_choices=decisions.state_choices[: graph.own + 1])
-
-
 def solve_part_expected(graph: PartGraph) -> PartExpected:
     """V* of a model in parts, which must have no dead ends and no cycles of zero-cost outcomes."""
     nearest = graph.nearest()
@@ -167,15 +159,17 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
     if sweeps.comm.most(float(np.any(graph.level == 0))):
         graph.depth()
         first[_worth_nothing(graph)] = 0.0
-    rows, padded = _rows(graph), sweeps.comm.padded
-    value, rounds = sweeps.run(rows, first)
-    chosen = best_rows(rows, padded(value))
+    own_rows = graph.rows.state_rows[: graph.own + 1]
+    rows, rate = graph.rows.replaced(first_row=own_rows), graph.rows.rate
+    padded = sweeps.comm.padded
+    value, rounds = sweeps.run(rows, rate, first)
+    chosen = best_rows(rows.columns(rate), padded(value))
 
-    def solve(some: Decisions) -> FloatArray:
-        return sweeps.run(some, np.zeros(graph.own), SLOPE_TOLERANCE)[0]
+    def solve(some: Transitions, rate: FloatArray) -> FloatArray:
+        return sweeps.run(some, rate, np.zeros(graph.own), SLOPE_TOLERANCE)[0]
 
     error = graph.part.probability_error
-    found, chosen = value_bounds(rows, value, chosen, error, solve, sweeps.comm)
+    found, chosen = value_bounds(rows, rate, value, chosen, error, solve, sweeps.comm)
     if not found.widest(sweeps.comm) <= REFUSED_ABOVE:
         raise ModelError(SLOW)
     bounds = replace(found.positive(), method=VALUE_ITERATION).map(lambda side: padded(side)[:-1])
@@ -184,15 +178,15 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
 
 def _worth_nothing(graph: PartGraph) -> NDArray[np.bool_]:
     """The own nodes from which some policy arrives almost surely at no cost."""
-    decisions, own = graph.decisions, graph.own
+    rows, own = graph.rows, graph.own
     zero = np.append(np.ones(graph.n, dtype=np.bool_), True)
-    costs = np.append(0, np.cumsum(graph.level > 0))[decisions.choice_outcomes]
+    costs = np.append(0, np.cumsum(graph.level > 0))[rows.row_start]
     no_cost = np.diff(costs) == 0
 
     def narrow(zero: NDArray[np.bool_]) -> None:
-        others = np.append(0, np.cumsum(~zero[decisions.target]))[decisions.choice_outcomes]
-        rows = np.append(0, np.cumsum(no_cost & (np.diff(others) == 0)))
-        zero[:own] = np.diff(rows[decisions.state_choices[: own + 1]]) > 0
+        others = np.append(0, np.cumsum(~zero[rows.target]))[rows.row_start]
+        good = np.append(0, np.cumsum(no_cost & (np.diff(others) == 0)))
+        zero[:own] = np.diff(good[rows.state_rows[: own + 1]]) > 0
 
     graph.halo.repeat(narrow, zero, graph.part.n_states + 1)
     return zero[:own]

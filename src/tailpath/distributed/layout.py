@@ -23,14 +23,12 @@ from tailpath.certify.budgets import Ends
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, anywhere, joined, largest
 from tailpath.distributed.search import PartGraph
-from tailpath.dp.backup import row_means
 from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
 from tailpath.dp.joint import NO_JOINT
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import first_levels
 from tailpath.errors import ModelError
-from tailpath.graph import Array, FloatArray, IntArray, Transitions, members_of, offsets_of, owners
-from tailpath.kernels.jit import frozen
+from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
 
 
 class Overall(NamedTuple):
@@ -96,7 +94,7 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
     """The part laid out, given by node the budgets, in units, that are left to their
     closed form.
     """
-    graph, own, decisions = expected.graph, expected.graph.own, expected.graph.decisions
+    graph, own, rows = expected.graph, expected.graph.own, expected.graph.rows
     least, unit = graph.least(), graph.part.unit
     vars(graph).pop("links", None)  # large, and no longer needed
     first_level = _first_levels(graph, unavoidable_cost, least)
@@ -106,8 +104,7 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
     position = np.full(graph.n + 1, -1, dtype=np.int32)
     position[number] = np.arange(graph.n)
     choice, node_choices = _choices(expected, node)
-    outcome, outcome_start = members_of(decisions.choice_outcomes, choice)
-    level, probability = graph.level[outcome].astype(np.int64), decisions.probability[outcome]
+    laid = rows.replaced(cost=graph.level).restrict(choice)
     reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
     ghosts = graph.n - own
     return PartLayout(
@@ -120,14 +117,14 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
             value=expected.bounds.value[number] / float(unit),
         ),
         node_choices=np.append(node_choices, np.full(ghosts, node_choices[-1])),
-        choice_cost=row_means(*frozen(outcome_start, probability, level)),
-        outcome_start=outcome_start,
-        target=position[decisions.target[outcome]],
-        level=level,
-        probability=probability,
+        choice_cost=laid.rate,
+        outcome_start=laid.row_start,
+        target=position[laid.target],
+        level=laid.cost.astype(np.int64),
+        probability=laid.probability,
         joint=NO_JOINT,
         start=max(int(position[graph.start]), 0) if graph.start >= 0 else 0,
-        row_size=np.diff(outcome_start),
+        row_size=np.diff(laid.row_start),
         halo=replace(graph.halo, send=tuple(position[some] for some in graph.halo.send)),
         own=own,
         number=graph.state[number],
@@ -148,12 +145,8 @@ def _ends(expected: PartExpected, number: IntArray) -> Ends:
 
 def _first_levels(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> IntArray:
     """The first level of each node that is read, by itself or by one that leads to it."""
-    decisions, level = graph.decisions, graph.level.astype(np.int64)
-    rows = decisions.choice_outcomes[decisions.state_choices]
-    edges = Transitions(
-        rows, decisions.target, decisions.probability, graph.part.outcome_cost, level
-    )
-    first = first_levels(edges, least, unavoidable_cost)
+    by_node = graph.rows.joined().replaced(level=graph.level)
+    first = first_levels(by_node, least, unavoidable_cost)
     graph.halo.gather_least(first)
     return first
 
@@ -162,7 +155,7 @@ def _blocks(graph: PartGraph) -> tuple[IntArray, Array]:
     """How many zero-cost outcomes follow in a row from each node, which is its block; and whether
     some of a block, on any rank, lead to ghosts.
     """
-    comm, target = graph.comm, graph.decisions.target
+    comm, target = graph.comm, graph.rows.target
     free = (graph.level == 0) & (target < graph.n)
     depth = np.zeros(graph.n, dtype=np.int64)
     if anywhere(comm, free):
@@ -177,7 +170,7 @@ def _overall(graph: PartGraph, least: FloatArray) -> Overall:
     home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
     if not home:
         raise ModelError("the start is a goal: there is nothing to solve")
-    costs = np.unique(graph.level[graph.decisions.target < graph.n]).astype(np.int64)
+    costs = np.unique(graph.level[graph.rows.target < graph.n]).astype(np.int64)
     return Overall(
         costs=np.unique(joined(comm, costs)),
         home=home[0],
@@ -187,9 +180,9 @@ def _overall(graph: PartGraph, least: FloatArray) -> Overall:
 
 def _choices(expected: PartExpected, node: IntArray) -> tuple[IntArray, IntArray]:
     """The choices of own nodes in their order, the risk-neutral one first; and where they begin."""
-    decisions = expected.graph.decisions
-    risk_neutral = np.zeros(len(decisions.rate), dtype=np.bool_)
+    rows = expected.graph.rows
+    risk_neutral = np.zeros(rows.n, dtype=np.bool_)
     risk_neutral[expected.chosen] = True
-    choice, node_choices = members_of(decisions.state_choices, node)
+    choice, node_choices = members_of(rows.state_rows, node)
     order = np.argsort(2 * owners(node_choices) - risk_neutral[choice], kind="stable")
     return choice[order], node_choices

@@ -17,9 +17,16 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.part import Part
 from tailpath.distributed.ranks import Halo, anywhere
-from tailpath.dp.backup import Decisions
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import Array, FloatArray, IntArray, grouped, offsets_from_lengths, owners
+from tailpath.graph import (
+    Array,
+    FloatArray,
+    IntArray,
+    Transitions,
+    grouped,
+    offsets_from_lengths,
+    owners,
+)
 from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.shortest_paths import update_distances
@@ -45,16 +52,16 @@ class Links(NamedTuple):
 class PartGraph:
     """The nodes of a part, its states but for goals, and after them ghosts: n in all.
 
-    `state` (n,) is the number of each; `own` counts those of the part. `decisions` has the rows of
-    own nodes, none of ghosts, and targets that are nodes, or n for goals; `level` (outcomes,) are
-    costs in units. `start` is the node of the start, or -1 where another rank has it.
+    `state` (n,) is the number of each; `own` counts those of the part. `rows`, by node, are
+    those of own nodes, none of ghosts; their targets are nodes, or n for goals; `level` (outcomes,)
+    are costs in units. `start` is the node of the start, or -1 where another rank has it.
     """
 
     part: Part
     halo: Halo
     own: int
     state: IntArray
-    decisions: Decisions
+    rows: Transitions
     level: NDArray[np.int32]
     start: int
 
@@ -69,19 +76,17 @@ class PartGraph:
     @cached_property
     def links(self) -> Links:
         """The cheapest outcome from each node to each other; ghosts have none. Freed after use."""
-        decisions, n = self.decisions, self.n
-        rows = decisions.choice_outcomes[decisions.state_choices]
+        by_node, n = self.rows.joined(), self.n
         start, scratch = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
-        target, level = (np.empty(len(decisions.target), dtype=np.int32) for _ in range(2))
-        columns = next(frozen(rows)), decisions.target, next(frozen(self.level))
+        target, level = (np.empty(len(by_node.target), dtype=np.int32) for _ in range(2))
+        columns = frozen(by_node.row_start, by_node.target, self.level)
         shortest_edges(*columns, scratch, start, target, level)
         return Links(start, *(column[: start[-1]].copy() for column in (target, level)))
 
     def source(self, outcomes: Array) -> IntArray:
         """The nodes that some outcomes leave."""
-        decisions = self.decisions
-        choice = np.searchsorted(decisions.choice_outcomes, outcomes, side="right") - 1
-        return np.searchsorted(decisions.state_choices, choice, side="right") - 1
+        choice = np.searchsorted(self.rows.row_start, outcomes, side="right") - 1
+        return np.searchsorted(self.rows.state_rows, choice, side="right") - 1
 
     def nearest(self) -> FloatArray:
         """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
@@ -140,9 +145,9 @@ class PartGraph:
 
     def depth(self) -> IntArray:
         """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""
-        decisions, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
-        zero_cost = np.flatnonzero((self.level == 0) & (decisions.target < self.n))
-        source, target = self.source(zero_cost), decisions.target[zero_cost]
+        rows, depth = self.rows, np.zeros(self.n, dtype=np.int64)
+        zero_cost = np.flatnonzero((self.level == 0) & (rows.target < self.n))
+        source, target = self.source(zero_cost), rows.target[zero_cost]
 
         def deepen(depth: IntArray) -> None:
             np.maximum.at(depth, source, depth[target] + 1)
@@ -167,19 +172,17 @@ def graph_of(comm: Any, part: Part) -> PartGraph:
     local = np.where(outside, n + np.searchsorted(there, part.outcome_target), 0)
     local[~outside] = part.outcome_target[~outside] - first
     target = np.where(is_goal[local], len(own) + len(ghost), node[local]).astype(np.int32)
-    weighted = part.outcome_probability * part.outcome_cost
-    rate = np.add.reduceat(weighted, part.choice_outcomes[:-1]) if len(weighted) else np.zeros(0)
     # Goals have no choices, so that those of own nodes are all there are.
     choices = offsets_from_lengths(
         np.append(np.diff(part.state_choices)[own], np.zeros(len(ghost), dtype=np.int64))
     )
-    columns = choices, part.choice_outcomes, target, part.outcome_probability, rate
+    columns = part.choice_outcomes, target, part.outcome_probability, part.outcome_cost
     return PartGraph(
         part=part,
         halo=Halo.of(comm, owner[~is_goal[n:]], ghost, len(own), lambda asked: node[asked - first]),
         own=len(own),
         state=np.append(own + first, ghost),
-        decisions=Decisions(*frozen(*columns)),
+        rows=Transitions(*columns, None).replaced(first_row=choices),
         level=part.outcome_level,
         start=int(node[part.start - first]) if first <= part.start < first + n else -1,
     )

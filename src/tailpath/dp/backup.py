@@ -1,10 +1,11 @@
 """The Bellman backup: what a row is worth, and the best row of a state. The only home of inner
 products with values.
 
-    state s has rows      state_choices[s] .. state_choices[s + 1] - 1
-    row k has outcomes    choice_outcomes[k] .. choice_outcomes[k + 1] - 1, and an expected cost
-                          rate[k]
+    state s has rows      first_row[s] .. first_row[s + 1] - 1
+    row k has outcomes    row_start[k] .. row_start[k + 1] - 1, and an expected cost rate[k]
     outcome o leads to    target[o] with probability[o]
+
+Kernels take them as `Transitions.columns`, in this order: the type is `Rows`.
 
 Probabilities may be known as intervals only: `Slack` has what is to be handed out above the least
 ones, and *nature* hands it out, to the worst outcomes first (`ADVERSARIAL`) or to the best
@@ -16,7 +17,7 @@ chain is the case of one row per state.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from numpy.typing import NDArray
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import ROUNDING_NOISE
 
+#: Rows by state, as kernels take them: first_row, row_start, target, probability, rate.
+Rows: TypeAlias = tuple[Array, ...]
 #: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
 #: that come first.
 CERTAIN, ADVERSARIAL = 0, 1
@@ -46,18 +49,6 @@ class Slack(NamedTuple):
 
 #: All probabilities are known.
 NO_SLACK = Slack(np.zeros(0), np.zeros(0))
-
-
-class Decisions(NamedTuple):
-    """State -> rows -> outcomes, with the expected cost `rate` of every row. A chain has one row
-    per state.
-    """
-
-    state_choices: Array
-    choice_outcomes: Array
-    target: Array
-    probability: Array
-    rate: Array
 
 
 @kernel(inline=True)
@@ -97,18 +88,6 @@ def add_row_values(
         p, ahead = probability[outcome], value[np.uint64(value_start + target[outcome])]
         for i in range(len(out_total)):
             out_total[i] += p * ahead[i]
-
-
-@kernel
-def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
-    """Of every row the mean of a worth by outcome, summed up first to last."""
-    means = np.empty(len(row_start) - 1)
-    for row in range(np.uint64(len(means))):
-        total = 0.0
-        for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + np.uint64(1)])):
-            total += probability[outcome] * worth[outcome]
-        means[row] = total
-    return means
 
 
 @kernel(inline=True)
@@ -232,8 +211,8 @@ def improve_shares(
 
 @kernel(inline=True)
 def best_row(
-    state_choices: Array,
-    choice_outcomes: Array,
+    first_row: Array,
+    row_start: Array,
     target: Array,
     probability: Array,
     rate: Array,
@@ -245,27 +224,27 @@ def best_row(
     """
     best = np.inf
     best_choice: Any = np.int64(-1)
-    for row in range(np.uint64(state_choices[state]), np.uint64(state_choices[state + 1])):
-        total = rate[row] + row_value(choice_outcomes, target, probability, row, 0, value)
+    for row in range(np.uint64(first_row[state]), np.uint64(first_row[state + 1])):
+        total = rate[row] + row_value(row_start, target, probability, row, 0, value)
         best_choice = np.int64(row) if total < best else best_choice
         best = min(best, total)
     return best, best_choice
 
 
 @kernel
-def first_best(rows: Decisions, value: Array, margin: float, out_chosen: Array) -> None:
+def first_best(rows: Rows, value: Array, margin: float, out_chosen: Array) -> None:
     """The first row of every state that no other beats by more than `margin`, as a share of what it
     costs and of the differences between a state and where it leads.
 
     Probabilities sum to 1, so that a row is told by these differences, which stay small however
     long the way is.
     """
-    state_choices, choice_outcomes, target, probability, rate = rows
+    first_row, row_start, target, probability, rate = rows
     for state in range(len(out_chosen)):
-        here, least, best = value[state], np.inf, state_choices[state]
-        for row in range(state_choices[state], state_choices[state + 1]):
+        here, least, best = value[state], np.inf, first_row[state]
+        for row in range(first_row[state], first_row[state + 1]):
             total, size = rate[row], abs(rate[row])
-            for outcome in range(choice_outcomes[row], choice_outcomes[row + 1]):
+            for outcome in range(row_start[row], row_start[row + 1]):
                 ahead = probability[outcome] * (value[target[outcome]] - here)
                 total += ahead
                 size += abs(ahead)
@@ -274,8 +253,8 @@ def first_best(rows: Decisions, value: Array, margin: float, out_chosen: Array) 
         out_chosen[state] = best
 
 
-def best_rows(rows: Decisions, value: Array) -> NDArray[np.int64]:
+def best_rows(rows: Rows, value: Array) -> NDArray[np.int64]:
     """The first row of every state that is best for these values, but for rounding."""
-    chosen = np.empty(len(rows.state_choices) - 1, dtype=np.int64)
+    chosen = np.empty(len(rows[0]) - 1, dtype=np.int64)
     first_best(rows, next(frozen(value)), ROUNDING_NOISE, chosen)
     return chosen

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.dp.backup import Decisions
+from tailpath.dp.backup import Rows
 from tailpath.kernels.jit import Array, kernel
 from tailpath.kernels.rounding import NEAR_UNDERFLOW
 
 
 @kernel
-def eliminate(order: Array, component_start: Array, rows: Decisions, out_value: Array) -> bool:
+def eliminate(order: Array, component_start: Array, rows: Rows, out_value: Array) -> bool:
     """The values of a chain, one strong component after the other; whether all were found.
 
     `out_value` has n + 1 entries and comes in as 0. Inside a component `leave` is the probability

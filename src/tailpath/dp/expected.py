@@ -18,13 +18,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.dp.backup import Decisions
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
 from tailpath.graph import FloatArray, Transitions, owners
-from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
@@ -37,53 +34,49 @@ LARGEST_FACTORS = 200_000_000
 SWEEPS = "sweeps"
 
 
-def chain_of(
-    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray
-) -> Decisions:
-    """The rows of a chain, one for each node, as kernels take them."""
-    return Decisions(*frozen(np.arange(len(rate) + 1), row_start, target, probability, rate))
-
-
 def total(
-    rows: Decisions, *, directly: bool = False, tolerance: float = SETTLED
+    rows: Transitions, rate: FloatArray, *, directly: bool = False, tolerance: float = SETTLED
 ) -> tuple[FloatArray, str]:
-    """The expected total of the rates of a chain, by node, and how it was found. The end must be
+    """The expected total of a rate, by node of a chain, and how it was found. The end must be
     reached surely; where it is less often than doubles can say, totals count as infinite.
     `directly`: sweeps, which stop when they move no value by more than `tolerance`, are not tried
     first.
     """
-    sweeps = Sweeps.of_chain(rows.choice_outcomes, rows.target)
+    sweeps = Sweeps.of_chain(rows)
     if not directly:
-        value, rounds = sweeps.run(rows, np.zeros(len(rows.rate)), tolerance)
+        value, rounds = sweeps.run(rows, rate, np.zeros(rows.n), tolerance)
         if rounds <= MAX_ROUNDS and np.isfinite(value).all():
             return value, SWEEPS
-    found = _eliminated(rows, sweeps) or _factorised(rows)
+    found = _eliminated(rows, rate, sweeps) or _factorised(rows, rate)
     if found is None and directly:
-        return total(rows, tolerance=tolerance)
+        return total(rows, rate, tolerance=tolerance)
     return (value, SWEEPS) if found is None else found
 
 
-def _eliminated(rows: Decisions, sweeps: Sweeps) -> tuple[FloatArray, str] | None:
+def _eliminated(
+    rows: Transitions, rate: FloatArray, sweeps: Sweeps
+) -> tuple[FloatArray, str] | None:
     size = np.diff(sweeps.component_start).astype(np.float64)
     if size.max(initial=0.0) > LARGEST_ELIMINATION or np.sum(size**3) > MAX_PRODUCTS:
         return None
-    n = len(rows.rate)
+    n = rows.n
     # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the
     # matrix early.
-    degree = np.diff(rows.choice_outcomes) + np.bincount(rows.target, minlength=n + 1)[:n]
+    degree = np.diff(rows.row_start) + np.bincount(rows.target, minlength=n + 1)[:n]
     component = np.empty(n, dtype=np.int64)
     component[sweeps.order] = owners(sweeps.component_start)
     value = np.zeros(n + 1)
-    found = eliminate(np.lexsort((-degree, component)), sweeps.component_start, rows, value)
+    order = np.lexsort((-degree, component))
+    found = eliminate(order, sweeps.component_start, rows.columns(rate), value)
     return value[:-1] if found else np.full(n, np.inf), "elimination"
 
 
-def _factorised(rows: Decisions) -> tuple[FloatArray, str] | None:
+def _factorised(rows: Transitions, rate: FloatArray) -> tuple[FloatArray, str] | None:
     """By a sparse LU, where its factors do not fill too much."""
     from scipy.sparse import csgraph, csr_array, eye_array, linalg
 
-    n, inside = len(rows.rate), rows.target < len(rows.rate)
-    source = owners(rows.choice_outcomes)[inside]
+    n, inside = rows.n, rows.target < rows.n
+    source = rows.source[inside]
     matrix = csr_array((rows.probability[inside], (source, rows.target[inside])), shape=(n, n))
     number = np.empty(n, dtype=np.int64)
     number[csgraph.reverse_cuthill_mckee(matrix)] = np.arange(n)
@@ -97,8 +90,8 @@ def _factorised(rows: Decisions) -> tuple[FloatArray, str] | None:
     except (RuntimeError, MemoryError):
         return None
     with np.errstate(invalid="ignore", over="ignore"):  # sums beyond the floats are no values
-        value = factors.solve(rows.rate)
-        value += factors.solve(rows.rate - value + matrix @ value)
+        value = factors.solve(rate)
+        value += factors.solve(rate - value + matrix @ value)
     return (value, "factorisation") if np.isfinite(value).all() else None
 
 
@@ -123,6 +116,5 @@ def variances(chain: Transitions, mean: Any) -> FloatArray:
     with np.errstate(over="ignore"):
         surprise = (cost_to_go - row_mean[chain.source]) ** 2
     rate = chain.sums(chain.probability * surprise)
-    rows = chain_of(chain.row_start, target, chain.probability, rate)
-    found, _ = total(rows, directly=mean.method != SWEEPS)
+    found, _ = total(chain.replaced(target=target), rate, directly=mean.method != SWEEPS)
     return np.where(proper, found, np.inf)

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.dp.backup import Decisions, Slack, improve_shares, row_means
+from tailpath.dp.backup import Slack, improve_shares
 from tailpath.dp.optimum import Optimum, optimum
-from tailpath.graph import FloatArray
-from tailpath.kernels.jit import Array, frozen
+from tailpath.graph import FloatArray, Transitions
+from tailpath.kernels.jit import Array
 from tailpath.kernels.rounding import SAME_VALUE
 
 #: No game of ours has taken more than a dozen strategies.
@@ -25,47 +25,39 @@ MAX_STRATEGIES = 1_000
 
 
 class Game(NamedTuple):
-    """Decisions against nature: with any probabilities inside the intervals, which begin at `low`;
-    `cost` is by outcome.
+    """Rows by state against nature: with any probabilities inside the intervals, which begin at
+    `low`. Those of the rows lie inside.
     """
 
-    decisions: Decisions
+    rows: Transitions
     low: FloatArray
     slack: Slack
-    cost: FloatArray
     nature: int
 
     def worth(self, value: FloatArray) -> FloatArray:
         """What every outcome is worth: its cost, and the value of where it leads."""
-        return np.asarray(self.cost + np.append(value, 0.0)[self.decisions.target])
+        return np.asarray(self.rows.cost + np.append(value, 0.0)[self.rows.target])
 
-    def against(self, probability: FloatArray) -> Decisions:
-        """The problem that is left if nature has decided."""
-        p, cost = frozen(probability, self.cost)
-        rate = row_means(self.decisions.choice_outcomes, p, cost)
-        return self.decisions._replace(probability=p, rate=next(frozen(rate)))
-
-    def rows(self) -> tuple[Array, Array, FloatArray, Slack, int]:
+    def intervals(self) -> tuple[Array, Array, FloatArray, Slack, int]:
         """The first arguments of `extreme_value`, with an outcome for a target: it sorts them, and
         the next order is much the same.
         """
         gap = self.slack.gap.copy()
         slack, low = self.slack._replace(gap=gap), self.low.copy()
-        return self.decisions.choice_outcomes, np.arange(len(gap)), low, slack, self.nature
+        return self.rows.row_start, np.arange(len(gap)), low, slack, self.nature
 
 
-def game_optimum(game: Game) -> tuple[Optimum, Decisions]:
-    """V, a policy that attains it, and the rows with the probabilities of nature's best answer."""
-    rows, decisions = game.rows(), game.decisions
-    strategies = 0
+def game_optimum(game: Game) -> tuple[Optimum, FloatArray]:
+    """V, a policy that attains it, and the probabilities of nature's best answer."""
+    intervals, rows, strategies = game.intervals(), game.rows, 0
     while True:
-        found, strategies = optimum(decisions), strategies + 1
-        worth, probability = game.worth(found.value), decisions.probability.copy()
-        present = row_means(decisions.choice_outcomes, decisions.probability, next(frozen(worth)))
+        found, strategies = optimum(rows, rows.rate), strategies + 1
+        worth, probability = game.worth(found.value), rows.probability.copy()
+        present = rows.sums(rows.probability * worth)
         if strategies == MAX_STRATEGIES or not np.isfinite(found.value).all():
             break
-        if not improve_shares(rows, worth, present, SAME_VALUE, probability):
+        if not improve_shares(intervals, worth, present, SAME_VALUE, probability):
             break
-        decisions = game.against(probability)
+        rows = rows.replaced(probability=probability)
     how = f"strategy iteration, {found.how}"
-    return found._replace(how=how, iterations=strategies), decisions
+    return found._replace(how=how, iterations=strategies), rows.probability

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.graph import FloatArray, grouped, owners
-from tailpath.kernels.graph import strong_components
+from tailpath.dp.backup import Rows, best_row, row_value
+from tailpath.graph import FloatArray, Transitions, grouped
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import LONGEST, NONZERO, ROUNDING_NOISE, SETTLED, STRICT
 from tailpath.kernels.shortest_paths import dijkstra
@@ -56,22 +55,20 @@ class Convergence(NamedTuple):
 
 
 @kernel
-def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
-    """Rows in the given order without self-loops; returns how many rows and outcomes are left.
-    Rows that never leave their state are left out.
-    """
+def without_self_loops(rows: Rows, order: Array, out: Rows) -> None:
+    """Rows in the given order without self-loops. Those that never leave their state go."""
     n, one = np.uint64(len(order)), np.uint64(1)
-    state_choices, choice_outcomes, target, probability, rate = decisions
-    out_choices, out_outcomes, out_target, out_probability, out_rate = out
+    first_row, row_start, target, probability, rate = rows
+    out_first, out_start, out_target, out_probability, out_rate = out
     number = np.empty(len(order) + 1, dtype=np.uint32)
     for position in range(n):
         number[np.uint64(order[position])] = position
-    rows, outcomes = np.uint64(0), np.uint64(0)
-    out_choices[0] = out_outcomes[0] = 0
+    kept, outcomes = np.uint64(0), np.uint64(0)
+    out_first[0] = out_start[0] = 0
     for position in range(n):
         state = np.uint64(order[position])
-        for row in range(np.uint64(state_choices[state]), np.uint64(state_choices[state + one])):
-            first, last = np.uint64(choice_outcomes[row]), np.uint64(choice_outcomes[row + one])
+        for row in range(np.uint64(first_row[state]), np.uint64(first_row[state + one])):
+            first, last = np.uint64(row_start[row]), np.uint64(row_start[row + one])
             leave = 0.0
             for outcome in range(first, last):
                 if np.uint64(target[outcome]) != state:
@@ -84,16 +81,15 @@ def without_self_loops(decisions: Decisions, order: Array, out: Decisions) -> tu
                     out_target[outcomes] = number[to]
                     out_probability[outcomes] = probability[outcome] / leave
                     outcomes += one
-            out_rate[rows] = rate[row] / leave
-            rows += one
-            out_outcomes[rows] = outcomes
-        out_choices[position + one] = rows
-    return int(rows), int(outcomes)
+            out_rate[kept] = rate[row] / leave
+            kept += one
+            out_start[kept] = outcomes
+        out_first[position + one] = kept
 
 
 @kernel
 def choose_rows(
-    loop_free: Decisions,
+    loop_free: Rows,
     first: int,
     last: int,
     tolerance: float,
@@ -103,13 +99,11 @@ def choose_rows(
     """Give every state in a row its best choice and that choice's value; the largest relative
     change beyond the tolerance, and the first state that made one.
     """
-    state_choices, choice_outcomes, target, probability, rate = loop_free
+    first_row, row_start, target, probability, rate = loop_free
     change = 0.0
     moved: Any = last
     for state in range(np.uint64(first), np.uint64(last)):
-        best, row = best_row(
-            state_choices, choice_outcomes, target, probability, rate, state, out_value
-        )
+        best, row = best_row(first_row, row_start, target, probability, rate, state, out_value)
         step = abs(best - out_value[state])
         out_value[state] = best
         if row >= 0:
@@ -121,15 +115,11 @@ def choose_rows(
 
 
 @kernel
-def evaluate_rows(
-    loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array
-) -> None:
-    _, choice_outcomes, target, probability, rate = loop_free
+def evaluate_rows(loop_free: Rows, first: int, last: int, chosen: Array, out_value: Array) -> None:
+    _, row_start, target, probability, rate = loop_free
     for state in range(np.uint64(first), np.uint64(last)):
         row = np.uint64(chosen[state])
-        out_value[state] = rate[row] + row_value(
-            choice_outcomes, target, probability, row, 0, out_value
-        )
+        out_value[state] = rate[row] + row_value(row_start, target, probability, row, 0, out_value)
 
 
 @kernel
@@ -164,7 +154,7 @@ def moves(
 
 @kernel
 def _leap(
-    loop_free: Decisions,
+    loop_free: Rows,
     first: int,
     last: int,
     chosen: Array,
@@ -215,7 +205,7 @@ def after_round(
 @kernel(small=500)  # rounds are many
 def settle(
     component_start: Array,
-    loop_free: Decisions,
+    loop_free: Rows,
     tolerance: float,
     most: int,
     out_value: Array,
@@ -253,37 +243,33 @@ def settle(
     return worst
 
 
-def empty_decisions(decisions: Decisions) -> Decisions:
-    """Arrays for rows without self-loops. Indices have no sign: the compiler need not ask whether
-    they count from the end.
+def loop_free_rows(rows: Rows, order: Array) -> Rows:
+    """The rows that are swept. Their indices have no sign: the compiler need not ask whether they
+    count from the end.
     """
-    rows, outcomes = len(decisions.rate), len(decisions.target)
-    position = np.uint32 if outcomes < 2**32 else np.uint64
-    return Decisions(
-        np.empty(len(decisions.state_choices), position),
-        np.empty(rows + 1, position),
-        np.empty(outcomes, np.uint32),
-        np.empty(outcomes),
-        np.empty(rows),
-    )
+    first_row, row_start, target, _, _ = rows
+    index = np.uint32 if len(target) < 2**32 else np.uint64
+    kept = np.empty(len(first_row), index), np.empty(len(row_start), index)
+    columns = np.empty(len(target), np.uint32), np.empty(len(target)), np.empty(len(row_start) - 1)
+    without_self_loops(rows, *frozen(order), (*kept, *columns))
+    return *kept, *columns
 
 
-def incoming_edges(decisions: Decisions, extra: float) -> tuple[Array, Array, Array]:
+def incoming_edges(rows: Transitions, rate: FloatArray, extra: float) -> tuple[Array, Array, Array]:
     """The states that lead to each state and to the end: where they begin, which they are, and how
     far away.
 
     An outcome is as long as its row's rate, in size, plus `extra`, divided by its probability:
     about what it costs to wait for it.
     """
-    state_choices, choice_outcomes, target, probability, rate = decisions
+    first_row, target = rows.state_rows, rows.target
     # Beyond the end where others have states, too.
-    end = max(len(state_choices) - 1, int(target.max(initial=0)))
+    end = max(len(first_row) - 1, int(target.max(initial=0)))
     order, start = grouped(target, end + 1)
-    source = owners(choice_outcomes[state_choices], np.int32)
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        length = np.repeat(np.abs(rate) + extra, np.diff(choice_outcomes)) / probability
+        length = np.repeat(np.abs(rate) + extra, np.diff(rows.row_start)) / rows.probability
     # A rare outcome of a dear row may be longer than any float.
-    return start, source[order], np.fmin(length, LONGEST)[order]
+    return start, rows.joined().source[order], np.fmin(length, LONGEST)[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,49 +280,41 @@ class Sweeps:
     component_start: NDArray[Any]
 
     @classmethod
-    def of_chain(cls, row_start: NDArray[Any], target: NDArray[Any]) -> Sweeps:
+    def of_chain(cls, rows: Transitions) -> Sweeps:
         """Inside components from the last node to the first: chains are numbered as they are found
         from the start, so that the last nodes are near the end, and settle first.
         """
-        backwards = np.arange(len(row_start) - 1)[::-1]
-        row_start, target = frozen(row_start, target)
-        return cls._by_component(row_start, target, backwards)
+        return cls._by_component(rows, np.arange(rows.n)[::-1])
 
     @classmethod
-    def outwards(cls, decisions: Decisions) -> tuple[Sweeps, FloatArray]:
+    def outwards(cls, rows: Transitions, rate: FloatArray) -> tuple[Sweeps, FloatArray]:
         """Inside components by the distance to the end; and these distances, which are fair first
         values.
         """
-        n = len(decisions.state_choices) - 1
-        least, dearest = np.full(n + 1, np.inf), float(np.abs(decisions.rate).max(initial=0.0))
+        n = len(rows.state_rows) - 1
+        least, dearest = np.full(n + 1, np.inf), float(np.abs(rate).max(initial=0.0))
         # A little more per step makes the order strict where steps are free.
-        start, source, length = incoming_edges(decisions, STRICT * dearest)
-        dijkstra(start, source, length, n, least)
+        dijkstra(*incoming_edges(rows, rate, STRICT * dearest), n, least)
         order = np.argsort(least[:-1], kind="stable")
-        row_start, target = frozen(
-            decisions.choice_outcomes[decisions.state_choices], decisions.target
-        )
-        return cls._by_component(row_start, target, order), least[:-1]
+        return cls._by_component(rows.joined(), order), least[:-1]
 
     @classmethod
-    def _by_component(cls, row_start: Array, target: Array, order: Array) -> Sweeps:
+    def _by_component(cls, rows: Transitions, order: Array) -> Sweeps:
         """Components after those they lead to, and inside each states in the order given."""
-        component = np.empty(len(order), dtype=np.int32)
-        count = strong_components(row_start, target, component)
+        component, count = rows.components()
         ordered, component_start = grouped(component[order], count)
         return cls(order[ordered], component_start)
 
     def run(
-        self, decisions: Decisions, first: FloatArray, tolerance: float = SETTLED
+        self, rows: Transitions, rate: FloatArray, first: FloatArray, tolerance: float = SETTLED
     ) -> tuple[FloatArray, int]:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MAX_ROUNDS` it was given up.
         """
         order, component_start = frozen(self.order, self.component_start)
-        loop_free = empty_decisions(decisions)
-        without_self_loops(decisions, order, loop_free)
+        loop_free = loop_free_rows(rows.columns(rate), order)
         settled, value = first[order], np.empty_like(first)
-        chosen, scratch = np.zeros_like(loop_free.state_choices), np.empty((2, len(order)))
+        chosen, scratch = np.zeros_like(loop_free[0]), np.empty((2, len(order)))
         rounds = settle(component_start, loop_free, tolerance, MAX_ROUNDS, settled, chosen, scratch)
         value[order] = settled
         return value, int(rounds)

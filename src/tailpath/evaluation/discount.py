@@ -20,7 +20,7 @@ from tailpath.certify.values import Bounds, expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.engine import Request, Search, one_side
 from tailpath.evaluation.queue import QueueEngine
-from tailpath.graph import FloatArray
+from tailpath.graph import FloatArray, Transitions
 from tailpath.policies.chain import CostChain
 
 #: Where costs can be put off for ever, a smaller share of alpha is not followed.
@@ -79,9 +79,11 @@ def _discounted_total(chain: CostChain, step_cost: FloatArray, gamma: float) -> 
     rate = chain.sums(chain.probability * step_cost)
     # One more transition for each node, which ends the run.
     end = chain.row_start[1:]
-    target, probability = (
+    rows = Transitions(
+        chain.row_start + np.arange(chain.n + 1),
         np.insert(chain.target, end, chain.n),
         np.insert(gamma * chain.probability, end, 1 - gamma),
+        np.insert(step_cost, end, 0.0),
+        None,
     )
-    rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
-    return expected_total(*rows, chain.ssp.probability_error)
+    return expected_total(rows, rate, chain.ssp.probability_error)

@@ -142,10 +142,7 @@ def uncertain_outcomes(
     inside, p = product.inside, worst
     value = problem.optimum.bounds.value
     game, n = problem.game, len(value)
-    source, target = (
-        np.repeat(np.arange(n), np.diff(game.decisions.choice_outcomes)),
-        game.decisions.target,
-    )
+    source, target = game.rows.source, game.rows.target
     stays = target < n
     begin = np.zeros(n)
     begin[inside.start_index] = 1.0

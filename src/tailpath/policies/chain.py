@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.certify.values import Bounds, expected_total
-from tailpath.dp.backup import row_means
 from tailpath.dp.elimination import eliminate_dense
 from tailpath.errors import ModelError, PolicyError
 from tailpath.graph import (
@@ -250,15 +249,11 @@ class CostChain(Record, Transitions):
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge from nodes inside; `outside` for all others."""
 
-        def total(part: Transitions, price: FloatArray) -> Bounds:
-            rows = part.row_start, part.target, part.probability
-            rate = row_means(part.row_start, part.probability, price)
-            return expected_total(*rows, rate, self.ssp.probability_error)
-
+        part, error = self.replaced(cost=price), self.ssp.probability_error
         if self.all_arrive or inside.all():
-            return total(self, price)
-        part = self.replaced(cost=price).restrict(inside).renumber(positions(inside))
-        inner = total(part, part.cost)
+            return expected_total(part, part.rate, error)
+        part = part.restrict(inside).renumber(positions(inside))
+        inner = expected_total(part, part.rate, error)
         ends = np.full((3, self.n), outside)
         ends[:, inside] = inner.value, inner.lower, inner.upper
         value, lower, upper = ends

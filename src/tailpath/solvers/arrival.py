@@ -35,7 +35,6 @@ from tailpath.graph import (
     offsets_of,
     positions,
 )
-from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import NEAR_UNDERFLOW
 from tailpath.model.outcomes import outcomes_of_rows
 from tailpath.model.records import found_once
@@ -127,9 +126,8 @@ def solve_arrival(ssp: SSP) -> Arrival:
         losses = _losses(ssp, between, almost_sure)
         core = core_of(losses)
         arrives = losses.outcome_target[core.outcome] == len(between)
-        rate = -np.add.reduceat(np.where(arrives, core.probability, 0.0), core.choice_outcomes[:-1])
-        given = core.decisions()._replace(rate=next(frozen(rate)))
-        found = least_total(given, ssp.probability_error).bounds
+        rate = -core.transitions.sums(np.where(arrives, core.probability, 0.0))
+        found = least_total(core.transitions, rate, ssp.probability_error).bounds
         node = core.node_of[: len(between)]
         lower[between] = np.clip(-found.upper, 0.0, 1.0)[node]
         upper[between] = np.clip(-found.lower, 0.0, 1.0)[node]

@@ -292,8 +292,9 @@ def _solve(ssp: SSP) -> ExpectedSolution:
 def _least(ssp: SSP) -> ExpectedSolution:
     """`solve_expected` where costs are 0 or more."""
     core = core_of(ssp)
-    zero = None if core.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
-    found = least_total(core.decisions(), ssp.probability_error, zero)
+    rows = core.transitions
+    zero = None if rows.rate.all() else core.to_nodes(surely_zero_cost_states(ssp))
+    found = least_total(rows, rows.rate, ssp.probability_error, zero)
     _refuse_infinite(found.bounds)
     warn_if_unproved(found.bounds)
     bounds = found.bounds.positive().map(core.to_states)
