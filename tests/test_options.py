@@ -64,7 +64,6 @@ def test_confidence_is_told_from_tail_mass_in_python(tmp_path):
         lambda: tp.compare(SSP, None, [0.05, 0.95], methods=["expected"]),
         lambda: tp.worst_runs(SSP, {"home": "road"}, 0.95),
         lambda: tp.differences(SSP, {"home": "road"}, {"home": "train"}, 0.95),
-        lambda: tp.improve(SSP, {"home": "road"}, 0.95),
         lambda: tp.solve(SSP, tp.CVaR(0.95)),
         lambda: tp.solve(SSP, "cvar(95%)", ["late(30) <= 1"]),
         lambda: tp.solve(SSP, "mean", ["cvar(0.95) <= 100"]),

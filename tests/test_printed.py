@@ -57,16 +57,6 @@ def delivered(model, alpha, *grid, **options):
     return tp.evaluate(model, planner(model, *grid, **options).policy(alpha), alpha).cvar(alpha)
 
 
-def improved(model, alpha):
-    """A row of the table of policy iteration, CVaRVIQ planned as `compare` does for all alphas."""
-    neutral = tp.solve_expected(model).policy
-    plan = planner(model, 1e-4).policy(alpha)
-    starts = [tp.evaluate(model, policy, alpha).cvar(alpha) for policy in (neutral, plan)]
-    ends = [tp.improve(model, policy, alpha).costs.cvar(alpha) for policy in (neutral, plan)]
-    ways = [f"{start:.3f} -> {end:.3f}" for start, end in zip(starts, ends)]
-    return f"| {alpha:g} | {ways[0]} | {ways[1]} | {optimum(model).cvar(alpha):.3f} |"
-
-
 def lateness(alpha=0.05):
     """How often the policy with the least CVaR, and the one that is best on average, is late."""
     small = grid("8x9")
@@ -146,10 +136,6 @@ SENTENCES = {
         " {optimum(river()).mean(1e-3):.2f}; at alpha = 0.01 it is"
         " {optimum(river(), 1e-3, True).mean(0.01):.2f} instead of"
         " {optimum(river()).mean(0.01):.2f}.",
-        *(f"| 14x16 {{improved(grid(), {alpha})}}" for alpha in (0.001, 0.01, 0.1)),
-        *(f"| River 30x10 {{improved(river(), {alpha})}}" for alpha in (0.001, 0.01, 0.1)),
-        "the CVaRVIQ policy has a VaR of"
-        " {tp.evaluate(grid(), planner(grid(), 1e-4).policy(1e-3), 1e-3).var(1e-3):g}, beyond",
     ],
     "docs/planners.md": [
         "with `--variant published` or without | {delivered(river(), 0.01, 1e-3):.3f} |",

@@ -51,7 +51,6 @@ from tailpath.solvers.arrival import given_arrival as given_arrival
 from tailpath.solvers.arrival import solve_arrival as solve_arrival
 from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected as solve_expected
-from tailpath.solvers.improvement import improve as improve
 from tailpath.solvers.objectives.frontier import frontier as frontier
 from tailpath.solvers.objectives.on_time import solve_on_time as solve_on_time
 from tailpath.solvers.objectives.solve import solve as solve

@@ -67,7 +67,6 @@ def evaluations(case: Case, size: str) -> Iterator[Question]:
         yield "evaluate", [policy, 0.01, {"heuristic": "zero"}]
         yield "deviation", [policy]
         yield "trace", [policy, 7]
-        yield "improve", [policy, 0.1]
     for question, most in (
         (("worst_runs", ["mixed", 0.1]), 30_000),
         (("worst_runs", ["exact 0.1", 0.1]), 30_000),
@@ -108,8 +107,7 @@ def plans(case: Case) -> Iterator[Question]:
     yield from decisions(case, ["lexicographic 0.01", "atoms 0.01"], 300)
     yield from (("planner", [name]) for name in ("quantile", "interpolation"))
     if budgets(case) * case.ssp.n_states <= 3000:  # loops in Python
-        every = ("surrogate", "nested")
-        yield from (("method", [name, 0.1]) for name in every)
+        yield "method", ["nested", 0.1]
 
 
 def limits(case: Case, size: str) -> Iterator[Question]:

@@ -219,11 +219,6 @@ def trace(case: Case, policy: str, seed: int) -> Answer:
     return {"steps": len(run), "cost": one(run.cost), "probability": one(run.probability)}
 
 
-def improve(case: Case, policy: str, alpha: float) -> Answer:
-    costs = tp.improve(case.ssp, case.policy(policy), alpha).costs
-    return {"cvar": bounded(costs.cvar(alpha), costs.bounds(alpha))}
-
-
 def planner(case: Case, name: str) -> Answer:
     return {f"cvar {a}": one(case.plan(name).cvar(a)) for a in ALPHAS}
 
@@ -250,7 +245,7 @@ VERBS: dict[str, Callable[..., Answer]] = {
     verb.__name__: verb
     for verb in (
         *(model, expected, arrival, exact, evaluate, deviation, on_time, least_var, solve),
-        *(limited, frontier, frontier_ends, ending, worst_runs, simulate, trace, improve),
+        *(limited, frontier, frontier_ends, ending, worst_runs, simulate, trace),
         *(planner, method, parting, decide),
     )
 }

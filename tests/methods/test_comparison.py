@@ -54,16 +54,6 @@ def test_without_policies_it_is_the_table_of_the_command_line():
     found = tp.compare(RIVER, alphas=0.1, atoms=5)
     assert [line.method for line in found.lines] == ["expected", "quantile", "optimum"]
     assert found.notes[1].startswith("quantile: 5 atoms from 0.01, ")
-    more = tp.compare(
-        RIVER, {"mine": tp.solve_expected(RIVER)}, [0.1], methods=["expected"], improved=True
-    )
-    assert [line.method for line in more.lines] == [
-        "mine",
-        "expected",
-        "mine, improved",
-        "expected, improved",
-        "optimum",
-    ]
 
 
 def test_it_prints_indexes_and_travels():

@@ -154,7 +154,6 @@ def test_policy_is_a_property_of_one_answer_and_a_method_of_many():
     one = [
         tp.solve_expected(SSP),
         LIMITED,
-        tp.improve(SSP, ROAD, 0.1),
         *tp.frontier(SSP, "cvar(0.1)"),
     ]
     assert all(isinstance(solution.policy, tp.Policy) for solution in one)

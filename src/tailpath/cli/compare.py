@@ -49,7 +49,6 @@ from tailpath.methods.comparison import (
     Update,
     chosen_methods,
     given_row,
-    improved_rows,
     planned,
     tabled,
 )
@@ -75,7 +74,6 @@ FEW, MANY = 49, 193
     POLICIES,
     LOOSE,
     click.option("--all", "everything", is_flag=True, help="Every method in every variant."),
-    click.option("--improve", is_flag=True, help="Also each policy after policy iteration."),
     click.option(f"--{SLOW}", "with_slow", is_flag=True, help="Also CVaRVILI, by linear programs."),
     click.option(
         "--measure",
@@ -115,7 +113,7 @@ def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: A
     """
     asked = SimpleNamespace(**given)
     if isinstance(ssp, IntervalSSP):
-        methods = asked.named or asked.everything or asked.with_slow or asked.improve
+        methods = asked.named or asked.everything or asked.with_slow
         if methods or asked.measures or asked.plot or asked.delta:
             raise OptionError(
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
@@ -135,9 +133,7 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNam
         *rows, optimum = planned(ssp, chosen, alphas[0], vars(asked), update, leave_out)
         once = compiling_seconds() - before
         every = [*mine, *rows]
-        improving = asked.improve or asked.everything
-        shown = [*every, *(improved_rows(ssp, every) if improving else []), optimum]
-        found = tabled(ssp, shown, alphas, update, bracketed=asked.delta is not None)
+        found = tabled(ssp, [*every, optimum], alphas, update, bracketed=asked.delta is not None)
         if asked.plot is not None:
             _draw(ssp, source, every, optimum, alphas, asked.plot, update)
     record = {
@@ -153,7 +149,7 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNam
     }
     text = f"CVaR of {source}\n\n{found.as_text(terminal_width())}"
     if asked.measures:
-        policies = [(row.name, row.policy) for row in shown]
+        policies = [(row.name, row.policy) for row in [*every, optimum]]
         record["measures"], more = measured(ssp, policies, asked.measures, alphas, asked.delta)
         text += f"\n\n{more}"
     if once > 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -38,7 +37,6 @@ from tailpath.options import (
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.improvement import improve
 from tailpath.texts import Content, Table, count, did_you_mean, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
@@ -48,8 +46,6 @@ PLANNER = "quantile"
 USUAL = ("expected", PLANNER)
 SLOW = "interpolation"
 BEST = "exact"
-#: What need not be improved: the same policies as others.
-SETTLED = ("quantile, published", "quantile, printed", "interpolation, published")
 HEADERS = (
     *("alpha", "method", "predicted", "deployed", "gap"),
     *("over", "over %", "VaR", "mean", "seconds"),
@@ -158,7 +154,6 @@ def compare(
     alphas: Iterable[float] | float = ALPHAS,
     *,
     methods: Sequence[str] | None = None,
-    improved: bool = False,
     progress: Update | None = None,
     **settings: Any,
 ) -> Comparison:
@@ -175,8 +170,6 @@ def compare(
     methods : sequence of str, optional
         Those of `tailpath solve`; by default `expected` and `quantile`, or with `policies` none.
         The optimum is always there, last.
-    improved : bool
-        Add what policy iteration makes of each.
     progress : callable, optional
         `progress(text)` is called with what is going on.
     **settings : object
@@ -223,10 +216,8 @@ def compare(
     report = progress or (lambda text: None)
     *rows, optimum = planned(ssp, chosen, levels[0], settings, report)
     rows = [*(given_row(ssp, name, given) for name, given in policies.items()), *rows]
-    every = [*rows, *improved_rows(ssp, rows)] if improved else rows
-    return tabled(
-        ssp, [*every, optimum], levels, report, bracketed=settings.get("delta") is not None
-    )
+    bracketed = settings.get("delta") is not None
+    return tabled(ssp, [*rows, optimum], levels, report, bracketed=bracketed)
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
@@ -240,8 +231,7 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
     """The methods to compare, each once, the optimum last."""
-    if everything:  # policy iteration has rows of its own, from every method
-        names = (name for name in method_names() if name != "improved")
+    names = method_names() if everything else names
     found = {method.name: method for method in map(find_method, names)}
     found.pop(BEST, None)
     return [*found.values(), find_method(BEST)]
@@ -324,19 +314,6 @@ def tabled(
     return Comparison(
         lines, {alpha: known(alpha) for alpha in alphas} if known else {}, notes, bracketed
     )
-
-
-def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
-    """Policy iteration from the policies of methods, when they are asked for."""
-
-    def better(row: PlannedRow, alpha: float) -> Policy:
-        return improve(ssp, row.policy(alpha), alpha).policy
-
-    return [
-        PlannedRow(f"{row.name}, improved", Plan(partial(better, row)), 0.0)
-        for row in rows
-        if row.name not in SETTLED
-    ]
 
 
 def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update) -> list[Line]:

@@ -32,8 +32,6 @@ ADDRESSES = {
     "expected": "tailpath.methods.optimal:EXPECTED",
     "quantile": "tailpath.methods.published:QUANTILE",
     "interpolation": "tailpath.methods.published:INTERPOLATION",
-    "improved": "tailpath.methods.published:IMPROVED",
-    "surrogate": "tailpath.methods.published:SURROGATE",
     "nested": "tailpath.methods.published:NESTED",
 }
 #: What tables and papers call a method is understood, too, in any case of letters.

@@ -1,6 +1,5 @@
-"""Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; nested CVaR and
-the surrogate with bounded cost, which solve one alpha at a time, on demand; and policy iteration
-with exact evaluation, from the policies of another method.
+"""Other authors' planners as methods: CVaRVIQ and CVaRVILI, on one grid of atoms; and nested
+CVaR, which is solved for one alpha at a time, on demand.
 """
 
 from __future__ import annotations
@@ -11,21 +10,15 @@ from functools import cache, partial
 from typing import Any
 
 from tailpath.errors import TailpathWarning
-from tailpath.evaluation.evaluate import evaluate
-from tailpath.methods.method import GAMMA, Method, Plan, find_method
+from tailpath.methods.method import GAMMA, Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Option, Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.policies.policy import Policy
-from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.improvement import improve
 from tailpath.solvers.published.planners import solve_cvar_interpolation, solve_cvar_quantile
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
-from tailpath.solvers.related import (
-    solve_nested_cvar,
-    solve_surrogate,
-)
+from tailpath.solvers.related import solve_nested_cvar
 from tailpath.texts import count
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
@@ -35,7 +28,6 @@ ALPHA0 = Option(
 START = "Values start at those of the risk-neutral policy, or at 0 as published."
 ADAPT = "Give states more atoms where interpolation makes a value wrong by more than E."
 TIES = "How a policy shares the mass at the VaR among outcomes that tie."
-THRESHOLD = "Count costs up to D.  [default: VaR of the risk-neutral policy at alpha / 10]"
 INNER = "Inner problems: linear programs by HiGHS, or their closed form."
 OPTIONS = (
     ATOMS,
@@ -53,9 +45,6 @@ PUBLISHED = {"values_from": "zero"}
 #: Attributes of a solution that go into the record for programs.
 FACTS = ("gamma", "sweeps", "residual", "converged", "detours", "factor_sum")
 DOING = "sweep {steps}, residual {reached:.3g}"
-#: By default costs are counted up to where the risk-neutral policy ends but for this part of alpha.
-FEW = 1 / 10
-BASE = Option("base", str, "quantile", "Start from the policies of this method.", "NAME")
 
 
 def plan(
@@ -127,37 +116,17 @@ INTERPOLATION = Method(
 )
 
 
-def _by_alpha(
-    solve: Callable[[float], tuple[float, Policy]], alpha: float, note: str, **facts: Any
-) -> Plan:
-    """The plan of a method that solves one alpha at a time; the first at once, which refuses what
-    it must.
-    """
-    solved = cache(solve)
-    solved(alpha)
-    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=note, facts=facts)
-
-
 def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
     """It predicts its own measure, which is not the CVaR of the total cost."""
 
+    @cache
     def solved(a: float) -> tuple[float, Policy]:
         value, policy, _ = solve_nested_cvar(ssp, a, progress)
         return float(value[ssp.start_index]), policy
 
-    return _by_alpha(solved, alpha, "CVaR taken anew at every step")
-
-
-def _surrogate(
-    ssp: SSP, alpha: float, *, progress: Progress, threshold: float | None = None
-) -> Plan:
-    limit = threshold
-    if limit is None:
-        limit = evaluate(ssp, solve_expected(ssp).policy, FEW * alpha).var(FEW * alpha)
-    note = f"costs counted up to {limit:g}"
-    return _by_alpha(
-        lambda a: solve_surrogate(ssp, a, limit, progress), alpha, note, threshold=limit
-    )
+    solved(alpha)  # refuses at once what it must
+    note = "CVaR taken anew at every step"
+    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=note)
 
 
 NESTED = Method(
@@ -166,41 +135,4 @@ NESTED = Method(
     summary="nested CVaR, for contrast: the tail is taken again at every step",
     plan=_nested,
     doing="sweep {steps}, relative change {reached:.3g}",
-)
-SURROGATE = Method(
-    name="surrogate",
-    title="surrogate",
-    summary="Carpin's surrogate, which counts costs up to a threshold",
-    plan=_surrogate,
-    options=(Option("threshold", float, None, THRESHOLD, "D"),),
-    doing="threshold of the tail {steps}, best value so far {reached:.6g}",
-)
-
-
-def _improved(
-    ssp: SSP,
-    alpha: float,
-    *,
-    progress: Progress,
-    base: str = "quantile",
-    atoms: int = 25,
-    alpha0: float | None = None,
-) -> Plan:
-    """Plan by the base; its policies are improved one alpha at a time."""
-
-    @cache
-    def better(a: float) -> Policy:
-        return improve(ssp, first.policy(a), a).policy
-
-    first = find_method(base).make(ssp, alpha, {"atoms": atoms, "alpha0": alpha0}, progress)
-    better(alpha)
-    return Plan(better, note=f"from {base}: {first.note}", facts={"base": base})
-
-
-IMPROVED = Method(
-    name="improved",
-    title="policy iteration",
-    summary="what CVaR policy iteration makes of another method's policies",
-    plan=_improved,
-    options=(BASE, ATOMS, ALPHA0),
 )

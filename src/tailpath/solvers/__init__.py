@@ -1,3 +1,1 @@
-"""Planners: least expected cost, the published CVaR planners, the exact CVaR optimum, and
-improvement of a policy.
-"""
+"""Planners: least expected cost, the published CVaR planners, and the exact CVaR optimum."""

@@ -1,6 +1,5 @@
-"""Other authors' algorithms, written as they describe them, for comparison with ours: in arrays,
-and without the care of the exact solver. Costs are counted in units, and mostly every outcome that
-does not arrive must cost something.
+"""Nested (iterated) CVaR, for comparison with that of the total cost: written in arrays, and
+without the care of the exact solver. Every outcome that does not arrive must cost something.
 """
 
 from __future__ import annotations
@@ -9,43 +8,18 @@ import numpy as np
 
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import almost_sure_states
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError
 from tailpath.graph import BoolArray, FloatArray, first_of
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_alpha, check_invertible_alpha
-from tailpath.policies.budget import BudgetPolicy
+from tailpath.options import Progress, check_alpha
 from tailpath.policies.kinds import MarkovPolicy
-from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import always_risk_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 
 #: Sweeps of nested CVaR end when no value moves by more than this part of it.
 SAME_NESTED = 1e-12
 MAX_SWEEPS = 1_000_000
-
-
-def unit_of(ssp: SSP, who: str) -> float:
-    """The cost unit; refuses costs without one, and negative ones."""
-    refuse_signed(ssp, who)
-    if ssp.cost_unit is None:
-        raise ModelError(f"the costs have no common unit; {who} counts costs in units")
-    return float(ssp.cost_unit)
-
-
-def rising_core_of(ssp: SSP, who: str) -> tuple[Core, float]:
-    """The core, where zero-cost outcomes that do not arrive are refused; and the cost unit."""
-    unit = unit_of(ssp, who)
-    core, (_, safe) = core_of(ssp), almost_sure_states(ssp)
-    zero_cost = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
-    for outcome in first_of(zero_cost & safe[ssp.outcome_choice]):
-        state = ssp.states[ssp.choice_state[ssp.outcome_choice[outcome]]]
-        raise ModelError(
-            f"an outcome of state {state!r} costs nothing and does not arrive;"
-            f" {who} needs costs above 0"
-        )
-    return core, unit
 
 
 def solve_nested_cvar(
@@ -62,7 +36,7 @@ def solve_nested_cvar(
     alpha.
     """
     alpha = check_alpha(alpha)
-    core, unit = rising_core_of(ssp, "nested CVaR")
+    core, unit = _rising_core(ssp)
     finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
     best = begin = core.state_choices[:-1]
@@ -81,6 +55,21 @@ def solve_nested_cvar(
     choices, taken = solve_expected(ssp).choices.copy(), core.choice[best[finite]]
     choices[ssp.choice_state[taken]] = taken
     return core.to_states(value) * unit, MarkovPolicy.from_choices(ssp, choices), sweeps
+
+
+def _rising_core(ssp: SSP) -> tuple[Core, float]:
+    """The core and the cost unit; refuses outcomes that cost nothing and do not arrive."""
+    refuse_signed(ssp, "nested CVaR")
+    if ssp.cost_unit is None:
+        raise ModelError("the costs have no common unit; nested CVaR counts costs in units")
+    zero_cost = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    for outcome in first_of(zero_cost & almost_sure_states(ssp)[1][ssp.outcome_choice]):
+        state = ssp.states[ssp.choice_state[ssp.outcome_choice[outcome]]]
+        raise ModelError(
+            f"an outcome of state {state!r} costs nothing and does not arrive; nested CVaR needs"
+            " costs above 0"
+        )
+    return core_of(ssp), float(ssp.cost_unit)
 
 
 def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
@@ -114,41 +103,3 @@ def _finite(core: Core, alpha: float) -> BoolArray:
         if (reached == inside).all():
             return reached[:-1]
         inside = reached
-
-
-def solve_surrogate(
-    ssp: SSP, alpha: float, threshold: float, progress: Progress | None = None
-) -> tuple[float, BudgetPolicy]:
-    """The surrogate's CVaR at alpha, with costs counted up to the threshold d, and its policy
-    (after Carpin, Chow and Pavone 2016): it pays min(Z, d).
-
-        J_w(s, c) = min_a sum P J_w(s', c + cost),
-        J_w(goal, c) = (c - w)+,
-        J_w(s, c) = d - w for c >= d
-
-    for every w on the grid of costs, and the least w + J_w(start, 0) / alpha is the answer. It lies
-    below the optimum and rises to it with d; beyond d the policy goes on at the least expected
-    cost.
-    """
-    alpha = check_invertible_alpha(alpha)
-    unit, expected = unit_of(ssp, "the surrogate"), solve_expected(ssp)
-    cap = round(threshold / unit)
-    if cap < 1:
-        raise OptionError(f"the threshold must be at least the cost unit {unit:g}, not {threshold}")
-    if ssp.is_goal[ssp.start_index]:
-        return 0.0, always_risk_neutral(ssp, expected.choices)
-    layout, remaining = layout_of(ssp), np.arange(cap + 1.0)
-    best, decisions = np.inf, None
-    for w in range(cap + 1):
-        if w >= best:
-            break
-        # With c spent, cap - c is left: J_w is cap - w with nothing left, and a loss at the goal.
-        capped = layout.objective(np.array([cap - w, 0.0, 0.0, 0.0]), limit=float(cap))
-        table = fill_table(layout, capped, np.maximum(cap - remaining - w, 0.0)[:, None])
-        found = w + float(table.values[-1, 0]) / alpha
-        if decisions is None or found < best * (1 - SAME_VALUE):
-            best, decisions = found, table
-        if progress is not None:
-            progress(w, best * unit)
-    assert decisions is not None
-    return best * unit, budget_policy(ssp, layout, decisions.changes, cap, expected.choices)

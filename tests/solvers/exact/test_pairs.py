@@ -17,7 +17,6 @@ import tailpath as tp
 from tailpath.errors import LimitExceededError
 from tailpath.model.border import prepare
 from tailpath.solvers.exact.solver import Task, solve_task
-from tailpath.solvers.improvement import best_for_budget
 from tests.solvers.exact.behaviour import assert_behaves
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
@@ -245,23 +244,3 @@ def test_free_components_and_free_cycles_on_a_long_table() -> None:
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"
     assert tp.evaluate(ssp, best.policy(0.01), 0.01).cvar(0.01) == 41
-
-
-def test_improvement_on_a_long_chain() -> None:
-    """The best policy for one budget needs the pairs of that budget alone."""
-    far = 1_000_003
-    rows: list[Any] = [(i, "on", i + 1, 1.0, 1) for i in range(20_000)]
-    rows += [
-        (0, "leap", 20_000, 0.5, 1),
-        (0, "leap", 20_000, 0.5, far),
-        (20_000, "on", "goal", 1.0, 1),
-    ]
-    ssp = tp.SSP.from_outcomes(rows, 0, ["goal"])
-    leap = dict.fromkeys(range(1, 20001), "on") | {0: "leap"}
-    assert tp.improve(ssp, leap, 0.5).costs.cvar(0.5) == pytest.approx(20_001)
-    policy = best_for_budget(ssp, 20_001, tp.solve_expected(ssp))
-    assert (policy.budget, len(policy.choice)) == (
-        20_001,
-        0 if policy.risk_neutral[0] == ssp.choice_index(0, "on") else 1,
-    )
-    assert tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 20_001

@@ -9,13 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import ModelError, OptionError
-from tailpath.methods import find_method
+from tailpath.errors import ModelError
 from tailpath.methods.method import REGISTER
-from tailpath.solvers.related import (
-    solve_nested_cvar,
-    solve_surrogate,
-)
+from tailpath.solvers.related import solve_nested_cvar
 from tests.cli.running import refusal, run
 from tests.reference import to_ssp
 from tests.strategies import proper_models
@@ -23,7 +19,6 @@ from tests.strategies import proper_models
 MODELS = proper_models(zero_costs=False).map(to_ssp)
 ALPHAS = st.sampled_from([0.05, 0.25, 0.5, 0.9, 1.0])
 few = settings(max_examples=30, deadline=None)
-GRID = tp.domains.gridworld("5x5")
 
 
 @few
@@ -36,30 +31,6 @@ def test_theorem_2_the_cvar_from_the_mean_and_the_head(ssp, alpha):
     within = sum(p for _, p in head)
     tail = costs.mean - sum(z * p for z, p in head) + var * (within - (1 - alpha))
     assert tail / alpha == pytest.approx(costs.cvar(alpha), rel=1e-9)
-
-
-@few
-@given(MODELS, ALPHAS)
-def test_a_surrogate_rises_to_the_optimum_with_its_threshold(ssp, alpha):
-    best = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
-    unit = float(ssp.cost_unit)
-    values = [solve_surrogate(ssp, alpha, unit * cap)[0] for cap in (2, 8, 32)]
-    assert values == sorted(values)
-    assert values[-1] <= best * (1 + 1e-9)
-
-
-def test_a_surrogate_that_counts_far_enough_is_the_optimum():
-    value, policy = solve_surrogate(GRID, 0.1, 250)
-    assert value == pytest.approx(tp.solve_cvar_exact(GRID, 0.1).cvar(0.1), rel=1e-9)
-    assert tp.evaluate(GRID, policy, 0.1).cvar(0.1) == pytest.approx(value, rel=1e-9)
-
-
-def test_a_surrogate_takes_free_steps():
-    ssp = tp.read("textbook:counter-example")
-    for alpha in (0.1, 0.5):
-        value, policy = solve_surrogate(ssp, alpha, 2000)
-        assert value == pytest.approx(tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-9)
-        assert tp.evaluate(ssp, policy, alpha).cvar(alpha) == pytest.approx(value, rel=1e-9)
 
 
 @few
@@ -107,10 +78,6 @@ def test_free_steps_and_odd_costs_are_refused():
         solve_nested_cvar(free, 0.5)
     with pytest.raises(ModelError, match="no common unit"):
         solve_nested_cvar(odd, 0.5)
-    with pytest.raises(ModelError, match="no common unit"):
-        solve_surrogate(odd, 0.5, 10)
-    with pytest.raises(OptionError, match="the threshold must be at least the cost unit"):
-        solve_surrogate(GRID, 0.5, 0.1)
 
 
 def test_compare_shows_all_of_them(capsys, monkeypatch):
@@ -123,12 +90,7 @@ def test_compare_shows_all_of_them(capsys, monkeypatch):
         "quantile",
         "quantile, published",
         "interpolation",
-        "surrogate",
         "nested",
-    }
-    assert rows.keys() >= {
-        f"{name}, improved"
-        for name in ("expected", "quantile", "interpolation", "surrogate", "nested")
     }
     assert all(row["deployed"] >= best * (1 - 1e-9) for row in rows.values())
 
@@ -142,36 +104,3 @@ def test_what_refuses_a_model_is_left_out(capsys):
     assert "costs nothing and does not arrive" in refusal(
         capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "nested"
     )
-
-
-def test_solve_takes_their_options(capsys):
-    record = run(
-        capsys,
-        "solve",
-        "river:10x3",
-        "--method",
-        "improved",
-        "--base",
-        "optimum",
-        "--alpha",
-        0.1,
-        "--json",
-    ).json
-    assert (record["base"], record["deployed"]) == (
-        "optimum",
-        pytest.approx(tp.solve_cvar_exact(tp.read("river:10x3"), 0.1).cvar(0.1)),
-    )
-    record = run(
-        capsys,
-        "solve",
-        "river:10x3",
-        "--method",
-        "surrogate",
-        "--threshold",
-        3,
-        "--alpha",
-        0.1,
-        "--json",
-    ).json
-    assert record["predicted"] < record["deployed"]
-    assert find_method("improved").title == "policy iteration"
