@@ -40,7 +40,7 @@ def run(small: bool = False) -> None:
     )
     solves: dict[str, Callable[[tp.SSP], Any]] = {
         "lexicographic": lambda model: tp.solve_cvar_exact(model, 1e-3, lexicographic=True),
-        "weight": lambda model: tp.solve_cvar_exact(model, 1e-3, weight=0.5),
+        "the mean as well": lambda model: tp.solve(model, "0.5 * mean + 0.5 * cvar(0.001)"),
     }
     for name, solve in solves.items():
         solve(ssp)

@@ -32,8 +32,6 @@ def test_alphas_that_agree_are_the_same(made, asked):
         best.bounds(asked) == pytest.approx((30, 30))
         and best.policy(asked).budget == best.policy(made).budget
     )
-    weighted = tp.solve_cvar_exact(SSP, made, weight=0.5)
-    assert weighted.cvar(asked) == pytest.approx(weighted.cvar(made), rel=1e-9)
     costs = tp.evaluate(SSP, {"home": "road"}, made)
     assert costs.cvar(asked) == pytest.approx(60) and costs.bounds(asked)[0] <= 60 <= costs.bounds(
         asked
@@ -51,8 +49,6 @@ def test_alphas_that_differ_are_told_apart():
         best.cvar(0.05 * (1 - 1e-8))
     with pytest.raises(OptionError, match=r"answers alpha >= 0.05"):
         costs.cvar(0.05 * (1 - 1e-8))
-    with pytest.raises(OptionError, match="alone"):
-        tp.solve_cvar_exact(SSP, 0.05, weight=0.5).cvar(0.05 * (1 + 1e-8))
 
 
 def test_confidence_is_told_from_tail_mass_in_python(tmp_path):
@@ -161,8 +157,7 @@ ASKED = {
     "an interval's deadline is no giant": lambda: tp.solve_on_time(OPEN, 10**400),
     "no plans are compared on intervals": lambda: tp.compare(OPEN, {"p": dict.fromkeys("st", "a")}),
     "a limit below all": lambda: tp.solve(PLAIN, "mean", [tp.CVaR(0.5) <= -math.inf]),
-    "a weight that no float tells": lambda: tp.solve_cvar_exact(PLAIN, 0.5, weight=1e-100),
-    "a weight is a number": lambda: tp.solve_cvar_exact(PLAIN, 0.5, weight="x"),
+    "a weight that no float tells": lambda: tp.solve(PLAIN, tp.Mean() + 1e-100 * tp.CVaR(0.5)),
     "a discount is a number": lambda: tp.solve_expected(PLAIN, gamma="x"),
     "a discount of None": lambda: tp.evaluate(PLAIN, dict.fromkeys("st", "a"), 0.5, gamma=None),
     "no choice of this number": lambda: OPEN.narrowed(99),

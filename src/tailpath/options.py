@@ -399,7 +399,7 @@ class Option:
 
     Examples
     --------
-    >>> tp.methods.Option("weight", float, 1.0, "The weight of CVaR.").kind("0.5")
+    >>> tp.methods.Option("weight", float, 1.0, "The weight of the mean.").kind("0.5")
     0.5
     """
 

@@ -68,21 +68,21 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
 
 
 def test_options_of_one_name_are_told_apart_by_method(capsys):
-    """`exact` has a --weight of its own, whose default is 1."""
-    weight = Option("weight", float, 0.5, "Weight of the CVaR.", "W")
-    register(replace(toy.TOY, name="mine", options=(weight,)))
+    """`quantile` has a --tolerance of its own, whose default is 0.001."""
+    tolerance = Option("tolerance", float, 0.5, "How coarse.", "E")
+    register(replace(toy.TOY, name="mine", options=(tolerance,)))
     text = " ".join(run(capsys, "solve", "--help").out.split())
-    assert "exact: Minimise (1 - W) * mean + W * CVaR. [default: 1.0]" in text
-    assert "mine: Weight of the CVaR. [default: 0.5]" in text
+    assert "Stop when a sweep moves no value by more than E. [default: 0.001]" in text
+    assert "mine: How coarse. [default: 0.5]" in text
     assert "quantile: How a policy shares" in text and "[default: vertex]" in text
 
 
 def test_options_of_one_name_have_values_of_one_type():
-    weight = Option("weight", int, 1, "Weight in grams.", "W")
+    tolerance = Option("tolerance", int, 1, "Tolerance in grams.", "E")
     with pytest.raises(
-        OptionError, match=r"option weight of the method mine .* that of the method exact"
+        OptionError, match=r"option tolerance of the method mine .* that of the method quantile"
     ):
-        register(replace(toy.TOY, name="mine", options=(weight,)))
+        register(replace(toy.TOY, name="mine", options=(tolerance,)))
     assert "mine" not in method_names()
 
 

@@ -156,19 +156,6 @@ def test_a_loss_beyond_a_block_that_is_given_up_has_bounds():
     assert low == 0 <= high
 
 
-@pytest.mark.parametrize("limit", [1e-17, 1e-18, 5e-19, 1e-25])
-def test_a_single_policy_keeps_a_tiny_limit(limit):
-    rows = [
-        ("s", "safe", "g", 1, 10),
-        ("s", "risky", "g", 1 - 1e-18, 1),
-        ("s", "risky", "g", 1e-18, 100),
-    ]
-    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
-    found = tp.solve(ssp, tp.Mean(), [tp.Late(50) <= limit], mix=False)
-    assert tp.evaluate(ssp, found.policy, 1e-30).bounds(tp.Late(50))[0] <= limit
-    assert found.value == (1 if limit >= 1e-18 else 10)
-
-
 def test_a_flat_loss_is_charged_what_vanishes():
     tiny = Fraction("1e-300")
     rows = [("s", "go", "t", tiny, 1), ("s", "go", "g", 1 - tiny, 1)]

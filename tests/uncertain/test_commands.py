@@ -86,7 +86,7 @@ def test_solve_evaluate_and_compare(capsys, road, tmp_path):
     late = run(capsys, "solve", road, "--deadline", "20", "--json").json
     assert (late["value"], late["words"]) == (
         tp.solve(model, tp.Late(20)).value,
-        tp.solve(model, tp.Late(20)).words(),
+        tp.solve(model, tp.Late(20)).words[0],
     )
     assert (
         run(capsys, "solve", road, "--method", "expected", "--json").json["value"]

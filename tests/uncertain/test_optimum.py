@@ -339,13 +339,13 @@ def test_sentences_about_other_measures():
     said = f"if all intervals hold the least mean lies in [{low:.6g}, {high:.6g}]"
     assert (
         tp.solve_expected(model).words()
-        == tp.solve(model, "mean").words()
+        == tp.solve(model, "mean").words[0]
         == f"{said}, and this policy costs at most {high:.6g}"
     )
     assert tp.solve_expected(model, nature="cooperative").words() == said
-    assert tp.solve(model, "cvar(0.1)").words() == tp.solve_cvar_exact(model, 0.1).words(0.1)
+    assert tp.solve(model, "cvar(0.1)").words[0] == tp.solve_cvar_exact(model, 0.1).words(0.1)
     assert (
-        tp.solve(model, "late(3)").words()
+        tp.solve(model, "late(3)").words[0]
         == "if all intervals hold the least late(3) lies in [0.011, 0.014], and this policy has at"
         " most 0.014"
     )

@@ -166,6 +166,8 @@ class Robust:
         taken = np.where(choice >= 0, choice, ssp.state_choices[nodes[owners(given.state_rows)]])
         return ModelLayout.of(
             layout,
+            ssp=ssp,
+            risk_neutral=self.risk_neutral,
             choice=np.append(taken, -1)[layout.choice],
             slack=Slack(gap[rows.edges(layout.choice)], free_mass[layout.choice]),
             nature=self.nature,

@@ -31,6 +31,7 @@ from tailpath.dp.budgets import Fill, Filled, Progress, cutoff_of, fill
 from tailpath.dp.layout import Layout
 from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray, IntArray, offsets_of
+from tailpath.model.ssp import SSP
 
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
@@ -45,10 +46,13 @@ Found = TypeVar("Found")
 @dataclass(frozen=True, eq=False)
 class ModelLayout(Layout):
     """A model laid out. Node `node_of[s]` is that of state s, -1 where the start cannot or must not
-    go; `choice[k]` is the model's choice behind choice k. `lower` and `upper` enclose V* by state,
-    and `error` is how far probabilities may be off beside rounding, relatively.
+    go; `choice[k]` is the model's choice behind choice k, `risk_neutral[s]` the choice of least
+    expected cost. `lower` and `upper` enclose V* by state, and `error` is how far probabilities
+    may be off beside rounding, relatively.
     """
 
+    ssp: SSP
+    risk_neutral: NDArray[np.int32]
     node_of: NDArray[np.int32]
     unit: Fraction
     lower: FloatArray

@@ -114,7 +114,6 @@ OBJECTIVES = (
         help="Such as 'late(35) <= 0.05' (repeatable).",
     ),
     click.option("--deadline", type=float, help="T is short for --minimise 'late(T)'."),
-    click.option("--no-mix", is_flag=True, help="One policy, even if a mixture is better."),
 )
 
 
@@ -143,7 +142,7 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
             " number of steps: give --within N"
         )
     begin, delta = perf_counter(), asked.delta
-    found = tailpath.solve(ssp, objective, asked.limits, mix=not asked.no_mix, delta=delta)
+    found = tailpath.solve(ssp, objective, asked.limits, delta=delta)
     seconds = perf_counter() - begin
     shown = dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in asked.limits)])
     values = _delivered(ssp, found.policy, list(shown), asked.max_nodes)
@@ -232,7 +231,7 @@ def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespa
         "time": f"{seconds:.3g} s",
     }
     checks = [_checkable(model, objective, nature).verify] if asked.verify else []
-    words = [] if model.is_certain else [found.words()]
+    words = [] if model.is_certain else list(found.words)
     record |= {"words": words[0]} if words else {}
     return Solved(found.policy, record, rows, checks, words, compiling)
 

@@ -235,9 +235,9 @@ class Method:
 
         Examples
         --------
-        >>> plan = tp.methods.find_method("exact").make(ssp, 0.1, {"weight": 0.1})
+        >>> plan = tp.methods.find_method("exact").make(ssp, 0.1, {"lexicographic": True})
         >>> tp.evaluate(ssp, plan.policy(0.1), 0.1).mean
-        24.0
+        30.0
         """
         if variant and variant not in self.variants:
             there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"

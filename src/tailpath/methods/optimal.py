@@ -19,7 +19,6 @@ LEXICOGRAPHIC = "Of all policies with the least CVaR, the one with the least exp
 DELTA = "Round costs to multiples of D; the optimum is then bracketed."
 OPTIONS = (
     Option("lexicographic", bool, False, LEXICOGRAPHIC),
-    Option("weight", float, 1.0, "Minimise (1 - W) * mean + W * CVaR.", "W"),
     Option("delta", str, None, DELTA, "D"),
     # Not the discount of other methods: a run must have a bounded number of steps.
     Option("gamma", float, 1.0, "Discount, over a bounded number of steps.", "G"),
@@ -30,12 +29,11 @@ def plan_cvar(
     ssp: SSP,
     alpha: float,
     *,
-    weight: float = 1.0,
     delta: str | None = None,
     gamma: Any = 1,
     **options: Any,
 ) -> Plan:
-    solution = solve_cvar_exact(ssp, alpha, weight=weight, delta=delta, gamma=gamma, **options)
+    solution = solve_cvar_exact(ssp, alpha, delta=delta, gamma=gamma, **options)
     discounted = {} if gamma == 1 else {"gamma": float(gamma), "steps": most_steps(ssp)}
     return Plan(
         policy=solution.policy,
@@ -43,7 +41,7 @@ def plan_cvar(
         bounds=solution.bounds,
         note=count(len(solution.excess), "budget")
         + ("" if delta is None else f", costs rounded up to {delta}"),
-        facts={"weight": weight, "delta": delta, **discounted},
+        facts={"delta": delta, **discounted},
         solution=solution,
         model=solution.largest.ssp if discounted else None,
     )
@@ -52,21 +50,14 @@ def plan_cvar(
 def account_of_cvar(plan: Plan, alpha: float, costs: Any, seconds: float) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
     assert plan.bounds is not None
-    weight, delta = plan.facts["weight"], plan.facts["delta"]
-    bounds = plan.bounds(alpha)
-    values: dict[str, float | None] = dict.fromkeys(("cvar", "var", "mean", "objective"))
+    bounds, delta = plan.bounds(alpha), plan.facts["delta"]
+    values: dict[str, float | None] = dict.fromkeys(("cvar", "var", "mean"))
     if costs is not None:
-        cvar, mean = costs.cvar(alpha), costs.mean
-        objective = (1 - weight) * mean + weight * cvar
-        values = {"cvar": cvar, "var": costs.var(alpha), "mean": mean, "objective": objective}
-    if plan.solution.lexicographic and delta is None:
-        values["plain_mean"] = plan.solution.plain_mean(alpha)
+        values = {"cvar": costs.cvar(alpha), "var": costs.var(alpha), "mean": costs.mean}
     shown = {
-        f"{1 - weight:g} * mean + {weight:g} * CVaR": "objective" if weight != 1 else "",
-        "least CVaR" if delta is None and weight == 1 else "CVaR": "cvar",
+        "least CVaR" if delta is None else "CVaR": "cvar",
         "VaR": "var",
         "expected cost": "mean",
-        "  without --lexicographic": "plain_mean",
     }
     rows = {
         what: f"{value:.10g}"

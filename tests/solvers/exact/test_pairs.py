@@ -120,10 +120,7 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
         assert costs.mean == pytest.approx(best.mean(alpha), rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"lexicographic": True}, {"weight": 0.5}, {"weight": 0.5, "lexicographic": True}],
-)
+@pytest.mark.parametrize("options", [{}, {"lexicographic": True}])
 @pytest.mark.parametrize("problem", ["gridworld:8x9", "river:10x3"])
 def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
@@ -138,12 +135,10 @@ def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None
         solution.excess[np.searchsorted(solution.budgets, both)] for solution in (pairs, full)
     )
     assert np.array_equal(mine, theirs)
-    for alpha in (0.01,) if "weight" in options else ALPHAS:
+    for alpha in ALPHAS:
         # The full table also has budgets that tie with the best, and rounding may favour one.
-        assert pairs.objective(alpha) == pytest.approx(full.objective(alpha), rel=1e-13)
         assert pairs.cvar(alpha) == pytest.approx(full.cvar(alpha), rel=1e-13)
         assert pairs.var(alpha) == full.var(alpha)
-        assert pairs.plain_mean(alpha) == pytest.approx(full.plain_mean(alpha), rel=1e-12)
         mine, theirs = (
             tp.evaluate(ssp, pairs.policy(alpha), alpha),
             tp.evaluate(ssp, full.policy(alpha), alpha),

@@ -108,7 +108,7 @@ def test_the_least_mean_on_the_bridge() -> None:
     can go wrong.
     """
     best = tp.solve_cvar_exact(PROBLEMS["river 30x10"](), 0.001, lexicographic=True)
-    assert best.mean(0.001) < best.plain_mean(0.001) - 1
+    assert best.mean(0.001) < tp.solve_cvar_exact(best.largest.ssp, 0.001).mean(0.001) - 1
 
 
 def test_the_counter_example_to_the_dual_decomposition() -> None:
@@ -187,10 +187,9 @@ def test_tiny_alphas(alpha: float, options: dict[str, Any]) -> None:
     assert best.cvar(alpha) == pytest.approx(float(cvar), rel=1e-13)
     assert Fraction(low) <= cvar <= Fraction(high) and high - low <= 1e-10 * high
     assert best.cvar(0.25) == 4.0
-    half = tp.solve_cvar_exact(geometric(0.5), alpha, weight=0.5)
-    assert half.objective(alpha) == pytest.approx((float(cvar) + 2) / 2, rel=1e-13)
-    assert half.cvar(alpha) == pytest.approx(float(cvar), rel=1e-13)
-    low, high = half.bounds(alpha)
+    half = tp.solve(geometric(0.5), 0.5 * tp.Mean() + 0.5 * tp.CVaR(alpha))
+    assert half.value == pytest.approx((float(cvar) + 2) / 2, rel=1e-13)
+    low, high = half.bounds
     assert Fraction(low) <= (cvar + 2) / 2 <= Fraction(high) and high - low <= 1e-10 * high
 
 
@@ -279,22 +278,20 @@ def test_costs_without_a_unit_need_a_grid() -> None:
 
 
 @pytest.mark.parametrize("delta", [1.5, 2, Fraction(7, 2), 4.5, 200])
-@pytest.mark.parametrize("options", [{}, {"weight": 0.5}])
-def test_a_grid_wider_than_a_step_says_so(delta: Any, options: dict[str, Any]) -> None:
+def test_a_grid_wider_than_a_step_says_so(delta: Any) -> None:
     """Rounded down, steps would be free: a finer grid, or the least expected cost, bounds the
     optimum from below instead.
     """
     ssp = PROBLEMS["8x9"]()
-    exact = tp.solve_cvar_exact(ssp, 0.05, **options).objective(0.05)
+    exact = tp.solve_cvar_exact(ssp, 0.05).cvar(0.05)
     with pytest.warns(
         tp.TailpathWarning, match="more than the least cost of a step, 1: .* a delta of 1 or less"
     ):
-        coarse = tp.solve_cvar_exact(ssp, 0.05, delta=delta, **options)
+        coarse = tp.solve_cvar_exact(ssp, 0.05, delta=delta)
     low, high = coarse.bounds(0.05)
     assert tp.solve_expected(ssp).bounds[0] <= low <= exact <= high
-    assert exact * (1 - 1e-12) <= coarse.objective(0.05) <= high
-    if not options:
-        assert exact * (1 - 1e-12) <= tp.evaluate(ssp, coarse.policy(0.05), 0.05).cvar(0.05) <= high
+    assert exact * (1 - 1e-12) <= coarse.cvar(0.05) <= high
+    assert exact * (1 - 1e-12) <= tp.evaluate(ssp, coarse.policy(0.05), 0.05).cvar(0.05) <= high
 
 
 def test_a_grid_wider_than_few_steps_is_solved_as_it_is() -> None:
@@ -453,19 +450,6 @@ def test_a_start_that_is_a_goal() -> None:
     assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == 0
 
 
-def test_weight_0_is_the_mean_and_weight_1_the_cvar() -> None:
-    ssp = PROBLEMS["8x9"]()
-    plain = tp.solve_cvar_exact(ssp, 0.01)
-    assert tp.solve_cvar_exact(ssp, 0.01, weight=0).mean(0.01) == pytest.approx(
-        tp.solve_expected(ssp).cost()
-    )
-    assert tp.solve_cvar_exact(ssp, 0.01, weight=1).cvar(0.01) == plain.cvar(0.01)
-    middle = tp.solve_cvar_exact(ssp, 0.01, weight=0.5)
-    assert (
-        middle.cvar(0.01) >= plain.cvar(0.01) and middle.mean(0.01) >= tp.solve_expected(ssp).cost()
-    )
-
-
 def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
     rows = [
         ("s", "cheap", "g", 0.999, 1),
@@ -490,7 +474,6 @@ def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
         ({"alpha": math.nan}, "alpha must lie in (0, 1], not nan"),
         ({"alpha": "small"}, "alpha must be a number in (0, 1], not 'small'"),
         ({"alpha": 1e-310}, "alpha = 1e-310 is too small"),
-        ({"alpha": 0.1, "weight": 2}, "weight must lie in [0, 1], not 2"),
         ({"alpha": 0.1, "delta": 0}, "delta must be positive, not 0"),
         ({"alpha": 0.1, "delta": "wide"}, "delta must be a number, not 'wide'"),
         ({"alpha": 0.1, "delta": "1/0"}, "delta must be a number, not '1/0'"),
@@ -506,7 +489,7 @@ def test_options_out_of_range(options: dict[str, Any], text: str) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.2, 0.7, 0.9])
-@pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}])
+@pytest.mark.parametrize("options", [{}, {"lexicographic": True}])
 def test_a_value_lies_in_its_bounds_where_budgets_tie(
     alpha: float, options: dict[str, Any]
 ) -> None:
@@ -523,7 +506,7 @@ def test_a_value_lies_in_its_bounds_where_budgets_tie(
     ]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), alpha, **options)
     low, high = best.bounds(alpha)
-    assert low <= best.objective(alpha) <= high
+    assert low <= best.cvar(alpha) <= high
 
 
 def test_questions_the_table_cannot_answer() -> None:
@@ -531,19 +514,14 @@ def test_questions_the_table_cannot_answer() -> None:
     best = tp.solve_cvar_exact(ssp, 0.1)
     with pytest.raises(OptionError, match=r"made for alpha >= 0\.1; solve with alpha=0\.05"):
         best.cvar(0.05)
-    with pytest.raises(OptionError, match=r"alpha = 0\.1 alone"):
-        tp.solve_cvar_exact(ssp, 0.1, weight=0.5).cvar(0.2)
 
 
 @pytest.mark.parametrize(
     "options",
     [
         {},
-        {"weight": 0.5},
-        {"weight": 0},
         {"lexicographic": True},
         {"delta": 0.75},
-        {"weight": 0.5, "lexicographic": True},
     ],
 )
 def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) -> None:
@@ -554,11 +532,10 @@ def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) 
         assert (best.cvar(0.1), best.mean(0.1)) == pytest.approx(
             (costs.cvar(0.1), costs.mean), rel=1e-12
         )
-        assert best.plain_mean(0.1) >= best.mean(0.1) * (1 - 1e-12)
         assert best.var(0.1) == costs.var(0.1)
         assert best.curve([0.1])[0] == best.cvar(0.1)
     low, high = best.bounds(0.1)
-    assert low <= best.objective(0.1) <= high
+    assert low <= best.cvar(0.1) <= high
     again = pickle.loads(pickle.dumps(best))
     assert again == best and again != tp.solve_cvar_exact(ssp, 0.2, **options)
     assert len(repr(best)) < 100 and f"{0.1:g}" in repr(best)

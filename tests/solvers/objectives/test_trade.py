@@ -88,13 +88,6 @@ def test_limits_are_kept_at_the_least_mean_of_all_policies(seed: int) -> None:
         assert found.bounds[0] <= found.value <= found.bounds[1]
         assert found.risk("mean") == pytest.approx(found.value, rel=1e-12)
         assert found.risk(limit.measure) <= limit.bound * (1 + 1e-11)
-        alone = tp.solve(ssp, tp.Mean(), [limit], mix=False)
-        assert alone.risk(limit.measure) <= limit.bound * (1 + 1e-11) and alone.risk(
-            "mean"
-        ) == pytest.approx(alone.value, rel=1e-12)
-        assert alone.bounds[0] <= found.value * (1 + 1e-12) and alone.value >= found.value * (
-            1 - 1e-12
-        )
 
 
 #: Two lotteries; a curve is not convex where two budgets cross; a corner that is the risk-neutral

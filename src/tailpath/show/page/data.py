@@ -36,6 +36,7 @@ from tailpath.show.traces import Trace, WorstRuns
 from tailpath.solvers.exact.grid import rounded
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.solve import solve
 from tailpath.texts import name as name_in_words
 
 ALPHAS: tuple[float, ...] = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
@@ -356,7 +357,8 @@ def _frontiers(
             if perf_counter() - begin > SECONDS:
                 return [sorted(points) for points in found], number
             progress(f"the frontier at alpha {alpha:g}")
-            costs = evaluate(ssp, solve_cvar_exact(ssp, alpha, weight=weight).policy(alpha), alpha)
+            both = f"{1 - weight!r} * mean + {weight!r} * cvar({alpha!r})"
+            costs = evaluate(ssp, solve(ssp, both).policy, alpha)
             points.add((costs.mean, costs.cvar(alpha)))
     return [sorted(points) for points in found], len(WEIGHTS)
 

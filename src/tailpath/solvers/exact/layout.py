@@ -69,6 +69,8 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     )
     return ModelLayout.of(
         layout,
+        ssp=ssp,
+        risk_neutral=expected.choices,
         choice=core.choice[layout.choice],
         node_of=position[core.node_of],
         unit=ssp.cost_unit,

@@ -24,7 +24,6 @@ from tailpath.analysis.reachability import almost_sure_under_nature, nature_call
 from tailpath.analysis.robust import Robust, robust
 from tailpath.analysis.tables import MAX_BYTES
 from tailpath.certify.budgets import Later, TableSides
-from tailpath.dp.budget_model import Changes
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
@@ -40,12 +39,6 @@ from tailpath.verify.intervals import check_robust_cvar
 
 #: How far apart the bounds of an optimum may be, relatively.
 TOLERANCE = 1e-6
-
-
-def robust_budget_policy(problem: Robust, changes: Changes, budget: int) -> BudgetPolicy:
-    """The policy of a table for an index of it, the budget at the start."""
-    layout, inside = problem.layout, problem.model.inside
-    return budget_policy(inside, layout, changes, budget, problem.risk_neutral)
 
 
 class MoreData(NamedTuple):
@@ -221,7 +214,7 @@ class RobustSolution(Record):
         'train'
         """
         found = self._best(self.alpha if a is None else a)
-        return robust_budget_policy(self._problem, found.table.changes, found.position)
+        return budget_policy(self._problem.layout, found.table.changes, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
         """Check both bounds and the policy on the model as given, in exact arithmetic.
@@ -388,5 +381,5 @@ def robust_lateness(
     table = problem.late(units + 1)
     known, late = table.share(), table.values[:, 0]
     sides = TableSides(known.below(late), known.above(late)[:, None])
-    policy = robust_budget_policy(problem, table.changes, units + 1).by_deadline()
+    policy = budget_policy(problem.layout, table.changes, units + 1, deadline=True)
     return late[1:].copy(), Later(lambda: sides), policy

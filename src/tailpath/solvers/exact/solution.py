@@ -1,6 +1,6 @@
 """Answers by budget: what a table over budgets says about the start, with proved bounds, and the
-policies that attain it. Here the least CVaR for every alpha, and the least weighted sum of mean and
-CVaR; `objectives/on_time_solution.py` has deadlines.
+policies that attain it. Here the least CVaR for every alpha; `objectives/on_time_solution.py` has
+deadlines.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from tailpath.model.records import Record
 from tailpath.options import (
     alpha_from,
     check_invertible_alpha,
-    same_alpha,
     takes_alpha,
     usual_alphas,
     vectorised,
@@ -110,8 +109,6 @@ class ExactSolution(ByBudget):
         Bounds on the excesses, found when `bounds` first asks for them.
     beyond : float
         No budget that is not in the table makes the CVaR less than this, in units.
-    plain : Later or None
-        With `lexicographic`, the solution without.
     floor : ExactSolution or None
         With `delta`, the solution for the costs rounded down, if that says anything; its bounds
         are lower bounds here. All values here are then those of the costs rounded up, and the
@@ -120,11 +117,6 @@ class ExactSolution(ByBudget):
         With `delta`, a proved lower bound on the expected cost of every policy.
     method : str
         Over which budgets it was found, and why.
-    weight : float in [0, 1]
-        The weight of CVaR: below 1 only in a `WeightedSolution`.
-    price : array of float64, shape (n,), or None
-        With a weight below 1, (1 - weight) * mean + weight / alpha * excess of each budget, in
-        units.
 
     Examples
     --------
@@ -139,26 +131,25 @@ class ExactSolution(ByBudget):
     largest: BudgetPolicy
     sides: Later = field(compare=False)
     beyond: float = math.inf
-    plain: Later | None = field(default=None, compare=False)
     floor: Any = None
     least: float | None = None
     method: str = "nothing to decide by budgets"
-    weight: float = 1.0
-    price: FloatArray | None = None
 
     @property
     def lexicographic(self) -> bool:
         """Whether ties were broken by the expected cost."""
-        return self.plain is not None
+        return self.mean_cost is not None
 
     def _total(self, a: float) -> FloatArray:
         """What is minimised, by position."""
-        price = self.excess / a if self.price is None else self.price
-        return np.asarray(self.weight * self.budgets + price)
+        return np.asarray(self.budgets + self.excess / a)
 
     @vectorised
     def cvar(self, a: float) -> float:
-        """The least CVaR at `a`; with a weight below 1, that of the policy.
+        """The least CVaR of any policy at `a`.
+
+        Of budgets that tie within rounding the policy takes the smallest, whose own CVaR may be a
+        little more.
 
         Parameters
         ----------
@@ -168,7 +159,7 @@ class ExactSolution(ByBudget):
         Returns
         -------
         float, or array of float64, shape (m,)
-            The least CVaR of any policy; with weight 0 the policy is evaluated.
+            The least CVaR.
 
         Raises
         ------
@@ -180,12 +171,7 @@ class ExactSolution(ByBudget):
         >>> tp.solve_cvar_exact(ssp, 0.1).cvar([0.1, 0.5])
         array([30., 28.])
         """
-        if self.weight == 1:
-            return self.objective(a)
-        a, position = self._check(a), self._position(a)
-        if self.weight == 0:
-            return self._border.cost(self._costs(a).cvar(a))
-        return self._as_cost(self.budgets[position] + self.excess[position] / a)
+        return self._as_cost(np.min(self._total(self._check(a))))
 
     def verify(self, a: float | None = None) -> Proof:
         """Check the bounds on the least CVaR and the policy that attains it, in exact arithmetic.
@@ -215,8 +201,6 @@ class ExactSolution(ByBudget):
         no policy has a CVaR below ... at alpha 0.1
         the policy given has a CVaR of at most ... at alpha 0.1
         """
-        if self.weight < 1:
-            raise OptionError("verify() checks the least CVaR, not a weighted sum")
         alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
         border = prepare(ssp)
         computed = replace(self, largest=self.largest.on(border.model)) if border.moves else self
@@ -274,11 +258,10 @@ class ExactSolution(ByBudget):
     def _position(self, a: float) -> int:
         """The index of the best budget, the largest policy's at most."""
         among = int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
-        mean = self.mean_cost if self.lexicographic else None
-        return first_best(self._total(self._check(a))[:among], mean)
+        return first_best(self._total(self._check(a))[:among], self.mean_cost)
 
     def bounds(self, a: float) -> tuple[float, float]:
-        """Proved bounds on `objective(a)`, the least value of what is minimised.
+        """Proved bounds on `cvar(a)`.
 
         Parameters
         ----------
@@ -298,8 +281,7 @@ class ExactSolution(ByBudget):
         """
         a = self._check(a)
         sides: TableSides = self.sides.found
-        price = 1 / a if self.price is None else 1.0
-        asked = self.budgets, self.weight, price, self.beyond, self._position(a)
+        asked = self.budgets, 1.0, 1 / a, self.beyond, self._position(a)
         low, high = (end * float(self.largest.unit) for end in sides.total_bounds(*asked))
         low, high = self._border.bounds((low, high))
         below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
@@ -366,29 +348,6 @@ class ExactSolution(ByBudget):
     def _evaluated(self) -> dict[float, CostDistribution]:
         return {}
 
-    def objective(self, a: float) -> float:
-        """The least value of what is minimised.
-
-        Of budgets that tie within rounding the policy takes the smallest, whose own value may be a
-        little more.
-
-        Parameters
-        ----------
-        a : float in (0, 1]
-            The mass of the worst tail.
-
-        Returns
-        -------
-        float
-            CVaR, or the weighted sum of mean and CVaR.
-
-        Examples
-        --------
-        >>> tp.solve_cvar_exact(ssp, 0.1).objective(0.5)
-        28.0
-        """
-        return self._as_cost(np.min(self._total(self._check(a))))
-
     @vectorised
     def mean(self, a: float) -> float:
         """The expected cost of the policy for `a`.
@@ -414,25 +373,6 @@ class ExactSolution(ByBudget):
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
         return self._as_cost(self.mean_cost[self._position(a)])
 
-    def plain_mean(self, a: float) -> float:
-        """The expected cost of the policy that the solver would return without `lexicographic`.
-
-        That one is solved for when this is first asked.
-
-        Parameters
-        ----------
-        a : float in (0, 1]
-            The mass of the worst tail.
-
-        Returns
-        -------
-        float
-            The expected cost.
-        """
-        if self.plain is None:
-            return self.mean(a)
-        return self._border.cost(self.plain.found.mean(a))
-
     def _as_cost(self, units: Any) -> float:
         """A number of units of the table as a cost of the model."""
         return self._border.cost(float(units) * float(self.largest.unit))
@@ -444,10 +384,11 @@ class ExactSolution(ByBudget):
 
     def _check(self, a: float) -> float:
         known = alpha_from(check_invertible_alpha(a), self.alpha)
-        if known is None or (self.weight < 1 and not same_alpha(known, self.alpha)):
-            made = f">= {self.alpha:g}" if self.weight == 1 else f"= {self.alpha:g} alone"
-            raise OptionError(f"the table was made for alpha {made}; solve with alpha={a:g}")
-        return known if self.weight == 1 else self.alpha
+        if known is None:
+            raise OptionError(
+                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+            )
+        return known
 
     def _repr_html_(self) -> str | None:
         ssp = self.largest.ssp
@@ -464,56 +405,4 @@ class ExactSolution(ByBudget):
         return (
             f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR"
             f" {self.var(self.alpha):.6g}>"
-        )
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class WeightedSolution(ExactSolution):
-    """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.
-
-    Attributes
-    ----------
-    alpha : float
-        The least tail mass that is answered.
-    budgets : array of int64, shape (n,)
-        Budgets w, in cost units, rising.
-    excess : array of float64, shape (n,)
-        U(start, w), the least E[(Z - w)+], in units.
-    mean_cost : array of float64, shape (n,), or None
-        With `lexicographic`, the expected cost of the policy of each budget, in units.
-    largest : BudgetPolicy
-        The policy for `alpha`, which has the largest budget; its steps are those of all others.
-    sides : Later
-        Bounds on the excesses, found when `bounds` first asks for them.
-    beyond : float
-        No budget that is not in the table makes the CVaR less than this, in units.
-    plain : Later or None
-        With `lexicographic`, the solution without.
-    floor : ExactSolution or None
-        With `delta`, the solution for the costs rounded down, if that says anything; its bounds
-        are lower bounds here. All values here are then those of the costs rounded up, and the
-        unit is `delta`.
-    least : float or None
-        With `delta`, a proved lower bound on the expected cost of every policy.
-    method : str
-        Over which budgets it was found, and why.
-    weight : float in [0, 1]
-        The weight of CVaR: below 1 only in a `WeightedSolution`.
-    price : array of float64, shape (n,), or None
-        With a weight below 1, (1 - weight) * mean + weight / alpha * excess of each budget, in
-        units.
-
-    Examples
-    --------
-    >>> tp.solve_cvar_exact(ssp, 0.1, weight=0.1)
-    <WeightedSolution for alpha 0.1, weight 0.1: 27.6>
-    """
-
-    def _repr_html_(self) -> None:
-        """Nothing more than `repr` shows: the table belongs to one alpha."""
-
-    def __repr__(self) -> str:
-        return (
-            f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}:"
-            f" {self.objective(self.alpha):.6g}>"
         )

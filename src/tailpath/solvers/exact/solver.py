@@ -7,42 +7,35 @@
   cost.
 - `lexicographic` (Rigter et al. 2022) breaks ties in U, and in w, by the expected cost. Ties are
   differences below 1e-13, relatively.
-- `weight` has the recursion for (1 - weight) * mean + weight / alpha * U, which carries the mean
-  and U of the same policy along; this table belongs to one alpha.
+- The least (1 - weight) * mean + weight * CVaR_alpha has the same recursion, for (1 - weight) *
+  mean + weight / alpha * U in place of U; its table belongs to one alpha.
 - With `delta` no CVaR lies below the least expected cost, either.
 """
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
-from tailpath.analysis.tables import ModelLayout
 from tailpath.certify.budgets import Later, TableSides
-from tailpath.certify.rounding import AFTERWARDS
-from tailpath.dp.budget_model import EXCESS, MEAN, Objective
-from tailpath.errors import LimitExceededError, OptionError
+from tailpath.dp.budget_model import EXCESS, MEAN
+from tailpath.errors import LimitExceededError
+from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.border import Border, prepare
-from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import (
-    Progress,
-    check_amount,
-    check_invertible_alpha,
-    takes_alpha,
-    takes_model,
-)
+from tailpath.options import Progress, check_invertible_alpha, takes_alpha, takes_model
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
-from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
-from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, first_best
-from tailpath.solvers.exact.table import MAX_BYTES, always_risk_neutral, budget_policy
-from tailpath.solvers.expectation import ExpectedSolution, solve_expected
+from tailpath.solvers.exact.robust import solve_robust_cvar
+from tailpath.solvers.exact.solution import ExactSolution, first_best
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
+from tailpath.solvers.expectation import solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
 #: values are V* - w, where a digit may cancel.
@@ -56,33 +49,11 @@ class Task(NamedTuple):
     """
 
     alpha: float
-    weight: float = 1.0
     lexicographic: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
     pairs: bool | None = None
     skip: bool | None = None
-
-
-@overload
-def solve_cvar_exact(
-    ssp: SSP,
-    alpha: float,
-    lexicographic: bool = False,
-    *,
-    weight: float = 1.0,
-    delta: Any = None,
-    gamma: Any = 1,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-    comm: Any = None,
-) -> ExactSolution: ...
-
-
-@overload
-def solve_cvar_exact(
-    ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
-) -> RobustSolution | ExactSolution: ...
 
 
 @takes_model
@@ -92,14 +63,13 @@ def solve_cvar_exact(
     alpha: float,
     lexicographic: bool = False,
     *,
-    weight: float = 1.0,
     delta: Any = None,
     gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
     nature: str = "adversarial",
     comm: Any = None,
-) -> ExactSolution | WeightedSolution | RobustSolution:
+) -> ExactSolution | Any:
     """Find the least CVaR over all policies (the paper's Eq. 8), for every `a >= alpha`.
 
     All policies means all: those that remember the whole history and randomise are included.
@@ -111,11 +81,7 @@ def solve_cvar_exact(
     alpha : float in (0, 1]
         The least mass of the worst tail that the result answers.
     lexicographic : bool
-        Return, of all policies with the least CVaR, the one with the least expected cost, and
-        report both expected costs (`mean`, `plain_mean`).
-    weight : float in [0, 1]
-        Minimise `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the
-        default. Below 1 the result is a `WeightedSolution`, for `alpha` alone.
+        Return, of all policies with the least CVaR, the one with the least expected cost.
     delta : number, optional
         Rounds the costs to multiples of it, for models whose costs have no common unit. The
         policies are those for costs rounded up, and `bounds` brackets the optimum of the costs as
@@ -137,8 +103,9 @@ def solve_cvar_exact(
 
     Returns
     -------
-    ExactSolution or WeightedSolution
-        `cvar(a)`, `var(a)`, `bounds(a)` and `policy(a)`; the second if `weight` < 1.
+    ExactSolution
+        `cvar(a)`, `var(a)`, `bounds(a)` and `policy(a)`; of a model with intervals a
+        `RobustSolution`.
 
     Raises
     ------
@@ -175,27 +142,19 @@ def solve_cvar_exact(
     """
     options = {
         "lexicographic": lexicographic,
-        "weight": weight != 1,
         "delta": delta is not None,
         "gamma": gamma != 1,
     }
     if comm is not None and not hasattr(ssp, "on_ranks"):
         ssp = module_of("tailpath.distributed.part", "mpi").Part.here(ssp, comm)
     if hasattr(ssp, "on_ranks"):
-        found: ExactSolution = ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
-        return found
-    border = prepare(ssp, delta=delta, gamma=gamma)
+        return ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
+    border, alpha = prepare(ssp, delta=delta, gamma=gamma), check_invertible_alpha(alpha)
     nature_called(nature)
     if border.uncertain:
         return solve_robust_cvar(border.given, alpha, nature, max_bytes, **options)
-    alpha = check_invertible_alpha(alpha)
-    weight = check_amount(weight, "a weight")
-    if weight > 1:
-        raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
-    if weight > 0 and 1 - weight == 1:
-        raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
     how = max_bytes, border.progress(progress)
-    return solve_task(border, Task(alpha, float(weight), bool(lexicographic), *how))
+    return solve_task(border, Task(alpha, bool(lexicographic), *how))
 
 
 def solve_task(border: Border, task: Task) -> ExactSolution:
@@ -214,55 +173,55 @@ def solve_task(border: Border, task: Task) -> ExactSolution:
 def _solved(ssp: SSP, task: Task) -> ExactSolution:
     """The answer for costs of 0 or more, which have a unit."""
     require_unit(ssp)
-    expected, weight = solve_expected(ssp), task.weight
-    fields: dict[str, Any] = {}
+    if ssp.is_goal[ssp.start_index]:
+        nothing, policy = np.zeros(1), always_risk_neutral(ssp, solve_expected(ssp).choices)
+        sides = Later(lambda: TableSides(nothing, nothing[:, None]))
+        mean = nothing if task.lexicographic else None
+        return ExactSolution(task.alpha, np.zeros(1, np.int64), nothing, mean, policy, sides)
+    criteria, tie = EXCESS, 0.0
     if task.lexicographic:
-        fields["plain"] = Later(partial(_solved, ssp, task._replace(lexicographic=False)))
-    means = weight < 1 or task.lexicographic
-    if weight == 0 or ssp.is_goal[ssp.start_index]:
-        # Nothing is decided by budgets.
-        budgets, policy = np.zeros(1, np.int64), always_risk_neutral(ssp, expected.choices)
-        values = np.full((3, 1), expected.cost() / float(ssp.cost_unit or 1))
-        sides = Later(partial(_mean_alone, expected))
-    else:
-        large = ssp.n_states * expected.cost() / float(ssp.cost_unit or 1) > WORTH_SKIPPING
-        layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
-        objective = _objective(layout, task)
-        how: Any = {"max_bytes": task.max_bytes, "progress": task.progress}
-        table = fill_smaller(layout, objective, pairs=task.pairs, **how)
-        budgets, values, sides = table.budgets, table.values.T, Later(table.sides)
-        best = first_best(
-            weight * budgets + objective.price * values[0],
-            values[1] if task.lexicographic and weight == 1 else None,
-        )
-        policy = budget_policy(ssp, layout, table.changes, int(budgets[best]), expected.choices)
-        least = expected.bounds[0] / float(layout.unit)
-        fields["beyond"] = weight * (table.limit + 1) + (1 - weight) * least
-        fields["method"] = table.method
-    if weight < 1:
-        fields |= {"weight": weight, "price": values[0]}
-    answer = ExactSolution if weight == 1 else WeightedSolution
-    excess, mean = values[0 if weight == 1 else 2], values[1] if means else None
-    return answer(task.alpha, budgets, excess, mean, policy, sides, **fields)
-
-
-def _objective(layout: ModelLayout, task: Task) -> Objective:
-    """The excess, then, to break ties, the mean; or a weighted sum, with its mean and excess."""
-    weight, price = task.weight, 1 / task.alpha
-    criteria = [EXCESS, MEAN] if task.lexicographic else [EXCESS]
-    if weight < 1:
-        criteria, price = [(1 - weight) * MEAN + weight / task.alpha * EXCESS, MEAN, EXCESS], 1.0
-    return layout.objective(
-        np.stack(criteria),
-        weight,
-        price,
-        floor=(1 - weight) * layout.start_value,
-        tie=SAME_VALUE if task.lexicographic else 0.0,
+        criteria, tie = np.stack([EXCESS, MEAN]), SAME_VALUE
+    table = _filled(ssp, task, criteria, weight=1.0, price=1 / task.alpha, tie=tie)
+    excess, mean = table.values[:, 0], table.values[:, 1] if task.lexicographic else None
+    best = first_best(table.budgets + excess / task.alpha, mean)
+    return ExactSolution(
+        task.alpha,
+        table.budgets,
+        excess,
+        mean,
+        budget_policy(table.layout, table.changes, int(table.budgets[best])),
+        Later(table.sides),
+        beyond=table.limit + 1.0,
+        method=table.method,
     )
 
 
-def _mean_alone(expected: ExpectedSolution) -> TableSides:
-    """The bounds of the risk-neutral policy as those of a table."""
-    unit = float(expected.ssp.cost_unit or 1)
-    low, high = (np.array([side / unit]) for side in expected.bounds)
-    return TableSides(low * (1 - AFTERWARDS), high[:, None] * (1 + AFTERWARDS))
+def _filled(ssp: SSP, task: Task, criteria: FloatArray, **objective: Any) -> BudgetTable:
+    levels = solve_expected(ssp).cost() / float(ssp.cost_unit or 1)
+    large = ssp.n_states * levels > WORTH_SKIPPING
+    layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
+    what, how = layout.objective(criteria, **objective), (task.max_bytes, task.progress)
+    return fill_smaller(layout, what, pairs=task.pairs, max_bytes=how[0], progress=how[1])
+
+
+def least_weighted(
+    ssp: SSP, task: Task, weight: float
+) -> tuple[float, Callable[[], tuple[float, float]], BudgetPolicy]:
+    """The least (1 - weight) * mean + weight * CVaR, bounds on it, and the policy."""
+    if weight == 1 or ssp.is_goal[ssp.start_index]:
+        best = _solved(ssp, task)
+        return best.cvar(task.alpha), lambda: best.bounds(task.alpha), best.policy()
+    expected, unit = solve_expected(ssp), float(ssp.cost_unit or 1)
+    criterion = (1 - weight) * MEAN + weight / task.alpha * EXCESS
+    floor = (1 - weight) * expected.cost() / unit
+    table = _filled(ssp, task, criterion, weight=weight, floor=floor)
+    total = weight * table.budgets + table.values[:, 0]
+    position = first_best(total)
+    beyond = weight * (table.limit + 1) + (1 - weight) * expected.bounds[0] / unit
+
+    def bounds() -> tuple[float, float]:
+        low, high = table.sides().total_bounds(table.budgets, weight, 1.0, beyond, position)
+        return low * unit, high * unit
+
+    policy = budget_policy(table.layout, table.changes, int(table.budgets[position]))
+    return float(np.min(total)) * unit, bounds, policy

@@ -31,16 +31,17 @@ def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPoli
 
 
 def budget_policy(
-    ssp: SSP,
     layout: ModelLayout,
     changes: Changes,
     budget: int,
-    risk_neutral: NDArray[np.int32],
+    *,
     deadline: bool = False,
+    ssp: SSP | None = None,
 ) -> BudgetPolicy:
-    """The policy for budgets up to `budget`; steps that no run from the start can meet are left
-    out.
+    """The policy for budgets up to `budget`, on the model laid out or another with its choices;
+    steps that no run from the start can meet are left out.
     """
+    own, risk_neutral = layout.ssp, layout.risk_neutral
     node, from_budget, choice = changes
     met = from_budget + layout.nodes.cost_from_start[node] <= budget
     if not met.all():
@@ -55,21 +56,22 @@ def budget_policy(
         change = owners(of_change)
         state, from_budget = states[member], from_budget[change]
         choice = choice[change]
-        elsewhere = np.flatnonzero(ssp.choice_state[choice] != state)
+        elsewhere = np.flatnonzero(own.choice_state[choice] != state)
         if elsewhere.size:
-            choice[elsewhere] = _way_out(ssp, layout, state[elsewhere], choice[elsewhere])
+            choice[elsewhere] = _way_out(layout, state[elsewhere], choice[elsewhere])
+    shown = own if ssp is None else ssp
     return BudgetPolicy.trusted(
-        ssp=ssp,
+        ssp=shown,
         budget=budget,
         risk_neutral=risk_neutral,
-        level=ssp.outcome_level,
+        level=shown.outcome_level,
         unit=layout.unit,
         deadline=deadline,
         **steps_of(state, from_budget, choice, risk_neutral),
     )
 
 
-def _way_out(ssp: SSP, layout: ModelLayout, state: Array, leaving: IntArray) -> Array:
+def _way_out(layout: ModelLayout, state: Array, leaving: IntArray) -> Array:
     """What states of zero-cost components do: walk to the state that has the choice that leaves."""
     node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
     # One walk serves all components at once, so there are as many walks as the most exits that one
@@ -80,7 +82,7 @@ def _way_out(ssp: SSP, layout: ModelLayout, state: Array, leaving: IntArray) -> 
     for number in range(int(turn.max()) + 1):
         some = pairs[1, turn == number]
         here = np.isin(leaving, some)
-        own[here] = core_of(ssp).walks_to(some)[state[here]]
+        own[here] = core_of(layout.ssp).walks_to(some)[state[here]]
     return own
 
 

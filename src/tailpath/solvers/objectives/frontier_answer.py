@@ -179,34 +179,6 @@ class Frontier(Shown, Series[Corner]):
             max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0
         )
 
-    def spread(self, count: int) -> list[int]:
-        """At most so many corners, as evenly along the frontier as they come, with both ends.
-
-        Corners crowd where the frontier bends.
-
-        Parameters
-        ----------
-        count : int, 2 or more
-            How many.
-
-        Returns
-        -------
-        list of int
-            Their indices, rising.
-
-        Examples
-        --------
-        >>> tp.frontier(ssp, "cvar(0.1)").spread(2)
-        [0, 1]
-        """
-        if len(self.corners) <= max(count, 2):
-            return list(range(len(self.corners)))
-        risk, mean = self.risk, self.mean
-        steps = np.diff(risk) / (risk[-1] - risk[0]) - np.diff(mean) / (mean[0] - mean[-1])
-        arc_length = np.append(0.0, np.cumsum(steps))
-        wanted = np.searchsorted(arc_length, np.linspace(0.0, arc_length[-1], max(count, 2))[1:-1])
-        return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
-
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the frontier as a picture to choose from.
 
@@ -228,13 +200,14 @@ class Frontier(Shown, Series[Corner]):
         return plot_frontier(self, ax)
 
     def _content(self, most: int) -> Content:
-        """The corners, spread evenly where there are many."""
-        shown, columns = self.spread(most), self._columns()
+        """The corners, or some of them where there are many, with both ends."""
+        columns, last, most = self._columns(), len(self) - 1, max(most, 2)
+        shown = [last * k // (most - 1) for k in range(most)] if last >= most else range(last + 1)
         every = ("corner", "risk", "mean at least", "mean", "policies")
         used = [key for key in every if key in columns]
         notes = []
         if len(shown) < len(self):
-            notes.append(f"{len(shown)} of {count(len(self), 'corner')}, spread evenly")
+            notes.append(f"{len(shown)} of {count(len(self), 'corner')}")
         if self.gap > 0:
             notes.append(
                 f"exact to {100 * self.gap:.3g} % of the range of means and risks; tolerance 0"

@@ -280,13 +280,6 @@ class Trade(Record):
         """The mixture that has the least mean at a risk."""
         return self._on_chord(self._chord(risk), risk)
 
-    def alone(self, risk: float) -> Point:
-        """Of the single policies met with no more than a risk the one with the least mean."""
-        ends = [(X0, M0), (X1, M1)]
-        mean = np.stack([np.where(self.chords[x] <= risk, self.chords[m], np.inf) for x, m in ends])
-        side, chord = np.unravel_index(int(np.argmin(mean)), mean.shape)
-        return self._ends(int(chord))[int(side)]
-
     def corners(self) -> list[CornerPoint]:
         """By rising risk and falling mean; what differs by no more than `SAME` is one."""
         lowest, before = self.envelope.lowest.tolist(), self.envelope.before(self.chords).tolist()

@@ -211,16 +211,6 @@ class Program:
         value = mixture.value + self.constant
         return Best(self, value, weights, members, mixture.multipliers, self.certificate(y))
 
-    def single(self) -> Best | None:
-        """The best single policy met that keeps the limits."""
-        values = self.values
-        keeps = np.all(values[:, 1:] <= self.bounds + self.slack, axis=1)
-        if not keeps.any():
-            return None
-        member = self.found[int(np.argmin(np.where(keeps, values[:, 0], np.inf)))]
-        value, nothing = float(member.losses[0]) + self.constant, np.zeros(0)
-        return Best(self, value, [1.0], [member], nothing, self.certificate(nothing))
-
 
 class Best(NamedTuple):
     """The best mixture for one budget: its value, the weights of its members, and multipliers."""
@@ -307,9 +297,7 @@ def _proved(task: LimitedTask, proofs: list[Certificate]) -> float:
     return min(lows)
 
 
-def solve_limited(
-    ssp: SSP, objective: Measure, limits: tuple[Limit, ...], mix: bool = True
-) -> RiskSolution:
+def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
     """The least objective under the limits."""
     goal, rows = row_of(objective), [row_of(limit.measure, limit.bound) for limit in limits]
     forbids = [row.factor == 0 and row.bound <= row.curve.least for row in rows]
@@ -324,16 +312,11 @@ def solve_limited(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
             " alone can be kept"
         )
-    taken = best if mix else best.program.single()
-    if taken is None:
-        raise InfeasibleError(
-            "no single policy was found that keeps the limits; a mixture (mix=True) does"
-        )
-    policies = [best.program.losses.policy(member.weights) for member in taken.members]
-    policy, found = by_coin(policies, taken.weights), iter(best.multipliers.tolist())
+    policies = [best.program.losses.policy(member.weights) for member in best.members]
+    policy, found = by_coin(policies, best.weights), iter(best.multipliers.tolist())
     multipliers = tuple(math.inf if forbid else next(found) for forbid in forbids)
 
     def bounds() -> tuple[float, float]:
-        return min(_proved(task, proofs), taken.value), max(taken.high(), taken.value)
+        return min(_proved(task, proofs), best.value), max(best.high(), best.value)
 
-    return RiskSolution(ssp, objective, limits, taken.value, Later(bounds), policy, multipliers)
+    return RiskSolution(ssp, objective, limits, best.value, Later(bounds), policy, multipliers)

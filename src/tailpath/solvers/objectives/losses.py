@@ -165,14 +165,7 @@ class Losses:
         if self._arrived or self.horizon == 0:
             return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table = self._table(weights)
-        policy = budget_policy(
-            self.model,
-            table.layout,
-            table.changes,
-            self.horizon,
-            solve_expected(self.model).choices,
-        )
-        return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
+        return budget_policy(table.layout, table.changes, self.horizon, ssp=self.ssp)
 
     def _shifted(self, weights: FloatArray, forbid: bool = True) -> tuple[FloatArray, FloatArray]:
         """What arriving is worth by budget, in the sum and in each loss behind it, shifted to be 0

@@ -10,7 +10,6 @@ arriving at all.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -194,16 +193,12 @@ def _solve_until(
         last = int(min(length, units))
         _check_levels(last, max_bytes)
         # A cost of t is on time with t left, so the budget is one unit more than the deadline.
-        model, limit = with_penalty(ssp, last), float(last + 1)
-        layout = layout_of(model, "late")
-        objective = layout.objective(LATE_THEN_MEAN, limit=limit, tie=SAME_VALUE)
+        layout = layout_of(with_penalty(ssp, last), "late")
+        objective = layout.objective(LATE_THEN_MEAN, limit=float(last + 1), tie=SAME_VALUE)
         table = fill_table(layout, objective, max_bytes=max_bytes, **how)
         if last == units or table.values[-1, 0] <= max(late, missed[1]) * (1 + SAME_MASS):
             break
         length *= 2
-    policy = budget_policy(
-        model, layout, table.changes, last + 1, solve_expected(model).choices, deadline=True
-    )
-    policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
+    policy = budget_policy(layout, table.changes, last + 1, deadline=True, ssp=ssp)
     lateness = table.values[1:, 0].copy()
     return OnTimeSolution(deadline, lateness, missed, policy, Later(table.sides))

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -53,30 +53,6 @@ from tailpath.solvers.objectives.unconstrained import (
 LATEST = 10**7
 
 
-@overload
-def solve(
-    ssp: SSP,
-    objective: Any,
-    subject_to: Iterable[Any] = (),
-    *,
-    mix: bool = True,
-    delta: Any = None,
-    nature: str = "adversarial",
-) -> RiskSolution: ...
-
-
-@overload
-def solve(
-    ssp: IntervalSSP,
-    objective: Any,
-    subject_to: Iterable[Any] = (),
-    *,
-    mix: bool = True,
-    delta: Any = None,
-    nature: str = "adversarial",
-) -> RobustRisk | RiskSolution: ...
-
-
 @takes_model
 @takes_alpha
 def solve(
@@ -84,10 +60,9 @@ def solve(
     objective: Any,
     subject_to: Iterable[Any] = (),
     *,
-    mix: bool = True,
     delta: Any = None,
     nature: str = "adversarial",
-) -> RiskSolution | RobustRisk:
+) -> RiskSolution:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Parameters
@@ -101,10 +76,6 @@ def solve(
     subject_to : iterable of Limit or str, or one of them
         Upper limits: `tp.CVaR(0.01) <= 40`, or `"late(35) <= 0.05"`. At most one CVaR may occur in
         objective and limits together.
-    mix : bool
-        Under limits the optimum may need a `MixedPolicy`, which tosses a coin at the start. With
-        False the best single policy that was found is returned; `bounds` reaches up to its value,
-        and down to what mixtures cannot fall below.
     delta : number, optional
         Rounds the costs to multiples of it, for models whose costs have no common unit: the policy
         is the best one for costs rounded up, `value` what it delivers on the costs as they are, and
@@ -150,12 +121,12 @@ def solve(
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
     if not border.moves:
-        return _on_grid(border.model, goal, limits, mix, delta)
+        return _on_grid(border.model, goal, limits, delta)
     # Some cost is negative: what is asked moves to costs of 0 or more, and the answer back.
     unit = border.model.cost_unit if delta is None else None
     asked, moved = goal.moved(border.shift, unit)[0], [m.moved(border.shift, unit) for m in limits]
     try:
-        found = _on_grid(border.model, asked, tuple(moved), mix, delta)
+        found = _on_grid(border.model, asked, tuple(moved), delta)
     except InfeasibleError as error:
         if len(limits) != 1 or error.least is None:
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
@@ -203,22 +174,20 @@ def _with_intervals(
     return solve_robust(model, objective, nature)
 
 
-def _on_grid(
-    ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
-) -> RiskSolution:
+def _on_grid(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
     """With `delta` the optimum is bracketed: from below by that of the costs rounded down, from
     above by what the policy for costs rounded up delivers on the costs as they are.
     """
     if delta is None:
         if limits or not isinstance(goal, Mean):
             require_unit(ssp)
-        return _solve(ssp, goal, limits, mix)
+        return _solve(ssp, goal, limits)
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
     above, below = rounded_both_ways(ssp, delta)
     lower = _solve(below, goal, limits)
     try:
-        upper = _solve(above, goal, limits, mix)
+        upper = _solve(above, goal, limits)
     except InfeasibleError as error:
         raise InfeasibleError(
             f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
@@ -236,7 +205,7 @@ def _on_grid(
     return replace(upper, ssp=ssp, value=value, proof=Later(bounds), policy=policy)
 
 
-def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool = True) -> RiskSolution:
+def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
     """On costs of 0 or more: without limits first, and then with as few as matter."""
     _check(ssp, goal, limits)
     best = least_alone(ssp, goal)
@@ -245,21 +214,21 @@ def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool = True)
     for limit in limits:
         _check_alone(ssp, limit)
     if isinstance(goal, VaR):
-        return _least_var(ssp, goal, limits, mix)
+        return _least_var(ssp, goal, limits)
     if isinstance(goal, Mean) and len(limits) == 1 and is_cvar(limits[0].measure):
-        return _least_mean(ssp, limits[0], mix)
+        return _least_mean(ssp, limits[0])
     tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
     if tail is not None and len(limits) > 1:
         # A limit on CVaR takes a search for each of its budgets, so it is worth to see first
         # whether it matters.
-        found = _solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix)
+        found = _solve(ssp, goal, limits[:tail] + limits[tail + 1 :])
         if _keeps(found, limits[tail]):
             prices = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
             return replace(found, limits=limits, multipliers=prices)
     try:
-        return solve_limited(ssp, goal, limits, mix)
+        return solve_limited(ssp, goal, limits)
     except InfeasibleError as error:
-        if error.least is not None or len(limits) < 2 or not mix:
+        if error.least is not None or len(limits) < 2:
             raise
         *others, last = limits
         least = _solve(ssp, last.measure, tuple(others)).value
@@ -310,15 +279,15 @@ def _keeps(found: RiskSolution, limit: Limit) -> bool:
     return bool(costs.bounds(limit.measure)[1] <= limit.bound)
 
 
-def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
+def _least_mean(ssp: SSP, limit: Limit) -> RiskSolution:
     """The least mean under one limit on CVaR: a point of the frontier."""
     assert ssp.cost_unit is not None
     unit, axis = float(ssp.cost_unit), axis_of(ssp, limit.measure, max(limit.bound, 0.0))
     assert axis is not None
     bound = limit.bound / unit
     found = least_means(ssp, axis, bound)
-    point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
-    value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
+    point = found.point(bound)
+    value, saved = point.mean * unit, found.slope(bound)
 
     def bounds() -> tuple[float, float]:
         low, high = found.bounds(limit.bound)
@@ -328,7 +297,7 @@ def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
     return RiskSolution(ssp, Mean(), (limit,), value, Later(bounds), policy, (saved,))
 
 
-def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> RiskSolution:
+def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...]) -> RiskSolution:
     """The least t for which the lateness can be alpha under the limits: bisection over t, since a
     later deadline is easier to keep.
     """
@@ -336,7 +305,7 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
     unit = ssp.cost_unit
 
     def lateness(t: int) -> RiskSolution:
-        return _solve(ssp, Late(float(t * unit)), limits, mix)
+        return _solve(ssp, Late(float(t * unit)), limits)
 
     low, high = -1, max(round(on_time_until(ssp, goal.alpha).var(goal.alpha) / float(unit)), 1)
     while lateness(high).value > goal.alpha * (1 + SLACK):
@@ -350,9 +319,4 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
         enough = lateness(middle).value <= goal.alpha * (1 + SLACK)
         low, high = (low, middle) if enough else (middle, high)
     policy, t = lateness(high).policy, float(high * unit)
-
-    def bounds() -> tuple[float, float]:
-        # What no single policy was found to do a mixture may, and a lower bound holds for that.
-        return t if mix else min(_least_var(ssp, goal, limits, mix=True).value, t), t
-
-    return RiskSolution(ssp, goal, limits, t, Later(bounds), policy, (0.0,) * len(limits))
+    return RiskSolution(ssp, goal, limits, t, Later(lambda: (t, t)), policy, (0.0,) * len(limits))

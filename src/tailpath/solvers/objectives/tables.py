@@ -116,11 +116,10 @@ class MeanRisk:
 
     def policy(self, price: float, budget: int) -> BudgetPolicy:
         """The best policy for a price and a budget."""
-        risk_neutral = solve_expected(self.ssp).choices
         if budget == 0:
-            return always_risk_neutral(self.ssp, risk_neutral)
+            return always_risk_neutral(self.ssp, solve_expected(self.ssp).choices)
         changes = self._fill(price, budget).changes
-        return budget_policy(self.ssp, self.layout, changes, budget, risk_neutral, self.deadline)
+        return budget_policy(self.layout, changes, budget, deadline=self.deadline)
 
     def _fill(self, price: float, limit: int) -> BudgetTable:
         """The table of one price: what is minimised, then mean and risk; of an infinite price risk

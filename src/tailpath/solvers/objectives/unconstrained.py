@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -17,26 +18,20 @@ from tailpath.certify.budgets import Later
 from tailpath.certify.losses import loss_error
 from tailpath.certify.rounding import share_of
 from tailpath.errors import LimitExceededError, OptionError
-from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.border import shifted_bounds
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
-from tailpath.options import takes_alpha
 from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
-from tailpath.risk.measure import Measure, Sum
+from tailpath.risk.measure import Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import require_unit
-from tailpath.solvers.exact.robust import (
-    robust_budget_policy,
-    robust_with_penalty,
-    solve_robust_cvar,
-)
-from tailpath.solvers.exact.solver import solve_cvar_exact
+from tailpath.solvers.exact.robust import robust_with_penalty, solve_robust_cvar
+from tailpath.solvers.exact.solver import Task, least_weighted
+from tailpath.solvers.exact.table import budget_policy
 from tailpath.solvers.expectation import (
     both_sides,
     other_nature,
@@ -94,8 +89,11 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     if mean is None:
         return None
     alpha, scale = row.alpha, mean + row.factor
-    best = solve_cvar_exact(ssp, alpha, weight=row.factor / scale)
-    value = scale * best.objective(alpha)
+    weight = row.factor / scale
+    if 1 - weight == 1:
+        raise OptionError(f"{goal}: the CVaR weighs too little to be computed with; leave it out")
+    least, proved, policy = least_weighted(ssp, Task(alpha), weight)
+    value = scale * least
     if math.isfinite(value) and value > MOST:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
@@ -103,10 +101,10 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     rounding = share_of(8 if mean else 2 if scale != 1 else 0)
 
     def bounds() -> tuple[float, float]:
-        low, high = best.bounds(alpha)
+        low, high = proved()
         return scale * low * (1 - rounding), scale * high * (1 + rounding)
 
-    return value, bounds, best.policy(alpha)
+    return value, bounds, policy
 
 
 def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> Found | None:
@@ -167,25 +165,15 @@ def _too_large(measure: Measure) -> OptionError:
     return OptionError(f"{measure} is too large to compute with; take smaller factors")
 
 
-@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustRisk(Record):
-    """The policy with the least `objective` against, or with, nature, as `solve` found it.
+class RobustRisk(RiskSolution):
+    """What `solve` found on a model with intervals: `value` is what the policy has under that
+    nature. Its range under every nature is that of `evaluate(model, found.policy, alpha)`.
 
     Attributes
     ----------
-    model : IntervalSSP
-        The model.
     nature : {"adversarial", "cooperative"}
         Whether nature is the worst or the best.
-    objective : Measure
-        What is minimised.
-    value : float
-        What the policy has under that nature.
-    bounds : tuple of float
-        They enclose the optimum.
-    policy : Policy
-        The policy.
 
     Examples
     --------
@@ -193,59 +181,26 @@ class RobustRisk(Record):
     <RobustRisk mean = 26, adversarial nature>
     """
 
-    model: IntervalSSP
-    nature: str
-    objective: Measure
-    value: float
-    bounds: tuple[float, float]
-    policy: Policy
+    nature: str = "adversarial"
 
-    def costs(self, alpha: float) -> CostBand:
-        """What the total cost of the policy may be under every nature.
-
-        Parameters
-        ----------
-        alpha : float
-            The least mass of the worst tail that the result answers, in (0, 1].
-
-        Returns
-        -------
-        CostBand
-            What `evaluate` finds.
-
-        Examples
-        --------
-        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").costs(0.1)
-        <CostBand mean 22 to 26, CVaR at 0.1 40 to 60>
-        """
-        return evaluate_band(self.model, self.policy, alpha)
-
-    def words(self) -> str:
-        """Both sides in one sentence: with the best nature and against the worst.
-
-        Returns
-        -------
-        str
-            The sentence.
-
-        Examples
-        --------
-        >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean").words()
-        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
-        """
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Both sides in one sentence: with the best nature and against the worst."""
+        model: Any = self.ssp
         goal, other = self.objective, other_nature(self.nature)
         if isinstance(goal, Mean):
-            return solve_robust_expected(self.model, self.nature).words()
-        if goal.tail is not None and goal.tail[0] == 1:
-            return solve_robust_cvar(self.model, goal.tail[1], self.nature).words(goal.tail[1])
-        return both_sides(
-            self.model,
-            str(goal),
-            self.nature,
-            self.bounds,
-            lambda: solve_robust(self.model, goal, other).bounds,
-            "has",
-        )
+            return (solve_robust_expected(model, self.nature).words(),)
+        if is_cvar(goal):
+            alpha = goal.finest_alpha
+            return (solve_robust_cvar(model, alpha, self.nature).words(alpha),)
+
+        def others() -> tuple[float, float]:
+            return solve_robust(model, goal, other).bounds
+
+        return (both_sides(model, str(goal), self.nature, self.bounds, others, "has"),)
+
+    def _risks(self) -> list[tuple[str, float | None, float]]:
+        return [(str(self.objective), None, self.value)]
 
     def __repr__(self) -> str:
         return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
@@ -256,7 +211,8 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
     require_unit(model.inside)
 
     def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
-        return RobustRisk(model, nature, goal, value, bounds, policy)
+        ssp: Any = model
+        return RobustRisk(ssp, goal, (), value, Later(lambda: bounds), policy, nature=nature)
 
     if isinstance(goal, Mean):
         expected = solve_robust_expected(model, nature)
@@ -327,5 +283,5 @@ def _least_loss(
     known, values = table.share(), table.values[:, 0]
     low, high = float(known.below(values)[-1]), float(known.above(values)[-1])
     bounds = low + shift - error_bound, high + shift + error_bound
-    policy = robust_budget_policy(problem, table.changes, table.limit)
+    policy = budget_policy(problem.layout, table.changes, table.limit)
     return float(values[-1]) + shift, bounds, policy
