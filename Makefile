@@ -86,7 +86,7 @@ indices: setup tools
 coverage: setup tools
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest -n $(WORKERS) --cov=tailpath --cov-branch --cov-report=term:skip-covered --cov-report=html:build/coverage
 
-# Changes of the source that no test notices: figures on docs/testing.md.
+# Changes of the source that no test notices: docs/testing.md.
 MUTANTS ?= 200
 mutate: setup tools
 	$(BIN)/python -m tests.mutation --count $(MUTANTS) --workers $(WORKERS)
