@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.cli.planning import solve_part
+from tailpath.cli.ranks import solve_part
 from tailpath.distributed.files import read_part, write_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import Alone

@@ -21,9 +21,14 @@ from difflib import get_close_matches
 from typing import Any
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
-from tailpath.errors import OptionError, PolicyError, TailpathError, TailpathWarning
+from tailpath.errors import (
+    EvaluationInterrupted,
+    OptionError,
+    PolicyError,
+    TailpathError,
+    TailpathWarning,
+)
 from tailpath.progress import CLEAR, end_line
 from tailpath.registers import Register, instance_of
 from tailpath.texts import with_short_names
@@ -39,16 +44,16 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = {
     "info": ("models", "Sizes, cost unit, goals and dead ends of a model."),
     "solve": ("solve", "Find the best policy of a model."),
-    "frontier": ("solve", "What safety costs: least mean against a risk."),
+    "frontier": ("frontier", "What safety costs: least mean against a risk."),
     "evaluate": ("policies", "The exact VaR and CVaR of a policy."),
     "compare": ("compare", "Predicted, deployed and optimal CVaR side by side."),
     "show": ("policies", "The decisions of a policy, in words."),
-    "diff": ("policies", "Where two policies part ways."),
-    "explain": ("policies", "The worst runs of a policy, and what is to blame."),
+    "diff": ("policies", "Where two policies first decide differently."),
+    "explain": ("policies", "The worst runs of a policy, and their causes."),
     "page": ("compare", "One page that explains a model, as HTML."),
     "simulate": ("policies", "Monte Carlo runs of a policy."),
     "convert": ("models", "Write a model in another format."),
-    "split": ("planning", "Cut a model into parts for the ranks of MPI."),
+    "split": ("ranks", "Cut a model into parts for the ranks of MPI."),
     "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
 }
 
@@ -65,38 +70,6 @@ REGISTER = Register(
 )
 #: Commands of a package of ours that is installed on its own.
 ELSEWHERE = dict.fromkeys(("study", "report"), "forpecvar")
-
-
-@add_completion_class
-class Bash(BashComplete):
-    """Completion in Bash, which takes a colon for the end of a word.
-
-    Of `river:30` it hands over `river`, `:` and `30`, and puts what is offered in the place of
-    `30`. So the words are joined again, and of what is offered only the part behind the colon is
-    handed back.
-    """
-
-    def __init__(self, *args: Any, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.cut = False
-
-    def get_completion_args(self) -> tuple[list[str], str]:
-        args, incomplete = super().get_completion_args()
-        words: list[str] = []
-        for word in (*args, incomplete):
-            if words and (word == ":" or words[-1].endswith(":")):
-                words[-1] += word
-                self.cut = True
-            else:
-                words.append(word)
-        return words[:-1], words[-1]
-
-    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
-        found = super().get_completions(args, incomplete)
-        front = incomplete[: incomplete.rfind(":") + 1] if self.cut else ""
-        return [
-            CompletionItem(item.value.removeprefix(front), item.type, item.help) for item in found
-        ]
 
 
 class LazyGroup(click.Group):
@@ -255,6 +228,9 @@ def _explain(error: Exception) -> int | None:
         return PIPE_CLOSED
     if isinstance(error, click.Abort):
         print_message("error", "interrupted")
+        return INTERRUPTED
+    if isinstance(error, EvaluationInterrupted):
+        print_message("error", str(error))
         return INTERRUPTED
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "tailpath"

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
+from time import perf_counter
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from tailpath.domains.register import FORMATS, find_domain, schemes
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.registry import options as reading_options
+from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -71,9 +73,16 @@ def limit(text: str) -> Limit:
     return parse_limit(text)
 
 
+def timed(work: Called, *args: Any, **named: Any) -> tuple[Any, float, float]:
+    """The result of a call, its seconds, and how many of these were compiling."""
+    begin, before = perf_counter(), compiling_seconds()
+    found = work(*args, **named)
+    return found, perf_counter() - begin, compiling_seconds() - before
+
+
 def out_file(*suffixes: str) -> Callable[[str], str]:
-    """The type of an option that takes a file to write: what prevents that is told before the work
-    is done.
+    """The type of an option that takes a file to write; that it can be written is checked before
+    the work is done.
     """
 
     def file(text: str) -> str:
@@ -142,8 +151,8 @@ class WholeNumber(click.IntRange):
 
 
 def flag(option: Option, cls: type[click.Option] = click.Option) -> click.Option:
-    """The flag of an option that somebody else has, who takes its default if the user says nothing:
-    its value is None then.
+    """The flag of an option of a method or reader; its value is None if the user does not give it,
+    and the default is then that of the option.
     """
     names = [*(option.flag.split() or [f"--{option.name.replace('_', '-')}"]), option.name]
     if option.kind is bool:
@@ -170,7 +179,7 @@ def _type(option: Option) -> Any:
 
 
 def under(heading: str, *options: Decorator) -> Decorator:
-    """Give a command some options, which stand below a heading of its help."""
+    """Give a command some options, listed below a heading of its help."""
 
     def with_options(command: Called) -> Called:
         known = len(getattr(command, "__click_params__", ()))
@@ -227,7 +236,7 @@ class Command(click.Command):
 
 
 class ModelOption(click.Option):
-    """An option of reading or ending a model, told in full by `tailpath info --help` alone."""
+    """An option of reading or ending a model; only `tailpath info --help` describes it."""
 
     heading = "How the MODEL is read and ended, the same for all commands"
 
@@ -236,11 +245,12 @@ class ModelOption(click.Option):
 
 
 class ModelCommand(Command):
-    """A command about a model: it has the argument MODEL and its options, and is called with `ssp`,
-    the model read, and `source`, its name as typed. A command with a parameter `gamma` gets the
-    discount, unless it is part of the model, and None where there is none. A parameter called like
-    an option of `read` is the command's own. The help tells the command's own options first, and
-    those of reading models in short.
+    """A command with the argument MODEL and its options, called with `ssp`, the model read, and
+    `source`, its name as typed.
+
+    A parameter `gamma` gets the discount, None if there is none or if it is part of the model. A
+    parameter with the name of an option of `read` belongs to the command. The help has the
+    command's own options first, and a short list of those for reading models.
     """
 
     def __init__(self, name: str | None, **settings: Any) -> None:
@@ -264,7 +274,7 @@ class ModelCommand(Command):
 
 
 def with_model(command: Any, shared: Sequence[str]) -> Called:
-    """The command, called with the model that is read, and ended, as its shared options say."""
+    """The command, called with the model that its shared options describe."""
     discounts = "gamma" in inspect.signature(command).parameters
 
     def called(model: str, **given: Any) -> Any:
@@ -292,15 +302,22 @@ def complete_model(
     """What the shell offers for a MODEL: the bundled problems of a scheme, or schemes and files."""
     scheme, colon, _ = incomplete.partition(":")
     domain = find_domain(scheme) if colon else None
+    known = [f"{each}:" for each in (*FORMATS, *schemes())] if incomplete else []
     if domain is not None:
         known = [f"{scheme}:{problem}" for problem in domain.problems]
-        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
-    known = [f"{each}:" for each in (*FORMATS, *schemes()) if f"{each}:".startswith(incomplete)]
     # Files first: in Bash they replace what was offered before.
-    return [
-        CompletionItem(incomplete, type="file"),
-        *map(CompletionItem, known if incomplete else []),
-    ]
+    files = [] if domain is not None else [CompletionItem(incomplete, type="file")]
+    return [*files, *(CompletionItem(name) for name in known if name.startswith(incomplete))]
+
+
+def method_option(*names: str, **settings: Any) -> Decorator:
+    """The option `--method`, by which shells complete the names of methods."""
+
+    def complete(_: Any, __: Any, incomplete: str) -> list[CompletionItem]:
+        known = tailpath.methods.method_names()
+        return [CompletionItem(name) for name in known if name.startswith(incomplete)]
+
+    return click.option("--method", *names, metavar="NAME", shell_complete=complete, **settings)
 
 
 #: The argument POLICY, for which the shell offers files.
@@ -308,7 +325,7 @@ given_policy = click.argument("policy", type=click.Path())
 
 
 def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
-    """The limit of steps first, since the other ends look at what it leaves open."""
+    """The limit of steps first, since the other endings depend on it."""
     if endings["within"] is not None:
         ssp = tailpath.within(
             ssp, endings["within"], endings["otherwise"], gamma=endings["gamma"] or 1
@@ -318,14 +335,14 @@ def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
             "a discount is exact here over a bounded number of steps: give --within N, too"
         )
     elif endings["otherwise"] is not None:
-        raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
+        raise click.UsageError("--otherwise is the cost of being late, and needs --within N")
     if endings["give_up"] is not None:
         ssp = tailpath.give_up(ssp, endings["give_up"])
     return tailpath.given_arrival(ssp) if endings["given_arrival"] else ssp
 
 
 def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
-    """Read a model, end it in the ways asked for, and repeat its notes on standard error."""
+    """Read a model, apply the endings, and print its notes on standard error."""
     reading: dict[str, Any] = {
         name: dict(chain(*value)) if isinstance(value, tuple) and name != "goals" else value
         for name, value in options.items()
@@ -345,7 +362,7 @@ def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
     return ssp
 
 
-#: Policies of the user beside others, and whether they may be those of another model.
+#: The user's policies, and whether they may be those of another model.
 POLICIES = click.option(
     "--policy",
     "files",

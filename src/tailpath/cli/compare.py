@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,10 +22,12 @@ from tailpath.cli.common import (
     ManyAlphas,
     WholeNumber,
     measure,
+    method_option,
     out_file,
     picture,
     policy_argument,
     several_alphas,
+    timed,
     under,
 )
 from tailpath.cli.output import (
@@ -36,10 +37,8 @@ from tailpath.cli.output import (
     save_picture,
     terminal_width,
 )
-from tailpath.cli.planning import method_option
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.kernels.compile_time import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
@@ -48,9 +47,8 @@ from tailpath.methods.comparison import (
     PlannedRow,
     Update,
     chosen_methods,
+    compared,
     given_row,
-    planned,
-    tabled,
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -127,19 +125,18 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNam
     names = [*(asked.named or USUAL), *([SLOW] if asked.with_slow else [])]
     chosen = chosen_methods(names, asked.everything)
     mine = own_policies(ssp, asked.files, asked.loose, chosen)
+    leave_out = _note_left_out if asked.everything else None
     with progress_line() as update:
-        before = compiling_seconds()
-        leave_out = _note_left_out if asked.everything else None
-        *rows, optimum = planned(ssp, chosen, alphas[0], vars(asked), update, leave_out)
-        once = compiling_seconds() - before
-        every = [*mine, *rows]
-        found = tabled(ssp, [*every, optimum], alphas, update, bracketed=asked.delta is not None)
+        asking = ssp, mine, chosen, alphas, vars(asked), update
+        (rows, found), _, once = timed(compared, *asking, leave_out)
         if asked.plot is not None:
-            _draw(ssp, source, every, optimum, alphas, asked.plot, update)
+            _draw(ssp, source, rows, alphas, asked.plot, update)
     record = {
         "model": source,
         "planners": {
-            row.name: {"seconds": row.seconds, "note": row.plan.note} for row in [*rows, optimum]
+            row.name: {"seconds": row.seconds, "note": row.plan.note}
+            for row in rows
+            if row.plan.note
         },
         "optimum_bounds": [
             {"alpha": alpha, "bounds": bounds} for alpha, bounds in found.bounds.items()
@@ -149,14 +146,11 @@ def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNam
     }
     text = f"CVaR of {source}\n\n{found.as_text(terminal_width())}"
     if asked.measures:
-        policies = [(row.name, row.policy) for row in [*every, optimum]]
+        policies = [(row.name, row.policy) for row in rows]
         record["measures"], more = measured(ssp, policies, asked.measures, alphas, asked.delta)
         text += f"\n\n{more}"
     if once > 0:
-        text += (
-            f"\nthe seconds above include {once:.1f} s of compiling, once, by the method that first"
-            " needed it"
-        )
+        text += f"\nthe seconds above include {once:.1f} s of compiling, which happens once"
     return record, text
 
 
@@ -167,8 +161,8 @@ def _note_left_out(name: str, reason: str) -> None:
 def own_policies(
     ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]
 ) -> list[PlannedRow]:
-    """The user's policies, each called like its file; read before anything is planned, so that a
-    wrong file is told at once.
+    """The user's policies, each named after its file; read before anything is planned, so that an
+    error in a file is reported at once.
     """
     found = [given_row(ssp, Path(file).stem, policy_argument(file, ssp, loose)) for file in files]
     names = [row.name for row in found] + [method.label for method in chosen]
@@ -204,9 +198,7 @@ def measured(
 def compare_plans(
     model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str], loose: bool
 ) -> Output:
-    """What `compare` tells: policies planned on the nominal model and on the intervals, and what
-    each may really cost.
-    """
+    """Policies planned on the nominal model and on the intervals, and what each may really cost."""
     given = {file: policy_argument(file, model, loose) for file in files}
     lines, rows = [], []
     for alpha, label, predicted, band in planned_lines(model, alphas, given):
@@ -227,8 +219,7 @@ def compare_plans(
 def _draw(
     ssp: SSP,
     source: str,
-    methods: Sequence[PlannedRow],
-    optimum: PlannedRow,
+    rows: Sequence[PlannedRow],
     alphas: Sequence[float],
     path: str,
     update: Update,
@@ -240,20 +231,20 @@ def _draw(
         sorted({*alphas, *(tailpath.log_atoms(alphas[0], n).tolist() if alphas[0] < 1 else ())})
         for n in (FEW, MANY)
     )
-
-    def predicted(row: PlannedRow) -> list[float]:
-        return [value for alpha in many if (value := row.plan.predict(alpha)) is not None]
-
     curves = []
-    for method in methods:
-        if predicted(method):
-            curves.append(MethodCurve(method.name, "predicted", many, predicted(method)))
+    for row in rows:
+        optimum = row is rows[-1]
+        predicted = [value for alpha in many if (value := row.plan.predict(alpha)) is not None]
+        if predicted:
+            kind = "optimum" if optimum else "predicted"
+            curves.append(MethodCurve(row.name, kind, many, predicted))
+        if optimum:
+            continue
         deployed = []
         for alpha in few:
-            update(f"figure: {method.name} at alpha {alpha:.3g}")
-            deployed.append(tailpath.evaluate(ssp, method.policy(alpha), alpha).cvar(alpha))
-        curves.append(MethodCurve(method.name, "deployed", few, deployed))
-    curves.append(MethodCurve(optimum.name, "optimum", many, predicted(optimum)))
+            update(f"figure: {row.name} at alpha {alpha:.3g}")
+            deployed.append(tailpath.evaluate(ssp, row.policy(alpha), alpha).cvar(alpha))
+        curves.append(MethodCurve(row.name, "deployed", few, deployed))
     save_picture(plot_comparison(curves, title=source), path)
 
 
@@ -292,12 +283,11 @@ def page_command(
     tailpath page river:8x6 --out page.html --unit steps
     tailpath page river:5x5 --out page.html --policy policy.json --method quantile
     """
-    begin = perf_counter()
     mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
     title = title or (os.path.basename(source) if os.path.isfile(source) else source)
     with progress_line() as update:
-        made = tailpath.page(ssp, out, mine, title=title, progress=update, **options)
-    seconds = perf_counter() - begin
+        options |= {"title": title, "progress": update}
+        made, seconds, _ = timed(tailpath.page, ssp, out, mine, **options)
     size = len(made.html.encode())
     record = {"model": source, "file": out, "bytes": size, "seconds": seconds}
     return record, f"{out}: {size / 1e6:.2g} MB, made in {number(seconds, 2)} s"

@@ -15,7 +15,7 @@ import click
 
 import tailpath
 from tailpath.analysis.reachability import WAYS
-from tailpath.cli.application import INTERRUPTED, print_message
+from tailpath.cli.application import print_message
 from tailpath.cli.common import (
     ALPHA,
     LOOSE,
@@ -33,24 +33,22 @@ from tailpath.cli.common import (
 from tailpath.cli.output import (
     Output,
     fitted_table,
-    json_option,
-    print_result,
     reported,
     save_picture,
     terminal_width,
     with_gains,
 )
-from tailpath.errors import EvaluationInterrupted, OptionError
+from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.progress import progress_line
 from tailpath.show.decisions import decision_in_words, decision_table
 from tailpath.texts import count, name, number, pairs
 
-#: The alpha of what is told beside decisions, and how much of it is shown.
+#: The alpha of the numbers beside decisions.
 ONE_ALPHA = click.option("--alpha", type=ALPHA, default=0.05, help="Mass of the worst tail.")
 
-#: What `simulate` tells of all runs, and for each alpha.
+#: What `simulate` reports of all runs, and for each alpha.
 OF_ALL = ("confidence", "runs", "mean", "mean_interval", "unreached")
 OF_EACH = ("alpha", "var", "var_interval", "cvar", "cvar_interval")
 
@@ -74,11 +72,8 @@ def most_option(default: int, text: str) -> Decorator:
         help="Stop after N pairs of state and cost, and report the bounds.",
     ),
 )
-@under(
-    "Output",
-    click.option("--plot", type=picture, help="Draw the distribution."),
-    json_option,
-)
+@under("Output", click.option("--plot", type=picture, help="Draw the distribution."))
+@reported
 def evaluate_command(
     ssp: SSP,
     source: str,
@@ -88,9 +83,8 @@ def evaluate_command(
     gamma: Fraction | None,
     plot: str | None,
     loose: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
@@ -102,23 +96,38 @@ def evaluate_command(
     tailpath evaluate river:5x5 expected --alpha 0.05 --plot costs.png
     """
     followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
-    has_intervals, facts = isinstance(ssp, IntervalSSP), {}
+    least, facts = min(alphas), {}
+    has_intervals = isinstance(ssp, IntervalSSP)
     if has_intervals:
         plain = gamma is None and state is None
         if not plain or options["engine"] != "auto" or options["heuristic"] != "min":
             raise OptionError(
                 "--gamma, --from, --engine and --heuristic are not for models with intervals"
             )
-        costs: Any = tailpath.evaluate(ssp, followed, min(alphas))
+        costs: Any = tailpath.evaluate(ssp, followed, least)
         text = band_text(costs, alphas)
     else:
-        try:
-            costs = _evaluated(ssp, followed, min(alphas), state, factor, options)
-        except EvaluationInterrupted as interrupt:
-            print_message("error", str(interrupt))
-            return INTERRUPTED
+        options |= {"gamma": factor, "start": None if state is None else named_state(ssp, state)}
+        with progress_line() as update:
+            costs = tailpath.evaluate(
+                ssp,
+                followed,
+                least,
+                progress=lambda expanded, arrived: update(
+                    f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
+                ),
+                **options,
+            )
+        if costs.stuck:
+            print_message(
+                "note",
+                f"the goal is missed with probability {number(costs.unreached)}; runs get stuck in,"
+                f" for example, {costs.stuck}; {WAYS}",
+            )
         facts = {key: getattr(costs, key) for key in ("std", "unreached", "engine", "expanded")}
-        text = with_gains(costs_text(costs, alphas), ssp, costs.mean, costs, min(alphas))
+        text = with_gains(costs_text(costs, alphas), ssp, costs.mean, costs, least)
+    if plot is not None:
+        save_picture(costs.plot(*[] if has_intervals else [least]), plot)
     record = {
         "model": source,
         "policy": policy,
@@ -129,41 +138,9 @@ def evaluate_command(
         ],
         "mean": costs.mean,
         "mean_bounds": costs.mean_bounds,
+        **facts,
     }
-    print_result({**record, **facts}, text, as_json)
-    if plot is not None:
-        save_picture(costs.plot(*[] if has_intervals else [min(alphas)]), plot)
-    return 0
-
-
-def _evaluated(
-    ssp: SSP,
-    policy: tailpath.Policy,
-    alpha: float,
-    state: str | None,
-    gamma: float,
-    options: dict[str, Any],
-) -> tailpath.CostDistribution:
-    """The costs of a policy; where it may miss the goal, a note says where runs get stuck."""
-    with progress_line() as update:
-        costs = tailpath.evaluate(
-            ssp,
-            policy,
-            alpha,
-            start=None if state is None else named_state(ssp, state),
-            gamma=gamma,
-            progress=lambda expanded, arrived: update(
-                f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
-            ),
-            **options,
-        )
-    if costs.stuck:
-        print_message(
-            "note",
-            f"the goal is missed with probability {number(costs.unreached)}; runs get stuck in, for"
-            f" example, {costs.stuck}; {WAYS}",
-        )
-    return costs
+    return record, text
 
 
 def named_state(ssp: SSP, text: str) -> Any:
@@ -318,7 +295,7 @@ def show_command(
         del columns["memory"]
     text = fitted_table(list(columns), zip(*columns.values()))
     if len(rows) > most:
-        text += f"\n\nthe {most} rows that are met most often; --most shows more"
+        text += f"\n\nthe {most} most visited rows; --most shows more"
     record = {
         "model": source,
         "policy": policy,

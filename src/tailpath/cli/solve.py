@@ -1,11 +1,12 @@
-"""`tailpath solve MODEL`: one command, all methods of the register (`tailpath.methods`), each with
-the options it declares; and `tailpath frontier MODEL`, the least mean for every level of risk.
+"""`tailpath solve MODEL`: one command for all methods of the register (`tailpath.methods`), each
+with the options it declares, for any measure (`--minimise`, `--subject-to`, `--deadline`), and for
+models whose probabilities are intervals.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from time import perf_counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,47 +19,35 @@ from tailpath.cli.common import (
     ALPHA,
     ModelCommand,
     WholeNumber,
+    flag,
+    limit,
     measure,
-    picture,
+    method_option,
     policy_output,
     refuse_same_file,
+    timed,
     under,
 )
-from tailpath.cli.output import (
-    Output,
-    json_option,
-    print_result,
-    reported,
-    save_picture,
-    terminal_width,
-    with_gains,
-)
-from tailpath.cli.planning import (
-    MAX_NODES,
-    OBJECTIVES,
-    Solved,
-    all_ranks,
-    asked_for,
-    flags_of,
-    method_option,
-    objective_of,
-    ranks,
-    require_alpha,
-    solve_for,
-    solve_intervals,
-    solve_part,
-)
-from tailpath.errors import LimitExceededError
-from tailpath.kernels.compile_time import compiling_seconds
+from tailpath.cli.output import json_option, print_result, with_gains
+from tailpath.cli.ranks import all_ranks, ranks, require_alpha, solve_part, solved_by
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.methods import Method, find_method, method_names
 from tailpath.methods.comparison import progress_of
-from tailpath.methods.method import all_methods
+from tailpath.methods.method import all_methods, bounds_row, shared_options
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import MAX_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.progress import progress_line
-from tailpath.risk.measure import Measure
-from tailpath.texts import count, pairs
+from tailpath.risk.measure import REGISTER, Measure, is_cvar
+from tailpath.texts import number, pairs
+
+#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
+#: bracket of the optimum has to do.
+MAX_NODES = 1_000_000
+
+
+class MethodOption(click.Option):
+    heading = "Of some methods"
 
 
 class SolveCommand(ModelCommand):
@@ -69,13 +58,13 @@ class SolveCommand(ModelCommand):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         known = super().get_params(ctx)
         names = {param.name for param in known}
-        flags = (option for option, _ in flags_of(all_methods()).values())
-        return [*known, *(option for option in flags if option.name not in names)]
+        options = [option for option, _ in shared_options(all_methods()).values()]
+        return [*known, *(flag(each, MethodOption) for each in options if each.name not in names)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         remaining = super().parse_args(ctx, args)
         method, given = ctx.params.get("method"), ctx.params
-        takers = {name: takers for name, (_, takers) in flags_of(all_methods()).items()}
+        takers = {name: takers for name, (_, takers) in shared_options(all_methods()).items()}
         takers["alpha"] = [each.name for each in all_methods() if each.risk]
         for name, those in takers.items():
             within = name == "gamma" and given.get("within")
@@ -91,7 +80,10 @@ class SolveCommand(ModelCommand):
     def invoke(self, ctx: click.Context) -> Any:
         ctx.obj = all_ranks() if ctx.params.pop("mpi") else None
         part = ctx.obj and ranks("files").part_of(ctx.params["model"], ctx.obj)
-        return super().invoke(ctx) if part is None else solve_part(part, ctx.obj, ctx.params)
+        if part is None:
+            return super().invoke(ctx)
+        _refuse_on_ranks(ctx.params)
+        return solve_part(part, ctx.obj, ctx.params)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -106,7 +98,22 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option(
     "--variant", default="", show_default=False, help="Variant of a planner: published or printed."
 )
-@under("Measures and limits", *OBJECTIVES)
+@under(
+    "Measures and limits",
+    click.option(
+        "--minimise",
+        type=measure,
+        help=f"Such as mean, cvar(A) or a sum; measures are {', '.join(REGISTER.names())}.",
+    ),
+    click.option(
+        "--subject-to",
+        "limits",
+        type=limit,
+        multiple=True,
+        help="Such as 'late(35) <= 0.05' (repeatable).",
+    ),
+    click.option("--deadline", type=float, help="T is short for --minimise 'late(T)'."),
+)
 @under(
     "Models with intervals",
     click.option(
@@ -141,8 +148,9 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     asked, comm = SimpleNamespace(gamma=gamma, **given), click.get_current_context().obj
     refuse_same_file(asked.output, asked.source)
     if comm is not None:
-        given["model"] = given.pop("source")
-        solve_part(ranks("part").Part.here(ssp, comm), comm, {**given, "gamma": gamma}, ssp)
+        given |= {"model": given.pop("source"), "gamma": gamma}
+        _refuse_on_ranks(given)
+        solve_part(ranks("part").Part.here(ssp, comm), comm, given, ssp)
         return
     method, objective = find_method(asked.method), asked_for(asked)
     if isinstance(ssp, IntervalSSP):
@@ -160,39 +168,62 @@ def solve_command(ssp: SSP, gamma: Any, **given: Any) -> None:
     if solved.compiling > 0:
         rows["of which, once"] = f"{solved.compiling:.1f} s of compiling"
     if asked.verify and solved.checks:
-        record["proved"] = _proofs(solved)
+        record["proved"] = _proofs(solved.checks)
         rows |= {" " * number or "proved": line for number, line in enumerate(record["proved"])}
     text = "\n".join([pairs(rows.items()), *solved.words])
     text = with_gains(text, ssp, solved.mean, solved.costs, asked.alpha)
     print_result({"model": asked.source, **record}, text, asked.as_json)
     if asked.output is not None:
         tailpath.write_policy(solved.policy, asked.output)
-        for note in solved.notes:
-            print_message("note", note)
+        if solved.note:
+            print_message("note", solved.note)
 
 
-def _proofs(solved: Solved) -> list[str]:
+def _refuse_on_ranks(asked: Mapping[str, Any]) -> None:
+    if asked["verify"] or asked_for(SimpleNamespace(**asked)) is not None:
+        raise click.UsageError("--mpi can only be combined with --alpha")
+
+
+def _proofs(checks: Sequence[Callable[[], Any]]) -> list[str]:
     """What the checker proves of a solution that can be checked, and of the costs of its policy; it
-    refuses what does not hold.
+    raises an error if something does not hold.
     """
-    proofs = [check() for check in solved.checks]
+    proofs = [check() for check in checks]
     return [
         *(line for proof in proofs for line in proof.proved),
         f"the widest of these bounds is {max(proof.width for proof in proofs):.1e} of its size",
     ]
 
 
+@dataclass(frozen=True)
+class Solved:
+    """What `solve` found. `costs`, or `mean` alone, may be reported as gains; the note is printed
+    when the policy is saved.
+    """
+
+    policy: Any
+    record: Mapping[str, Any]
+    rows: Mapping[str, str]
+    checks: Sequence[Callable[[], Any]] = ()
+    words: Sequence[str] = ()
+    compiling: float = 0.0
+    mean: float | None = None
+    costs: tailpath.CostDistribution | None = None
+    note: str = ""
+
+
 def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
-    """Plan by a method of the register, and evaluate the policy exactly where there is an alpha to
-    evaluate it at. Where that is given up, the bounds that a plan has must do, and a plan without
-    is refused.
+    """Plan by a method of the register, and evaluate the policy exactly if there is an alpha.
+
+    If that is given up, the plan must have bounds.
     """
     alpha, most = asked.alpha, asked.max_nodes
     costs = None
     with progress_line() as update:
-        begin, before = perf_counter(), compiling_seconds()
-        plan = method.make(ssp, alpha, vars(asked), progress_of(method, update), asked.variant)
-        seconds, compiling = perf_counter() - begin, compiling_seconds() - before
+        report = progress_of(method, update)
+        plan, seconds, compiling = timed(
+            method.make, ssp, alpha, vars(asked), report, asked.variant
+        )
         policy, model = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         if alpha is not None:
             if most is None and model.cost_unit is None and plan.bounds is not None:
@@ -209,9 +240,8 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
             except LimitExceededError as error:
                 if plan.bounds is None:
                     raise
-                print_message("warning", f"the policy was not evaluated to the end: {error}")
+                _warn_of_limit(error)
     record, rows = method.account(plan, alpha, costs, seconds)
-    checks = [made.verify for made in (plan.solution, costs) if made and hasattr(made, "verify")]
     note = (
         "the policy looks at (state, steps taken); wherever you use it, say --within"
         f" {plan.facts.get('steps')} --gamma {asked.gamma}"
@@ -220,96 +250,138 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
         policy,
         {"method": asked.method, **record},
         rows,
-        checks,
+        [made.verify for made in (plan.solution, costs) if made and hasattr(made, "verify")],
         compiling=compiling,
         mean=record.get("expected_cost") if costs is None else costs.mean,
         costs=costs,
-        notes=() if plan.model is None else (note,),
+        note="" if plan.model is None else note,
     )
 
 
-@click.command(cls=ModelCommand)
-@click.option(
-    "--risk", type=measure, required=True, help="Such as cvar(0.05), late(30) or shortfall(30)."
-)
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(min=0),
-    help="Stop this close to the frontier, as a share of its range; 0 finds all corners.",
-)
-@click.option("--delta", help="Round costs to multiples of it; the frontier is then bracketed.")
-@under(
-    "Output",
-    click.option("--all", "everything", is_flag=True, help="Print every corner."),
-    click.option("--plot", type=picture, help="Draw the frontier."),
-    click.option("--corner", type=WholeNumber(1), help="The corner whose policy --output saves."),
-    policy_output("Save the policy of --corner (.json or .npz)."),
-)
-@reported
-def frontier_command(
-    ssp: SSP,
-    source: str,
-    risk: Measure,
-    everything: bool,
-    plot: str | None,
-    corner: int | None,
-    output: str | None,
-    **options: Any,
-) -> Output:
-    """Show what safety costs: every corner of least mean against a risk, from the safest policy to
-    the one that is best on average.
+def _warn_of_limit(error: LimitExceededError) -> None:
+    print_message("warning", f"the policy was not evaluated to the end: {error}")
 
-    Examples
-    --------
-    tailpath frontier river:5x5 --risk 'cvar(0.05)'
-    tailpath frontier river:5x5 --risk 'late(30)' --corner 2 --output safe.json
-    """
-    if (corner is None) != (output is None):
+
+# ---------------------------------------------------------------------- measures
+
+
+def asked_for(asked: SimpleNamespace) -> Measure | None:
+    """What is to be minimised, or None if a method plans."""
+    if asked.minimise is None and asked.deadline is None and not asked.limits:
+        return None
+    if asked.alpha is not None:
         raise click.UsageError(
-            "--corner and --output go together: which corner's policy to save, and where"
+            "--alpha does not go with --minimise, --subject-to and --deadline; say cvar(A) instead"
         )
-    refuse_same_file(output, source)
-    begin = perf_counter()
-    with progress_line() as update:
-        found = tailpath.frontier(
-            ssp,
-            risk,
-            **options,
-            progress=lambda tables, corners: update(
-                f"{count(tables, 'table')}, {count(int(corners), 'corner')}"
-            ),
+    if asked.deadline is None:
+        return asked.minimise or tailpath.Mean()
+    if asked.minimise is not None:
+        raise click.UsageError(
+            "give either --minimise or --deadline, which is short for --minimise 'late(T)'"
         )
-    seconds = perf_counter() - begin
-    if corner is not None and output is not None:
-        if corner > len(found):
-            raise click.UsageError(
-                f"the frontier has {count(len(found), 'corner')}, so there is no corner {corner}"
-            )
-        tailpath.write_policy(found[corner - 1].policy, output)
-    if plot is not None:
-        save_picture(found.plot(), plot)
-    columns = found._columns()
-    lines = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    return tailpath.Late(asked.deadline)
+
+
+def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    """Any measure, under limits on others."""
+    if asked.gamma is not None:
+        raise click.UsageError(
+            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
+            " number of steps: give --within N"
+        )
+    delta = asked.delta
+    found, seconds, compiling = timed(tailpath.solve, ssp, objective, asked.limits, delta=delta)
+    shown = dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in asked.limits)])
+    values = _delivered(ssp, found.policy, list(shown), asked.max_nodes)
+    weights = list(getattr(found.policy, "weights", [1.0]))
     record = {
-        "model": source,
-        "risk": str(risk),
-        "delta": options["delta"],
-        "corners": lines,
-        "gap": found.gap,
+        "objective": str(objective),
+        "delta": delta,
+        "limits": [str(each) for each in asked.limits],
+        "value": found.value,
+        "bounds": list(found.bounds),
+        "risks": values,
+        "multipliers": list(found.multipliers),
+        "members": len(weights),
+        "weights": weights,
         "seconds": seconds,
     }
-    text = found.as_text(terminal_width(), len(found) if everything else MAX_ROWS)
-    notes = "\n".join(_notes(found, seconds, everything, options["delta"]))
-    return record, f"least mean against {risk} of {source}\n\n{text}\n\n{notes}"
+    numbers = values
+    if delta is None:
+        others = {what: value for what, value in values.items() if what != str(objective)}
+        numbers = {f"least {objective}": found.value, **others}
+    rows = {what: f"{value:.10g}" for what, value in numbers.items()}
+    rows |= bounds_row(found.bounds, delta)
+    if len(weights) > 1:
+        listed = " and ".join(f"{weight:.6g}" for weight in weights)
+        rows["policy"] = f"mixture of {len(weights)} policies, weights {listed}"
+    rows["time"] = f"{seconds:.3g} s"
+    mean = values.get(str(tailpath.Mean()))
+    words = list(found.words)
+    return Solved(found.policy, record, rows, words=words, compiling=compiling, mean=mean)
 
 
-def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> Iterator[str]:
-    more = "" if everything or len(found) <= MAX_ROWS else "; --all shows all"
-    yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
-    if any(len(one.parts) > 1 for one in found):
-        yield "policies: how many of them a coin, tossed once at the start, chooses among"
-    if delta is not None:
-        yield (
-            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that"
-            " no policy with this risk falls below"
+def _delivered(
+    ssp: SSP, policy: tailpath.Policy, measures: Sequence[Measure], max_nodes: int | None
+) -> dict[str, float]:
+    """What the measures are for the policy; nothing, with a warning, if evaluating it is given
+    up.
+    """
+    if max_nodes is None and ssp.cost_unit is None:
+        max_nodes = MAX_NODES
+    try:
+        costs = evaluate_for(ssp, policy, measures, max_nodes=max_nodes)
+    except LimitExceededError as error:
+        _warn_of_limit(error)
+        return {}
+    return {str(each): each(costs) for each in measures}
+
+
+# ---------------------------------------------------------------------- intervals
+
+
+def objective_of(method: Method, alpha: float | None) -> Measure:
+    """What a method minimises, for a model with intervals."""
+    if method.objective is None:
+        able = solved_by(lambda method: method.objective)
+        raise OptionError(
+            f"--method {method.name} needs known probabilities; models with intervals are solved by"
+            f" {able}"
         )
+    require_alpha(method, alpha)
+    return method.objective(1.0 if alpha is None else alpha)
+
+
+def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespace) -> Solved:
+    if asked.gamma is not None or asked.delta is not None:
+        raise click.UsageError("--gamma and --delta are not for models with intervals")
+    nature = asked.nature or "adversarial"
+    found, seconds, compiling = timed(tailpath.solve, model, objective, asked.limits, nature=nature)
+    band = tailpath.evaluate(model, found.policy, objective.finest_alpha)
+    record: dict[str, Any] = {
+        "objective": str(objective),
+        "nature": nature,
+        "value": found.value,
+        "bounds": list(found.bounds),
+        "mean": list(band.mean),
+        "seconds": seconds,
+    }
+    rows = {
+        f"least {objective}": f"{found.value:.10g} ({nature} nature)",
+        **bounds_row(found.bounds),
+        "mean of the policy": " to ".join(number(end, 10) for end in band.mean),
+        "time": f"{seconds:.3g} s",
+    }
+    checks = [_checkable(model, objective, nature).verify] if asked.verify else []
+    words = [] if model.is_certain else list(found.words)
+    record |= {"words": words[0]} if words else {}
+    return Solved(found.policy, record, rows, checks, words, compiling)
+
+
+def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
+    """The solution behind an objective, if it is the mean or a CVaR."""
+    if isinstance(objective, tailpath.Mean):
+        return tailpath.solve_expected(model, nature=nature)
+    if is_cvar(objective):
+        return tailpath.solve_cvar_exact(model, objective.finest_alpha, nature=nature)
+    raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")

@@ -214,10 +214,32 @@ def compare(
             f"a policy cannot be called {name!r}: a method of that name is compared, too"
         )
     report = progress or (lambda text: None)
-    *rows, optimum = planned(ssp, chosen, levels[0], settings, report)
-    rows = [*(given_row(ssp, name, given) for name, given in policies.items()), *rows]
-    bracketed = settings.get("delta") is not None
-    return tabled(ssp, [*rows, optimum], levels, report, bracketed=bracketed)
+    rows = [given_row(ssp, name, given) for name, given in policies.items()]
+    return compared(ssp, rows, chosen, levels, settings, report)[1]
+
+
+def compared(
+    ssp: SSP,
+    given: Sequence[PlannedRow],
+    methods: Sequence[Method],
+    alphas: Sequence[float],
+    settings: Mapping[str, Any],
+    progress: Update,
+    leave_out: Callable[[str, str], None] | None = None,
+) -> tuple[list[PlannedRow], Comparison]:
+    """Policies that are given, and methods, the optimum last, planned and evaluated at every alpha;
+    `leave_out` as of `planned`.
+    """
+    rows = [*given, *planned(ssp, methods, alphas[0], settings, progress, leave_out)]
+    lines = tuple(line for alpha in alphas for line in _lines(ssp, alpha, rows, progress))
+    notes = tuple(
+        f"{row.name}: {row.plan.note}, planned in {number(row.seconds, 2)} s"
+        for row in rows
+        if row.plan.note
+    )
+    known = rows[-1].plan.bounds
+    bounds = {alpha: known(alpha) for alpha in alphas} if known else {}
+    return rows, Comparison(lines, bounds, notes, settings.get("delta") is not None)
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
@@ -292,27 +314,6 @@ def planned(
 def progress_of(method: Method, progress: Update, prefix: str = "") -> Progress:
     return lambda steps, reached: progress(
         prefix + method.doing.format(steps=steps, reached=reached)
-    )
-
-
-def tabled(
-    ssp: SSP,
-    rows: Sequence[PlannedRow],
-    alphas: Sequence[float],
-    progress: Update,
-    *,
-    bracketed: bool = False,
-) -> Comparison:
-    """Every row evaluated at every alpha; the last is the optimum."""
-    lines = tuple(line for alpha in alphas for line in _lines(ssp, alpha, rows, progress))
-    notes = tuple(
-        f"{row.name}: {row.plan.note}, planned in {number(row.seconds, 2)} s"
-        for row in rows
-        if row.plan.note
-    )
-    known = rows[-1].plan.bounds
-    return Comparison(
-        lines, {alpha: known(alpha) for alpha in alphas} if known else {}, notes, bracketed
     )
 
 
