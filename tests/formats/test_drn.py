@@ -202,7 +202,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("3 : 1\n", "3 : 1_0\n", ":20: '1_0' is not a finite number"),
         ("3 : 1\n", "3 : 1/0\n", ":20: '1/0' is not a finite number"),
         ("3 : 1\n", "3 : -1\n3 : 2\n", "state 0, choice 1 -> 3 has probability -1"),
-        ("3 : 1\n", "3 :\n", ":20: '3 :' has 2 words"),
+        ("3 : 1\n", "3 :\n", ":20: '' is not a finite number"),
         ("[7, 0]", "[7, x]", ":25: 'x' is not a finite number"),
         (
             "state 0 [1, 0.1] init",

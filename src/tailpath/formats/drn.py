@@ -27,7 +27,6 @@ from tailpath.formats.drn_text import (
     STATE,
     TRANSITION,
     Body,
-    DRNFile,
     Header,
     ParsedBody,
     StoredRewards,
@@ -35,6 +34,7 @@ from tailpath.formats.drn_text import (
 from tailpath.formats.files import read_bytes, shorten, text_bytes, write_bytes
 from tailpath.formats.labelled import LabelledMDP, Labels, Reward, Rewards, labels_of_codes, to_ssp
 from tailpath.formats.registry import Reading
+from tailpath.formats.text_files import TextFile
 from tailpath.formats.writing import (
     MARK,
     action_words,
@@ -66,7 +66,7 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
     data = text_bytes(path, data)
-    file = DRNFile(path, data, reading.progress, comment="//")
+    file = TextFile(path, data, reading.progress, comment="//")
     header = Header(file)
     found = _model(header, Body(header).read())
     file.data = b""  # which nobody needs to wait for
@@ -75,20 +75,20 @@ def _labelled(path: str, reading: Reading) -> LabelledMDP:
 
 def _model(header: Header, body: ParsedBody) -> LabelledMDP:
     """The model. A choice begins with an action, or with a transition that follows a state."""
-    kinds, state_code, action_code, target, probability, low = body[:6]
+    lines, kinds, state_code, action_code, target, probability, low = body[:7]
     starts_choice = kinds == ACTION
     starts_choice[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
     n_states, n_choices = len(state_code), int(np.count_nonzero(starts_choice))
     header.check_count("@nr_states", n_states)
     header.check_count("@nr_choices", n_choices)
     if target.size and (farthest := int(target.max())) >= n_states:
-        line = header.file.line_of(int(np.flatnonzero(kinds == TRANSITION)[target.argmax()]))
+        line = lines[np.flatnonzero(kinds == TRANSITION)[target.argmax()]]
         raise header.file.error(f"state {farthest} lies outside 0..{n_states - 1}", line)
     choices_before = np.cumsum(starts_choice, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     for state in first_of(np.diff(state_choices) > 1) if header.is_dtmc else ():
         second = np.flatnonzero(starts_choice)[state_choices[state] + 1]
-        raise header.file.error("a state of a DTMC has one action", header.file.line_of(second))
+        raise header.file.error("a state of a DTMC has one action", lines[second])
     is_transition = kinds == TRANSITION
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     choice_code = np.full(n_choices, -1, dtype=np.int32)

@@ -8,8 +8,8 @@ are mostly the same few: each is parsed once.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from itertools import compress, islice
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -33,27 +33,15 @@ STATE, ACTION, TRANSITION = range(3)
 _KINDS = np.full(256, -1, dtype=np.int8)
 _KINDS[[ord("s"), ord("a")]] = STATE, ACTION
 _KINDS[ord("0") : ord("9") + 1] = TRANSITION
-_IN_INTERVAL = re.compile(r"(?<=[\[,])[ \t]+|[ \t]+(?=[,\]])")
 
 StoredRewards = tuple[float, ...]
 T = TypeVar("T")
 
 
-class DRNFile(TextFile):
-    """The text of a model, which is found again where a line is at fault."""
-
-    def line_of(self, row: int) -> int:
-        """The number of a row of the body, counted from 0: found when there is something to say."""
-        again = TextFile(self.path, self.data, comment=self.comment)
-        next(text for text in again.lines() if text == "@model")
-        next(islice(again.rows(), row, None))
-        return again.line
-
-
 class Header:
     """The sections by name, each with its line, and what stands between them."""
 
-    def __init__(self, file: DRNFile) -> None:
+    def __init__(self, file: TextFile) -> None:
         self.file = file
         self.sections: dict[str, tuple[str, int]] = {}
         self.extras = Extras()
@@ -122,21 +110,14 @@ class Header:
 # ---------------------------------------------------------------------- the body
 
 
-class BodyColumns(NamedTuple):
-    """The kind of each line that says something; codes for the lines of states and of actions, the
-    same for equal ones; target of each transition, and the ends of its probability."""
-
-    kinds: Array
-    state_code: Array
-    action_code: Array
-    target: Array
-    ends: FloatArray
-
-
 class ParsedBody(NamedTuple):
-    """A body by column; rewards and labels of each different state, rewards and name of each
-    different action. Of intervals, `low` has the low ends and `probability` the high ones."""
+    """The number and the kind of each line that says something; codes for the lines of states and
+    of actions, the same for equal ones; target and probability of each transition, where of
+    intervals `low` has the low ends and `probability` the high ones; rewards and labels of each
+    different state, rewards and name of each different action.
+    """
 
+    lines: Array
     kinds: Array
     state_code: Array
     action_code: Array
@@ -159,8 +140,8 @@ class _ParsedOnce(dict[str, int], Generic[T]):
         self[text] = len(self.parsed) - 1
         return self[text]
 
-    def of(self, texts: Sequence[str]) -> Array:
-        return np.fromiter(map(self.__getitem__, texts), np.int32, len(texts))
+    def of(self, texts: Iterable[str]) -> Array:
+        return np.fromiter(map(self.__getitem__, texts), np.int32)
 
 
 class Body:
@@ -201,17 +182,16 @@ class Body:
         return high
 
     def read(self) -> ParsedBody:
-        parts = [self._block([]), *(part for _, part in self.file.blocks(self._block))]
-        *columns, ends = zip(*parts)
-        kinds, state, action, target = map(np.concatenate, columns)
+        parts = [(np.zeros(0, np.int32), self._block([])), *self.file.blocks(self._block)]
+        *columns, ends = zip(*((lines, *columns) for lines, columns in parts))
+        lines, kinds, state, action, target = map(np.concatenate, columns)
         low, high = joined_ends(ends)
         if low is None and self.header.intervals:
             low = high.copy()
-        return ParsedBody(
-            kinds, state, action, target, high, low, self.states.parsed, self.actions.parsed
-        )
+        states, actions = self.states.parsed, self.actions.parsed
+        return ParsedBody(lines, kinds, state, action, target, high, low, states, actions)
 
-    def _block(self, texts: Sequence[str]) -> BodyColumns:
+    def _block(self, texts: Sequence[str]) -> tuple[Array, ...]:
         begins = "".join([text[0] for text in texts]).encode("ascii", "replace")
         kinds = _KINDS[np.frombuffer(begins, np.uint8)]
         for at in first_of(kinds < 0):
@@ -221,33 +201,18 @@ class Body:
         states, actions, transitions = (
             list(compress(texts, (kinds == kind).tolist())) for kind in range(3)
         )
-        labels = self._after_numbers(states)
-        text = "\n".join([*transitions, ""]).replace(":", " : ")
-        if "[" in text:
-            text = _IN_INTERVAL.sub("", text)
-        colons: Sequence[str] = ()
-        if text.count(":") == len(transitions):
-            targets, colons, probabilities = self.file.columns(text, 3, 3)
-        if list(colons) != [":"] * len(transitions):
-            raise self.file.error("expected 'target : probability'")
-        columns = BodyColumns(
-            kinds,
-            self.states.of(labels),
-            self.actions.of(actions),
-            self.file.integers(targets),
-            self.file.ends(probabilities),
-        )
+        codes = self.states.of(self._after_numbers(states)), self.actions.of(actions)
+        target, ends, _ = self.file.columns(transitions, 1, separator=":")
         self.n_states += len(states)
-        return columns
+        return kinds, *codes, target[0], ends
 
-    def _after_numbers(self, texts: Sequence[str]) -> list[str]:
+    def _after_numbers(self, texts: Sequence[str]) -> Iterator[str]:
         """What stands after the numbers of states, which have no gaps."""
-        matches = list(map(_STATE_LINE.fullmatch, texts))
-        if None in matches:
-            text = texts[matches.index(None)]
-            raise self._unexpected("'state <id> [rewards] labels'", text)
-        numbers = self.file.integers([match[1] for match in matches if match])
-        for state in first_of(numbers != self.n_states + np.arange(len(numbers))):
-            expected = f"expected state {self.n_states + state}, not {numbers[state]}"
-            raise self.file.error(f"{expected}: states are numbered without gaps")
-        return [match[2] for match in matches if match]
+        for state, text in enumerate(texts, start=self.n_states):
+            match = _STATE_LINE.fullmatch(text)
+            if match is None:
+                raise self._unexpected("'state <id> [rewards] labels'", text)
+            if match[1] != str(state) and (found := self.file.integer(match[1])) != state:
+                expected = f"expected state {state}, not {found}"
+                raise self.file.error(f"{expected}: states are numbered without gaps")
+            yield match[2]

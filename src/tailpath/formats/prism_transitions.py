@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.errors import FormatError
 from tailpath.formats.archives import unpacked
 from tailpath.formats.files import read_bytes, shorten, text_bytes
 from tailpath.formats.registry import Reading
@@ -48,13 +49,13 @@ class ExplicitFile(TextFile):
         actions = defaultdict(count().__next__, {"": -1})
 
         def parse(texts: list[str]) -> tuple[Array, FloatArray, Array]:
-            text = "\n".join([*texts, ""])
-            if ":" in text:
-                raise self.error(f"{shorten(text)!r} has a colon; export without -exportrows")
-            columns = self.columns(text, width + 1, width + 1 + with_actions)
-            integers = np.stack([self.integers(column) for column in columns[:width]])
-            ends = self.ends(columns[width])
-            words = columns[width + 1] if len(columns) > width + 1 else [""] * len(texts)
+            try:
+                integers, ends, words = self.columns(texts, width, words=with_actions)
+            except FormatError:
+                if ":" not in "".join(texts):
+                    raise
+                found = f"{shorten(texts[0])!r} has a colon"
+                raise self.error(f"{found}; export without -exportrows") from None
             return integers, ends, np.fromiter(map(actions.__getitem__, words), np.int32)
 
         found = [(np.zeros(0, np.int32), parse([])), *self.blocks(parse)]

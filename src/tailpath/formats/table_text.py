@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import FormatError, ModelError
-from tailpath.formats import text_files
+from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.formats.archives import unpacked_limit
 from tailpath.formats.files import (
     brief,
     load_json,
@@ -28,7 +28,7 @@ from tailpath.formats.files import (
 from tailpath.formats.headers import decode_name
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
-from tailpath.formats.text_files import SEPARATORS, TextFile
+from tailpath.formats.text_files import TextFile, read_at_once
 from tailpath.formats.writing import all_integers, encode_name, json_texts
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
@@ -40,6 +40,8 @@ _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 _BREAK = re.compile(r"\r\n?|\n")
 #: Rows that are held as texts at a time.
 BLOCK_ROWS = 500
+#: What may stand between the cells of a table.
+SEPARATORS = (",", ";", "\t", "|")
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
@@ -93,10 +95,9 @@ class FileTable(OutcomeTable):
     def numbers(self, cells: Sequence[Any]) -> FloatArray | None:
         if set(map(type, cells)) != {str}:
             return super().numbers(cells)
-        try:
-            return self.file.numbers([cell.strip() for cell in cells])
-        except FormatError:
-            return None
+        # A sign of exponents is not worth a second look at all others.
+        rows = read_at_once(cells, [("number", np.float64)], self.number, signs="")
+        return None if rows is None else np.asarray(rows["number"])
 
     def truth(self, cell: Any) -> bool:
         text = str(int(cell) if isinstance(cell, float) else cell).strip().lower()
@@ -189,7 +190,31 @@ class ArrowTable(FileTable):
     """The rows of a Parquet file, whose columns have types."""
 
     def __init__(self, path: str, reading: Reading) -> None:
-        self.table = text_files.read_parquet(path)
+        try:
+            import pyarrow
+            from pyarrow.parquet import ParquetFile
+        except ImportError:
+            remedy = "pip install 'tailpath[parquet]'"
+            raise OptionError(f"{path}: Parquet tables need pyarrow: {remedy}") from None
+        self.arrow: Any = pyarrow
+        data = read_bytes(path)
+        if not data:
+            raise FormatError(f"{path}: the file is empty")
+        try:
+            file = ParquetFile(pyarrow.BufferReader(data))
+            shape = file.metadata
+            groups = map(shape.row_group, range(shape.num_row_groups))
+            # A run of equal cells takes no room in the file, but it does in memory.
+            cells = 8 * shape.num_rows * shape.num_columns
+            size = max(cells, sum(group.total_byte_size for group in groups))
+            if size > unpacked_limit(len(data)):
+                allowed = f"more than its {len(data)} bytes justify"
+                raise FormatError(f"{path}: unpacks to {size} bytes, {allowed}")
+            self.table = file.read(use_threads=False)
+            self.table.validate(full=True)  # texts in UTF-8, and indices that lie inside
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            message = f"{path}: this is not a Parquet file: {shorten(str(error))}"
+            raise FormatError(message) from None
         super().__init__(path, reading, b"", self.table.column_names)
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
@@ -197,13 +222,13 @@ class ArrowTable(FileTable):
         return {column: self._column(position) for column, position in at.items()}
 
     def _column(self, position: int) -> Categorical:
-        pyarrow = text_files.arrow()
-        column, types = self.table.column(position), pyarrow.types
+        column, types = self.table.column(position), self.arrow.types
         typed = (types.is_string, types.is_integer, types.is_float64, types.is_boolean)
         try:
             if not any(kind(column.type) for kind in typed):
-                column = column.cast(pyarrow.string())  # a float of 32 bits as its shortest decimal
-        except pyarrow.ArrowException:
+                # A float of 32 bits becomes its shortest decimal.
+                column = column.cast(self.arrow.string())
+        except self.arrow.ArrowException:
             kind = f"{shorten(self.names[position])!r} of {shorten(str(column.type))}"
             message = f"{self.path}: the column {kind} holds neither texts nor numbers"
             raise FormatError(message) from None

@@ -1,37 +1,57 @@
-"""Lines, words and numbers of text files, strict and quick; and Parquet.
+"""Lines, words and numbers of text files, strict and quick.
 
 A file of a million lines must not become a million objects at once, and Python should not run once
-for each number. So lines come from a large text block by block and are parsed column by column, by
-`split`, `int` and `float` over whole lists. A block that is refused is read again line by line, to
-find the one at fault.
+for each number. So lines come from a large text block by block, and numpy reads a block at once. A
+block that it does not read, or reads as we would not, is read line by line, which finds the one at
+fault.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from importlib import import_module
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 import numpy as np
 
-from tailpath.errors import FormatError, OptionError
-from tailpath.formats.archives import unpacked_limit
-from tailpath.formats.files import LONGEST, parse_number, read_bytes, shorten
+from tailpath.errors import FormatError
+from tailpath.formats.files import LONGEST, parse_number, shorten
 from tailpath.formats.writing import MARK, Extras
 from tailpath.graph import Array, FloatArray
-from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress
 
 #: The bytes of a text that are held as lines at a time.
 BLOCK = 64_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
-#: What decimals are made of, and may have around them.
-_DECIMAL = b"0123456789.eE+- \t"
 
 Result = TypeVar("Result")
+
+
+def read_at_once(
+    texts: Sequence[str],
+    kinds: list[Any],
+    read_one: Callable[[str], Any],
+    separator: str | None = None,
+    signs: str = "+",
+) -> Any:
+    """Lines as an array with fields of these kinds, or None where `read_one`, which is strict, may
+    see a line otherwise, as one with `signs` outside exponents. The field `number` is a float.
+    """
+    text = "\n".join([*texts, ""])
+    ends = np.flatnonzero(np.frombuffer(text.encode(), np.uint8) == ord("\n"))
+    longest = np.diff(ends, prepend=-1).max(initial=0)
+    plain = text.replace("e-", "")
+    if not text.isascii() or longest > LONGEST or any(sign in plain for sign in signs):
+        return None
+    try:
+        rows = np.loadtxt(texts, kinds, comments=None, delimiter=separator, ndmin=1)
+        if len(rows) != len(texts) or not np.isfinite(rows["number"]).all():
+            return None
+        for row in np.flatnonzero(rows["number"] == 0).tolist():
+            read_one(texts[row])  # which refuses a number that is too small for floating point
+    except (ValueError, FormatError):
+        return None
+    return rows
 
 
 class TextFile:
@@ -85,12 +105,11 @@ class TextFile:
 
         What it remembers of a block it must not remember of one that it refuses.
         """
-        first = self.comment[:1]
         while self._block or self._next():
             texts = self._block[::-1]
             lines: Sequence[int] = range(self.line + 1, self.line + 1 + len(texts))
-            # A line of "" begins with nothing, and so does `first` where there are no comments.
-            if first in [text[:1] for text in texts] or "" in texts:
+            joined = "\n".join(["", *texts, ""])
+            if "\n\n" in joined or (self.comment and f"\n{self.comment}" in joined):
                 rows = [pair for pair in zip(lines, texts) if self.is_content(pair[1], pair[0])]
                 lines, texts = [line for line, _ in rows], [text for _, text in rows]
             try:
@@ -117,21 +136,41 @@ class TextFile:
 
     # ------------------------------------------------------------------ words and numbers
 
-    def columns(self, text: str, least: int, most: int) -> Sequence[Sequence[str]]:
-        """The words of lines by column; a line may have from `least` to `most` of them, and a word
-        that is missing is empty."""
-        words = text.replace("\n", " \0 ").split()  # a text has no NUL: it marks ends of lines
-        ends = ["\0"] * text.count("\n")
-        for width in range(least, most + 1):
-            if words[width :: width + 1] == ends:
-                return [words[at :: width + 1] for at in range(width)]
-        rows = [line.split() for line in text.split("\n")[:-1]]
-        for row in rows:
-            if not least <= len(row) <= most:
-                expected = " or ".join(map(str, range(least, most + 1)))
-                found = f"{shorten(' '.join(row))!r} has {len(row)} words"
+    def columns(
+        self, texts: Sequence[str], width: int, *, words: bool = False, separator: str | None = None
+    ) -> tuple[Array, FloatArray, Sequence[str]]:
+        """Lines of `width` integers and a number or an interval, after which a word may follow: the
+        integers, (width, n); the numbers, (1, n), or the low and high ends, (2, n); the words,
+        which are empty where there are none.
+        """
+
+        def read_one(text: str) -> tuple[list[int], tuple[float, float], str]:
+            parts = text.split(separator)
+            if not width < len(parts) <= width + 1 + words:
+                if separator is not None:
+                    form = f"'target {separator} probability'"
+                    raise self.error(f"expected {form}, not {shorten(text)!r}")
+                expected = f"{width + 1} or {width + 2}" if words else f"{width + 1}"
+                found = f"{shorten(text)!r} has {len(parts)} words"
                 raise self.error(f"{found}, expected {expected}")
-        return list(zip_longest(*rows, fillvalue=""))
+            integers = list(map(self.integer, parts[:width]))
+            return integers, self.interval(parts[width]), "".join(parts[width + 1 :])
+
+        kinds: list[Any] = [("integers", np.int64, (width,)), ("number", np.float64)]
+        if words and texts and len(texts[0].split()) == width + 2:
+            kinds.append(("word", object))
+        rows = read_at_once(texts, kinds, read_one, separator, "+-") if texts else None
+        if rows is None:  # numpy takes +1 and -0 for integers
+            some = list(map(read_one, texts))
+            integers = np.array([row for row, _, _ in some], np.int64).reshape(-1, width).T
+            ends = np.array([row for _, row, _ in some], np.float64).reshape(-1, 2).T
+            found = [word for _, _, word in some]
+            ends = ends if "[" in "".join(texts) else ends[1:]
+        else:
+            integers, ends = rows["integers"].T, rows["number"][None]
+            found = rows["word"].tolist() if len(kinds) > 2 else [""] * len(texts)
+        small = integers.max(initial=0) < 2**31
+        return integers.astype(np.int32 if small else np.int64), ends, found
 
     def number(self, text: str) -> float:
         return parse_number(text.strip(), f"{self.path}:{self.line}")
@@ -149,36 +188,6 @@ class TextFile:
             raise self.error(f"{shorten(digits)!r} is not a whole number")
         return int(digits)
 
-    def numbers(self, texts: Sequence[str]) -> FloatArray:
-        different = list(dict.fromkeys(texts))
-        if 2 * len(different) < len(texts):
-            known = dict(zip(different, self.numbers(different).tolist()))
-            return np.fromiter(map(known.__getitem__, texts), np.float64, len(texts))
-        # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
-        # `float` to accept.
-        joined = "".join(texts).encode()
-        if not joined.translate(None, _DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
-            with suppress(ValueError):
-                values = np.fromiter(map(float, texts), np.float64, len(texts))
-                zeros = {texts[position] for position in np.flatnonzero(values == 0).tolist()}
-                if np.isfinite(values).all() and not any(vanishes(text, 0.0) for text in zeros):
-                    return values
-        return np.array([self.number(text) for text in texts], dtype=np.float64)
-
-    def ends(self, texts: Sequence[str]) -> FloatArray:
-        """Low and high ends of numbers and intervals, (2, n); of numbers alone, (1, n)."""
-        if "[" not in "".join(texts):
-            return self.numbers(texts)[None]
-        return np.array(list(map(self.interval, texts))).T
-
-    def integers(self, texts: Sequence[str]) -> Array:
-        joined = "".join("".join(texts).split())
-        if joined.isascii() and joined.isdigit():
-            with suppress(ValueError, OverflowError):  # an empty one, or one of many digits
-                found = np.fromiter(map(int, texts), np.int64, len(texts))
-                return found if found.max() >= 2**31 else found.astype(np.int32)
-        return np.array([self.integer(text) for text in texts], dtype=np.int64)
-
 
 def joined_ends(parts: Sequence[FloatArray]) -> tuple[FloatArray | None, FloatArray]:
     """The ends of several blocks: the low ones, if there are intervals, and the high ones."""
@@ -186,41 +195,3 @@ def joined_ends(parts: Sequence[FloatArray]) -> tuple[FloatArray | None, FloatAr
     if all(len(part) == 1 for part in parts):
         return None, high
     return np.concatenate([part[0] for part in parts]), high
-
-
-# ---------------------------------------------------------------------- Parquet
-
-
-def arrow(part: str = "") -> Any:
-    """pyarrow, or a part of it, which takes longer to load than small files to read."""
-    return import_module(f"pyarrow{part}")
-
-
-#: What may stand between the cells of a table.
-SEPARATORS = (",", ";", "\t", "|")
-
-
-def read_parquet(path: str) -> Any:
-    try:
-        pyarrow, reader = arrow(), arrow(".parquet")
-    except ImportError:
-        remedy = "pip install 'tailpath[parquet]'"
-        raise OptionError(f"{path}: Parquet tables need pyarrow: {remedy}") from None
-    data = read_bytes(path)
-    if not data:
-        raise FormatError(f"{path}: the file is empty")
-    try:
-        file = reader.ParquetFile(pyarrow.BufferReader(data))
-        shape = file.metadata
-        groups = map(shape.row_group, range(shape.num_row_groups))
-        # A run of equal cells takes no room in the file, but it does in memory.
-        cells = 8 * shape.num_rows * shape.num_columns
-        size = max(cells, sum(group.total_byte_size for group in groups))
-        if size > unpacked_limit(len(data)):
-            deserved = f"more than its {len(data)} bytes justify"
-            raise FormatError(f"{path}: unpacks to {size} bytes, {deserved}")
-        table = file.read(use_threads=False)
-        table.validate(full=True)  # texts in UTF-8, and indices that lie inside
-        return table
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"{path}: this is not a Parquet file: {shorten(str(error))}") from None
