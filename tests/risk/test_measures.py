@@ -124,7 +124,7 @@ def test_limits_that_are_none() -> None:
     ):
         with pytest.raises(OptionError):
             parse_limit(wrong)
-    with pytest.raises(OptionError, match="an upper one"):
+    with pytest.raises(OptionError, match="upper bounds"):
         _ = tp.Mean() >= 3
 
 

@@ -1,17 +1,17 @@
-"""The border: what is changed of a model before it is solved, and of the answer afterwards.
+"""The border: the change of a model before it is solved, and of the answer afterwards.
 
-`prepare` takes what a verb is given, and hands over the model to compute with, whose costs are 0 or
-more, and the way back. Nobody below asks for signs, grids or discounts; where there are none the
-two models are one, and nothing moves.
+`prepare` takes what a verb is given and returns the model to compute with, whose costs are 0 or
+more, and the way back. Below it signs, grids and discounts do not exist; without any of them the
+two models are the same.
 
-- *Signs.* On every run that arrives the cost as given is Z = Z' + shift (`potential.py`), so that
-  an answer is moved by the shift, and bounds besides outwards where the costs of Z' are only the
-  nearest floats.
-- *Grids.* With every cost rounded up and down to multiples of `delta`, a run of any policy has
-  Z_down <= Z <= Z_up, and so has every measure that rises with the cost. Policies are made for
-  costs rounded up; a limit that is kept with these is kept.
+- *Signs.* For every run that arrives, the cost as given is Z = Z' + shift (`potential.py`). Answers
+  are moved by the shift, and their bounds are also widened if the costs of Z' are only the nearest
+  floats.
+- *Grids.* With every cost rounded up and down to multiples of `delta`, Z_down <= Z <= Z_up for
+  every run of any policy, and likewise for every measure that rises with the cost. Policies are
+  made for costs rounded up; a limit that is kept with these is kept.
 - *Discounts.* Steps become a part of the states (`within`).
-- Intervals that are points are probabilities.
+- Intervals that are points become probabilities.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tailpath.model.cost_units import (
     MAX_UNITS,
     as_fraction,
     exact_cost,
+    float_above,
     in_costs,
     in_levels,
     in_units,
@@ -40,16 +41,14 @@ from tailpath.model.potential import NEAREST, Reduction, unmoved
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, warn_caller
 
-#: Up to so many states joined by steps whose cost was rounded to 0 are solved as they are.
+#: Cycles of steps whose cost was rounded to 0 are solved as they are up to this many states.
 MOST_JOINED = 30
-#: The finest grid for costs rounded down is so many times finer than the one asked for.
-FINEST = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Border:
-    """The way between a model as given and the one that is solved; `delta` is the width of a grid
-    for its costs, if there is one.
+    """The way between the model as given and the one that is solved; `delta` is the width of the
+    grid for its costs, if there is one.
     """
 
     given: Any
@@ -90,45 +89,43 @@ class Border:
 
     @property
     def below(self) -> SSP | None:
-        """The model whose answers are lower bounds, where costs are rounded and that says
-        anything.
-        """
+        """The model whose answers are lower bounds, if costs are rounded and one is useful."""
         return None if self.delta is None else rounded_down(self.model, self.delta)
 
     @property
     def shift(self) -> Fraction:
-        """What every run costs more as given."""
+        """What every run costs more in the model as given."""
         return Fraction(self.given.shift) if self.moves else Fraction(0)
 
     @property
     def exact(self) -> bool:
-        """Whether the costs of the model that is solved are more than the nearest floats."""
+        """Whether the costs of the model that is solved are exact, not just the nearest floats."""
         return not self.moves or self._reduction.exact
 
     @property
     def cost_error(self) -> float:
-        """What these costs may be off by, relatively."""
+        """The relative error of these costs."""
         return 0.0 if self.exact else NEAREST
 
     @property
     def potential(self) -> FloatArray:
-        """What every run costs more from each state: an array of float64, shape (n_states,)."""
+        """What every run from each state costs more: an array of float64, shape (n_states,)."""
         return self._reduction.values
 
     # ------------------------------------------------------------------ there
 
     def loss(self, loss: Any) -> Any:
-        """A loss of costs as given, as one of the costs that are computed with."""
+        """A loss of costs as given, as a loss of the costs that are solved for."""
         return loss.moved(self.shift, self.model.cost_unit) if self.moves else loss
 
     def units(self, cost: float, unit: Any) -> Fraction:
-        """A finite cost as given, in units of those that are computed with."""
+        """A finite cost as given, in units of the costs that are solved for."""
         if self.moves:
             return (exact_cost(cost, self.given.cost_unit) - self.shift) / as_fraction(unit)
         return Fraction(in_units(cost, unit))
 
     def progress(self, told: Progress | None) -> Progress | None:
-        """A function to tell of a best cost so far, where it is one as given that is told."""
+        """A progress callback that turns the best cost so far into one as given."""
         if told is None or not self.moves:
             return told
         return lambda done, best: told(done, self.cost(best))
@@ -148,12 +145,12 @@ class Border:
         return shifted_bounds(bounds, self.shift, self.exact)
 
     def error(self, error: LimitExceededError) -> LimitExceededError:
-        """What was known when a limit was reached."""
+        """The error of a limit that was reached, with bounds on the cost as given."""
         return LimitExceededError(str(error), self.bounds(error.bounds))
 
     def restore(self, answer: Any, below: Any = None) -> Any:
-        """An answer of the model that was solved, as one of the model as given; with that of
-        costs rounded down, if there is one.
+        """An answer for the model that was solved, as one for the model as given; `below` is the
+        answer for costs rounded down, if there is one.
         """
         if not self.moves and self.delta is None:
             return answer
@@ -162,7 +159,7 @@ class Border:
 
 
 def prepare(model: SSP | IntervalSSP | None, *, delta: Any = None, gamma: Any = 1) -> Border:
-    """The border of a model, of intervals only where they are none that are points."""
+    """The border of a model; intervals that are all points become probabilities."""
     certain = isinstance(model, IntervalSSP) and model.is_certain
     given: Any = model.inside if certain else model  # type: ignore[union-attr]
     if gamma != 1 and not isinstance(given, IntervalSSP):  # verbs refuse those
@@ -171,16 +168,16 @@ def prepare(model: SSP | IntervalSSP | None, *, delta: Any = None, gamma: Any = 
 
 
 def most_steps(ssp: SSP) -> int:
-    """The most steps that a run can take, which a discount needs."""
+    """The most steps that a run can take; a discount needs a limit."""
     rows = ssp.by_state
     inside = rows.reachable(ssp.start_index)[rows.source] & ~ssp.is_goal[rows.target]
     order = rows.only(inside).acyclic_order()
     if order is None:
         raise OptionError(
-            "with a discount every step has costs of its own, so a run that may take any number of"
-            " steps has no cost unit to count in; limit the steps, within(ssp, n, gamma=gamma)"
-            " (--within N), or read the discount as a chance to end, as solve_expected(ssp,"
-            " gamma=gamma) (--method expected) does"
+            "with a discount every step has costs of its own, so there is no cost unit if a run may"
+            " take any number of steps; limit the steps, within(ssp, n, gamma=gamma) (--within N),"
+            " or read the discount as a chance to end, as solve_expected(ssp, gamma=gamma)"
+            " (--method expected) does"
         )
     return order[1] + 1
 
@@ -189,8 +186,9 @@ def most_steps(ssp: SSP) -> int:
 
 
 def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
-    """A cost as somebody writes it, and `by` less, where all costs are whole units and `by` more:
-    the float of one of these is meant to be it."""
+    """A cost as written, less `by`. If all costs are whole units, the float nearest to one of them
+    stands for it.
+    """
     if unit is None:
         return as_fraction(cost) - by
     fine = _common(unit, by)
@@ -204,7 +202,7 @@ def _common(unit: Fraction, by: Fraction) -> Fraction:
 
 
 def shifted(value: float, by: Fraction) -> float:
-    """A cost and so much more, to the nearest float."""
+    """A cost plus `by`, to the nearest float."""
     if by == 0 or not math.isfinite(value):
         return value
     return float(Fraction(value) + by)
@@ -213,24 +211,21 @@ def shifted(value: float, by: Fraction) -> float:
 def shifted_bounds(
     bounds: tuple[float, float], by: Fraction, exact: bool = True
 ) -> tuple[float, float]:
-    """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
+    """Bounds plus `by`, rounded outwards, and further if costs are not `exact`."""
     if by == 0 and exact:
         return bounds
     off = 0.0 if exact else NEAREST
     low, high = bounds[0] * (1 - off), bounds[1] * (1 + off)
-    return _rounded_to(-math.inf, low, by), _rounded_to(math.inf, high, by)
+    return -_above(-low, -by), _above(high, by)
 
 
-def _rounded_to(side: float, value: float, by: Fraction) -> float:
-    """A cost and so much more, rounded to a side where no float is it."""
-    moved = shifted(value, by)
-    off = Fraction(moved) - Fraction(value) - by if math.isfinite(value) else 0
-    outside = off <= 0 if side < 0 else off >= 0
-    return moved if outside else math.nextafter(moved, side)
+def _above(value: float, by: Fraction) -> float:
+    """A cost plus `by`, rounded up."""
+    return float_above(Fraction(value) + by) if math.isfinite(value) else value
 
 
 def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> FloatArray:
-    """Costs, whole units if there is a unit, and so much more, each to the nearest float."""
+    """Costs, whole units if there is a unit, plus `by`, each to the nearest float."""
     if by == 0 or costs.size == 0:
         return costs
     if unit is None:
@@ -273,38 +268,26 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
 
 
 def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
-    """The same, rounded down, on this grid or a finer one; None where steps would still cost
-    nothing.
+    """The same, rounded down; None if this makes long cycles of free steps.
 
-    A grid that is wider than a step makes it a zero-cost step. Where such steps lead in a cycle,
-    that says next to nothing of the optimum, and states joined by them take long to solve. The
-    least expected cost bounds the optimum as well.
+    A grid that is wider than a step makes the step free. If such steps form a cycle, the optimum of
+    this model says next to nothing, and states joined by them take long to solve: the least
+    expected cost is a lower bound as well.
     """
-    below, step = rounded(ssp, delta, up=False), _step(delta)
+    below = rounded(ssp, delta, up=False)
     joined = _joined(ssp, below)
-    if not joined:
-        return below
-    least = min(
-        as_fraction(cost) for cost in np.unique(ssp.outcome_cost[ssp.outcome_cost > 0]).tolist()
-    )
-    warn_caller(
-        f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up,"
-        f" steps cost several times as much, and the bounds are wide; a delta of {float(least):g}"
-        " or less gives a closer bracket"
-    )
-    if joined <= MOST_JOINED:
-        return below
-    finer = step / math.ceil(step / least)
-    largest = as_fraction(float(ssp.outcome_cost.max()))
-    return (
-        rounded(ssp, finer, up=False)
-        if step <= FINEST * least and largest <= MAX_UNITS * finer
-        else None
-    )
+    if joined:
+        least = float(ssp.outcome_cost[ssp.outcome_cost > 0].min())
+        warn_caller(
+            f"delta = {delta} is more than the least cost of a step, {least:g}: rounded up, steps"
+            f" cost several times as much, and the bounds are wide; a delta of {least:g} or less"
+            " gives closer bounds"
+        )
+    return below if joined <= MOST_JOINED else None
 
 
 def _joined(ssp: SSP, below: SSP) -> int:
-    """The most states that a cycle of zero-cost steps joins which rounding down has made."""
+    """The number of states in the largest component joined by steps that rounding made free."""
     zero_cost = (below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
     component, count = ssp.by_state.only(zero_cost).components()
     inside = zero_cost & ssp.by_state.within(component) & (ssp.outcome_cost > 0)
@@ -327,5 +310,5 @@ def _step(delta: Any) -> Fraction:
 
 
 def rounded_both_ways(ssp: SSP, delta: Any) -> tuple[SSP, SSP]:
-    """The model with costs rounded up, and with costs rounded down, perhaps on a finer grid."""
+    """The model with costs rounded up, and with costs rounded down."""
     return rounded(ssp, delta, up=True), rounded_down(ssp, delta) or rounded(ssp, delta, up=False)

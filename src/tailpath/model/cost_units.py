@@ -125,6 +125,15 @@ def decimal_above(cost: Fraction) -> float:
     return nearest if as_fraction(nearest) >= cost else math.nextafter(nearest, math.inf)
 
 
+def float_above(exact: Fraction) -> float:
+    """The least float that is no less than a number; infinite beyond all floats."""
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -sys.float_info.max
+    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+
+
 def integer_costs(costs: FloatArray) -> tuple[list[int], Fraction]:
     """Costs as integer multiples of a unit that divides all of them as they are written, however
     small it is.

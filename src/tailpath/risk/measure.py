@@ -1,28 +1,35 @@
-"""What is measured of the total cost: a number for every distribution, and the limits and sums made
-of such numbers.
+"""Measures of risk, which map the distribution of the total cost to a number, and their sums and
+limits.
 
-    measure(costs)             the value for a distribution, exact
-    costs.bounds(measure)      a proved bracket around it
+    measure(costs)             the value for a distribution
+    costs.bounds(measure)      proved bounds on it
     2 * a + b                  a measure again, if its parts may be added
     measure <= 40              a limit, for `solve(..., subject_to=[...])`
 
-A measure is the expectation of a loss (`curve`), or the CVaR at `tail`, or both (a sum), or
-neither: then it can be applied, and compared, but a solver must know it by name. It prints as it is
-written on the command line, and `measures.parse` reads it back. It asks nothing of a distribution
-but its public methods.
+A measure is the expectation of a loss (`curve`), a CVaR (`tail`), the sum of both, or neither. What
+each of them must say of itself, in one class in a file of its own:
+
+| to be | it defines | and what has a `curve` need not |
+| --- | --- | --- |
+| read and printed | `word`; `parsed` and `__str__` if its fields are not numbers | |
+| evaluated, with bounds | `__call__`, `bounds_of`; `finest_alpha`, `farthest_cost` | all of them |
+| minimised | `solver` | `solver` |
+| a limit | `as_limit`, which names a measure with a curve or a tail | `as_limit` |
+| used with costs of any sign | `moves_with_costs`, or `moved` | both |
+
+It uses nothing of a distribution but its public methods.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import as_fraction, vanishes
+from tailpath.model.cost_units import as_fraction, float_above, vanishes
 from tailpath.options import answering_methods, same_alpha
 from tailpath.registers import Register, loaded, public_names
 from tailpath.risk.curves import Curve
@@ -36,9 +43,10 @@ THIN = 1e-250
 class Measure:
     """Base of the measures of risk, which are frozen dataclasses.
 
-    `word` is the name in text, by which a measure is known once it is defined; `parsed` makes one
-    from the words between the brackets. `solver` is the address "module:function" of what finds the
-    policy with the least value, if that is not the expectation of a loss, nor a CVaR.
+    `word` is its name in text, which is registered as soon as the class is defined. `solver` is the
+    address "module:function" of what finds the policy with the least value, unless `curve` or
+    `tail` says all that a solver needs. `moves_with_costs` is true if the measure of costs that are
+    all c higher is c higher.
 
     Examples
     --------
@@ -56,6 +64,7 @@ class Measure:
 
     word: ClassVar[str] = ""
     solver: ClassVar[str] = ""
+    moves_with_costs: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         answering_methods(cls)
@@ -63,22 +72,20 @@ class Measure:
         if cls.word and not own:
             REGISTER.add(cls, cls.word)
 
-    # ------------------------------------------------------------------ what a solver needs to know
+    # ------------------------------------------------------------------ for solvers
 
     @property
     def curve(self) -> Curve | None:
-        """The loss whose expectation this is, or a part of it; None if there is none."""
+        """The loss whose expectation is this measure, or a part of it; None if there is none."""
         return None
 
     @property
     def tail(self) -> tuple[float, float] | None:
-        """`(factor, alpha)` if a CVaR is a part of this; None if not."""
+        """`(factor, alpha)` if a CVaR is this measure, or a part of it; None if not."""
         return None
 
     def as_limit(self, bound: float) -> tuple[Measure, float]:
-        """What to limit, and by how much, so that this is at most `bound`.
-
-        Solvers take something with a curve or a tail.
+        """The same limit on a measure that has a curve or a tail, which solvers need.
 
         Parameters
         ----------
@@ -93,7 +100,7 @@ class Measure:
         return self, bound
 
     def solved(self, ssp: Any) -> Solved | None:
-        """The least value of any policy, by a solver that the measure brings along.
+        """The least value of any policy, as the function at `solver` finds it.
 
         Parameters
         ----------
@@ -103,8 +110,8 @@ class Measure:
         Returns
         -------
         tuple (value, bounds, policy) or None
-            The optimum, a function that proves bounds on it, and a policy, as the function at
-            `solver` finds them; None where `curve` and `tail` say all that a solver needs.
+            The optimum, a function that proves bounds on it, and a policy; None if `curve` and
+            `tail` say all that a solver needs.
         """
         if not self.solver:
             return None
@@ -112,7 +119,7 @@ class Measure:
         return least
 
     def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        """What is asked of costs that are all so much less, to find the value of these.
+        """The measure, and the constant, that give this value from costs that are all `by` less.
 
         Parameters
         ----------
@@ -124,32 +131,34 @@ class Measure:
         Returns
         -------
         tuple (Measure, Fraction)
-            The value of this one is that of the other measure of the other costs, and so much more.
+            This value is that of the other measure on the other costs, plus the constant.
         """
+        if self.moves_with_costs:
+            return self, by
         if self.curve is None or self.tail is not None:
-            raise OptionError(f"{self} needs costs of 0 or more: it does not define `moved`")
+            raise OptionError(
+                f"{self} needs costs of 0 or more: it defines no `moves_with_costs` or `moved`"
+            )
         return OfCurve(self.curve.moved(by, unit)), Fraction(0)
 
-    # ------------------------------------------------------------------ what an evaluation needs to
-    # know
+    # ------------------------------------------------------------------ for evaluation
 
     @property
     def finest_alpha(self) -> float:
-        """The smallest tail mass this looks at."""
+        """The smallest tail mass that the value depends on."""
         return 1.0
 
     @property
     def farthest_cost(self) -> float:
-        """The largest single cost whose probability matters; below all of them if none does."""
-        return -math.inf
+        """The largest single cost whose probability matters; -inf if none does."""
+        return -math.inf if self.curve is None else self.curve.last
 
     def __call__(self, costs: Any) -> float:
         """The value for a distribution of costs."""
         try:
             return float(costs.mean_loss(self._loss))
         except OptionError:
-            # What lies beyond the head of an evaluation is mostly too much to pass over; not what
-            # no evaluation can reach.
+            # Too much lies beyond the head, unless it is more than any evaluation can reach.
             if costs.open_mass > THIN:
                 raise
             return self.bounds_of(costs)[0]
@@ -179,14 +188,14 @@ class Measure:
     @property
     def _loss(self) -> Curve:
         if self.curve is None:
-            raise OptionError(f"{self} does not say how it is applied")
+            raise OptionError(f"{self} has no curve and does not define `__call__` and `bounds_of`")
         return self.curve
 
     # ------------------------------------------------------------------ sums and limits
 
     @property
     def terms(self) -> tuple[tuple[float, Measure], ...]:
-        """The measures this is a sum of, as pairs `(factor, measure)`."""
+        """The terms of this sum, as pairs `(factor, measure)`."""
         return ((1.0, self),)
 
     def __add__(self, other: Any) -> Measure:
@@ -203,9 +212,7 @@ class Measure:
         except (TypeError, ValueError):
             return NotImplemented
         except OverflowError:
-            raise OptionError(
-                f"the factor of {self} must be finite, and is too large a number"
-            ) from None
+            raise OptionError(f"the factor of {self} is too large a number") from None
         return Sum(tuple((weight * own, measure) for own, measure in self.terms))
 
     __rmul__ = __mul__
@@ -214,7 +221,7 @@ class Measure:
         return Limit(self, _bound(bound))
 
     def __ge__(self, bound: Any) -> Limit:
-        raise OptionError(f"costs are minimised, so a limit is an upper one: {self} <= {bound}")
+        raise OptionError(f"costs are minimised, so limits are upper bounds: {self} <= {bound}")
 
     # ------------------------------------------------------------------ text
 
@@ -281,10 +288,6 @@ class OfCurve(Measure):
     @property
     def curve(self) -> Curve:
         return self.loss
-
-    @property
-    def farthest_cost(self) -> float:
-        return self.loss.last
 
     def __str__(self) -> str:
         return "a loss"
@@ -375,14 +378,12 @@ def _scaled(factor: float, bound: float) -> Fraction | float:
 
 def _rounded_up(terms: list[Fraction | float]) -> float:
     """The least float that is no less than a sum; infinite if a term is."""
-    if math.inf in terms or -math.inf in terms:
-        return math.inf if math.inf in terms else -math.inf
-    total = sum((Fraction(term) for term in terms), Fraction(0))
-    try:
-        nearest = float(total)
-    except OverflowError:
-        return math.inf if total > 0 else -sys.float_info.max
-    return nearest if nearest >= total else math.nextafter(nearest, math.inf)
+    infinite = [float(term) for term in terms if term in (math.inf, -math.inf)]
+    return (
+        max(infinite)
+        if infinite
+        else float_above(sum((Fraction(term) for term in terms), Fraction(0)))
+    )
 
 
 @dataclass(frozen=True)

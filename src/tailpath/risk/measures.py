@@ -35,15 +35,8 @@ _TERM = re.compile(
 )
 
 
-class TranslationInvariant(Measure):
-    """A measure that is less by as much as all costs are."""
-
-    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
-        return self, by
-
-
 @dataclass(frozen=True)
-class Mean(TranslationInvariant):
+class Mean(Measure):
     """The expected total cost E[Z]; infinite if the goal may be missed.
 
     Examples
@@ -53,11 +46,16 @@ class Mean(TranslationInvariant):
     """
 
     word = "mean"
+    moves_with_costs = True
     solver = "tailpath.solvers.objectives.unconstrained:least_mean"
 
     @property
     def curve(self) -> Curve:
         return curve_of([(0, 0)], 1)
+
+    @property
+    def farthest_cost(self) -> float:
+        return -math.inf
 
     def __call__(self, costs: Any) -> float:
         return float(costs.mean)
@@ -69,7 +67,7 @@ class Mean(TranslationInvariant):
 
 @takes_alpha
 @dataclass(frozen=True)
-class CVaR(TranslationInvariant):
+class CVaR(Measure):
     """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
 
     Parameters
@@ -87,6 +85,7 @@ class CVaR(TranslationInvariant):
 
     alpha: float
     word = "cvar"
+    moves_with_costs = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", check_invertible_alpha(self.alpha))
@@ -109,10 +108,10 @@ class CVaR(TranslationInvariant):
 
 @takes_alpha
 @dataclass(frozen=True)
-class VaR(TranslationInvariant):
+class VaR(Measure):
     """The least cost that is exceeded with probability `alpha` at most.
 
-    It is not an expectation, so it cannot be scaled or added.
+    It cannot be scaled or added to other measures.
 
     Parameters
     ----------
@@ -127,6 +126,7 @@ class VaR(TranslationInvariant):
 
     alpha: float
     word = "var"
+    moves_with_costs = True
     solver = "tailpath.solvers.objectives.unconstrained:least_var"
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class VaR(TranslationInvariant):
         return float(costs.var(self.alpha))
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        """Proved bounds on the VaR: the same cost twice, unless a tail mass may be alpha.
+        """Proved bounds on the VaR: one cost twice, unless a tail mass may be alpha.
 
         Parameters
         ----------
@@ -190,15 +190,8 @@ class Late(Measure):
 
     @property
     def curve(self) -> Curve | None:
-        return (
-            None
-            if math.isinf(self.deadline)
-            else curve_of([(self.deadline, 0), (self.deadline, 1)], 0)
-        )
-
-    @property
-    def farthest_cost(self) -> float:
-        return -math.inf if math.isinf(self.deadline) else self.deadline
+        finite = math.isfinite(self.deadline)
+        return curve_of([(self.deadline, 0), (self.deadline, 1)], 0) if finite else None
 
     def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
         if math.isinf(self.deadline):
@@ -212,10 +205,8 @@ class Late(Measure):
         return float(costs.unreached) if math.isinf(self.deadline) else super().__call__(costs)
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        if not math.isinf(self.deadline):
-            low, high = super().bounds_of(costs)
-            return max(low, 0.0), min(high, 1.0)
-        low, high = costs.unreached_bounds
+        never = math.isinf(self.deadline)
+        low, high = costs.unreached_bounds if never else super().bounds_of(costs)
         return max(float(low), 0.0), min(float(high), 1.0)
 
 
@@ -245,10 +236,6 @@ class Shortfall(Measure):
     @property
     def curve(self) -> Curve:
         return curve_of([(self.budget, 0)], 1)
-
-    @property
-    def farthest_cost(self) -> float:
-        return self.budget
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         low, high = super().bounds_of(costs)
@@ -294,10 +281,6 @@ class Loss(Measure):
     def curve(self) -> Curve:
         """The loss h."""
         return curve_of(self.points, self.slope)
-
-    @property
-    def farthest_cost(self) -> float:
-        return self.points[-1][0]
 
     @classmethod
     def parsed(cls, words: list[str]) -> Measure:
