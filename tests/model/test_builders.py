@@ -254,11 +254,11 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
                 " shape is (3, 3)"
             ),
         ),
-        ({"P": P[:, :2]}, ModelError, "P has shape (2, 2, 3); expected (A, S, S) or (S, A, S)"),
+        ({"P": P[:, :2]}, ModelError, "P must have a square matrix of one size for every action"),
         (
             {"P": [csr_array(P[0]), csr_array(P[1][:2])]},
             ModelError,
-            "expected square matrices of one size, got [(3, 3), (2, 3)]",
+            "it has [(3, 3), (2, 3)]",
         ),
         (
             {"P": [[["x"]]]},

@@ -150,7 +150,7 @@ def test_policies_of_place_and_time():
         (
             lambda: model(limit=3),
             ModelError,
-            r"^more than 3 states \(limit=\): .*; time alone takes \d values$",
+            r"^more than 3 states \(limit=\): ",
         ),
         (
             lambda: tp.clock(

@@ -1,6 +1,5 @@
 """The checks of a model, made once, when it is built; every message names the state, the action or
-the number at fault. And whether it is the same model, for tables of numbers that were made for one
-and are used on another.
+the number at fault. And whether two models are the same, for tables that were made for one of them.
 """
 
 from __future__ import annotations
@@ -28,13 +27,8 @@ if TYPE_CHECKING:
 LARGEST_COST = 1e300
 
 
-def _short(unit: Fraction) -> str:
-    text = str(unit)
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
 def check_structure(ssp: SSP) -> None:
-    """Refuse arrays that do not fit together, and names, states and choices that cannot be."""
+    """Refuse arrays that do not fit together, and invalid names, states and choices."""
     if ssp.n_states <= 0:
         raise ModelError("the model has no states")
     check_lengths(ssp)
@@ -81,14 +75,14 @@ def _check_names(ssp: SSP) -> None:
 
 def check_choices(ssp: SSP) -> None:
     n_choices = np.diff(ssp.state_choices)
-    for state in first_of((n_choices == 0) & ~ssp.is_goal):
+    for state in first_of((n_choices > 0) == ssp.is_goal):
+        name = repr(ssp.states[state])
+        if ssp.is_goal[state]:
+            raise ModelError(
+                f"goal {name} has choices: goals are absorbing and free, and need none"
+            )
         raise ModelError(
-            f"state {ssp.states[state]!r} has no choices and is not a goal; give it some, or make"
-            " it a goal"
-        )
-    for state in first_of((n_choices > 0) & ssp.is_goal):
-        raise ModelError(
-            f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
+            f"state {name} has no choices and is not a goal; give it some, or make it a goal"
         )
     for choice in first_of(np.diff(ssp.choice_outcomes) == 0):
         raise ModelError(f"{describe_choice(ssp, choice)} has no outcomes")
@@ -100,7 +94,7 @@ def check_choices(ssp: SSP) -> None:
 
 
 def refuse_outcome(ssp: SSP, wrong: BoolArray, why: Callable[[int], str]) -> None:
-    """Refuse the first of some outcomes by its name and what is wrong with it."""
+    """Refuse the first outcome that is wrong, by its name and what is wrong with it."""
     for outcome in first_of(wrong):
         choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
         target = int(ssp.outcome_target[outcome])
@@ -131,8 +125,8 @@ def check_outcomes(ssp: SSP) -> None:
 
 
 def check_unit(ssp: SSP) -> None:
-    """A unit given beside the costs must be theirs: each cost is the float of a whole number of
-    units, or next to it and becomes it.
+    """A given unit must fit the costs: each cost is the float of a whole number of units, or so
+    close to it that it is replaced by it.
     """
     if ssp.exact_unit is None:
         return
@@ -141,9 +135,10 @@ def check_unit(ssp: SSP) -> None:
     unit, cost = Fraction(ssp.exact_unit), ssp.outcome_cost
     vars(ssp)["exact_unit"] = unit
     largest = float(np.abs(cost).max(initial=0.0))
+    said = str(unit) if len(str(unit)) <= 60 else f"{str(unit)[:57]}..."
     if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MAX_UNITS * unit:
         raise ModelError(
-            f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}"
+            f"the cost unit {said} is too fine or too large for costs up to {largest:g}"
         )
     exact = as_multiples(cost, unit)
     if np.array_equal(exact, cost):
@@ -152,9 +147,7 @@ def check_unit(ssp: SSP) -> None:
     refuse_outcome(
         ssp,
         np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * np.abs(cost),
-        lambda o: (
-            f"costs {float(cost[o])!r}, not a whole multiple of {_short(unit)}, the cost unit"
-        ),
+        lambda o: f"costs {float(cost[o])!r}, not a whole multiple of {said}, the cost unit",
     )
     vars(ssp)["outcome_cost"] = exact
 
@@ -175,21 +168,20 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
             f"the probabilities of {describe_choice(ssp, choice)} sum to {total[choice]:.12g}, not"
             " 1"
         )
+    # Rounding alone lets the sum of k floats miss 1 by k eps; sums further off are scaled, with a
+    # warning if people may care.
     eps = np.finfo(np.float64).eps
     off = gap > eps * length
     if not off.any():
         return probability
     rough = np.flatnonzero(gap > 4 * eps * np.maximum(length, 4))
-    if rough.size:
-        first = int(rough[0])
+    for first in rough[:1].tolist():
         warnings.warn(
             f"the probabilities of {count(rough.size, 'choice')} were scaled to sum to 1;"
             f" the first is {describe_choice(ssp, first)}, off by {gap[first]:.3g}",
             TailpathWarning,
             stacklevel=4,
         )
-    # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where
-    # nobody needs to know.
     return np.asarray(probability / np.repeat(np.where(off, total, 1.0), length))
 
 
@@ -206,9 +198,7 @@ PARTS = ("targets", "probabilities", "costs")
 
 
 def same_numbering(made_for: SSP, ssp: SSP) -> bool:
-    """Whether tables of choice and outcome numbers made for one model mean the same on another;
-    names decide where they do not.
-    """
+    """Whether numbers of choices and outcomes mean the same in two models; if not, names decide."""
     if made_for is ssp:
         return True
     arrays = ("state_choices", "choice_outcomes", "outcome_target", "choice_action")
@@ -220,8 +210,8 @@ def same_numbering(made_for: SSP, ssp: SSP) -> bool:
 
 
 def fingerprint(ssp: SSP) -> dict[str, Any]:
-    """The sizes of a model, a hash of its arrays, and short ones of its parts, so that one can say
-    what differs. Names, geometry and the start do not matter to it.
+    """The sizes of a model, a hash of its arrays, and short ones of its parts, which show what
+    differs. They do not depend on names, geometry and start.
     """
     integers = ("state_choices", "choice_outcomes", "outcome_target")
     floats = ("outcome_probability", "outcome_cost")
@@ -236,6 +226,6 @@ def fingerprint(ssp: SSP) -> dict[str, Any]:
 
 
 def model_mark(ssp: SSP) -> str:
-    """A short hash of all that decides the numbers of a run, the start included."""
+    """A short hash of everything that decides the numbers of a run, including the start."""
     text = f"{fingerprint(ssp)['sha256']} {ssp.start_index}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

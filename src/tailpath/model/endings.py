@@ -1,28 +1,27 @@
-"""Models whose goal is sure, made from models in which it is not: by giving up at a price (known
-as the finite-penalty model), or by an end of time. The third way, `given_arrival`, needs the
-largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
+"""Models whose goal is sure, made from models in which it is not: by giving up at a price (the
+finite-penalty model), or within a number of steps. The third way, `given_arrival`, needs the
+largest probability of arriving and is one of the solvers (`solvers/arrival.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import FloatArray, IntArray, Transitions
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.cost_units import common_unit, exact_cost, exact_number, refused_unless_number
 from tailpath.model.interval import IntervalSSP, Model, columns_of, rebuilt, underlying_ssp
-from tailpath.model.outcomes import OutcomeColumns, outcomes_of_rows
+from tailpath.model.outcomes import OutcomeColumns
 from tailpath.model.ssp import SSP, Name, Origin
-from tailpath.options import takes_model
+from tailpath.options import check_integer, takes_model
 from tailpath.texts import count
 
-#: What a product of state and step takes by pair and by outcome while it is built, in bytes, and
-#: what it may take in all.
+#: The memory in bytes for a pair of state and step, and for an outcome, while the model is built;
+#: and the most in all.
 PAIR_BYTES, OUTCOME_BYTES = 100, 130
 MAX_BYTES = 2**32
 
@@ -31,14 +30,14 @@ MAX_BYTES = 2**32
 def give_up(ssp: Model, cost: Any) -> Model:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
-    Then every goal is sure. The choice leads to a goal of its own, `gave up`.
+    Then every policy can arrive. The choice leads to a goal of its own, `gave up`.
 
     Parameters
     ----------
     ssp : SSP
         The model.
     cost : number, decimal or fraction
-        The price, paid on top of what the run has cost; below 0 only where some cost is.
+        The price, paid on top of what the run has cost; negative only if some cost is.
 
     Returns
     -------
@@ -48,7 +47,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
     Raises
     ------
     OptionError
-        If the price is negative or no finite number.
+        If the price is negative or not a finite number.
 
     Examples
     --------
@@ -88,8 +87,8 @@ def within(
 ) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
-    A run that has not arrived by then is `out of time`. Policies for the model itself
-    are understood (`tailpath.policy`).
+    A run that has not arrived by then is `out of time`. Policies for the model itself can be used
+    (`tailpath.policy`).
 
     Parameters
     ----------
@@ -98,18 +97,18 @@ def within(
     steps : int, 1 or more
         The most steps.
     otherwise : number, optional
-        The price at which a run out of time ends, below 0 only where some cost is. Without it, it
-        never arrives, so that `unreached` of its distribution is the probability of being late.
+        The price at which a run out of time ends, negative only if some cost is. Without it, such a
+        run never arrives, so that `unreached` of a distribution is the probability of being late.
     gamma : number in (0, 1]
-        The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly; one
-        that all solvers can take.
+        The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly, so
+        that all solvers can be used.
     max_pairs : int, optional
-        The most pairs; more are refused. By default as many as fit into 4 GiB.
+        The most pairs. By default as many as fit into 4 GiB.
 
     Returns
     -------
     SSP
-        The new model, as far as its pairs can be reached.
+        The new model, with the pairs that can be reached.
 
     Raises
     ------
@@ -129,21 +128,15 @@ def within(
     factor = refused_unless_number(gamma, refusal)
     if not 0 < factor <= 1:
         raise refusal
-    if not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise OptionError(
-            f"the number of steps must be a whole number of at least 1, not {steps!r}"
-        )
-    end_cost = (
-        None
-        if otherwise is None
-        else exact_number(otherwise, "the price of being late", signed=inside.signed)
-    )
+    steps, end_cost = check_integer(steps, "the number of steps", 1), None
+    if otherwise is not None:
+        end_cost = exact_number(otherwise, "the price of being late", signed=inside.signed)
     if max_pairs is None:
         per_pair = PAIR_BYTES + OUTCOME_BYTES * ssp.n_outcomes / ssp.n_states
         max_pairs = int(MAX_BYTES / per_pair)
     if inside.is_goal[inside.start_index]:
         return ssp
-    layers, goals = _layers(inside, int(steps), max_pairs), np.flatnonzero(inside.is_goal)
+    layers, goals = _layers(inside, steps, max_pairs), np.flatnonzero(inside.is_goal)
     taken: list[Name] = [
         *((inside.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()),
         *(inside.states[goal] for goal in goals.tolist()),
@@ -189,8 +182,8 @@ def _notes_of_limit(steps: int, end_cost: Fraction | None, factor: Fraction) -> 
 def _rows_by_step(
     model: SSP | IntervalSSP, layers: list[IntArray], factor: Fraction
 ) -> OutcomeColumns:
-    """The outcomes of pairs (state, step): each leads to a pair of the next layer, to a goal, which
-    are numbered behind the pairs, or out of time, which comes last.
+    """The outcomes of pairs (state, step), which lead to a pair of the next layer, a goal, or out
+    of time: goals are numbered after the pairs, and out of time comes last.
     """
     ssp, pairs = underlying_ssp(model), np.concatenate(layers)
     step_of_pair = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
@@ -207,9 +200,9 @@ def _rows_by_step(
 
 
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
-    """The states but goals that can be entered after exactly 0, 1, .. steps, each layer rising.
+    """The states, without goals, that can be entered after exactly 0, 1, .. steps, in index order.
 
-    Once a layer follows itself all that follow are the same.
+    Once a layer follows itself, all later layers are the same.
     """
     layer, by_state = np.array([ssp.start_index], dtype=np.int64), ssp.by_state
     layers, pairs = [layer], 1
@@ -232,7 +225,7 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
 def _unit(
     ssp: SSP, end_cost: Fraction, factors: Sequence[Fraction] = (Fraction(1),)
 ) -> Fraction | None:
-    """The unit of the model's costs, times each factor, and one more, found exactly; None where the
+    """The exact unit of one more cost and of the model's costs times each factor; None if the
     model's costs have none.
     """
     if ssp.cost_unit is None:
@@ -254,30 +247,24 @@ def _discounted(ssp: SSP, costs: FloatArray, step: IntArray, factor: Fraction) -
 
 
 def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
-    """The model in which every step is the last one with probability 1 - gamma, after its cost: its
+    """The model in which every step is the last with probability 1 - gamma, after its cost: its
     expected costs are the discounted ones.
 
-    States and choices keep their numbers; one more goal is where runs end early.
+    States and choices keep their numbers; runs that end early are in one more goal.
     """
-    goes_on = np.flatnonzero(~ssp.is_goal[ssp.outcome_target])
-    probability = np.append(ssp.outcome_probability, (1 - gamma) * ssp.outcome_probability[goes_on])
-    probability[goes_on] *= gamma
-    rows = Transitions.from_edges(
-        np.append(ssp.outcome_choice, ssp.outcome_choice[goes_on]),
-        ssp.n_choices,
-        np.append(ssp.outcome_target, np.full(len(goes_on), ssp.n_states)),
-        probability,
-        np.append(ssp.outcome_cost, ssp.outcome_cost[goes_on]),
-    )
-    return replace(
+    rows, goes_on = columns_of(ssp), ~ssp.is_goal[ssp.outcome_target]
+    p = rows.probabilities[0]
+    ends = rows.only(goes_on)
+    ends = ends._replace(target=np.full(len(ends.state), ssp.n_states))
+    state, action, target, cost = map(np.append, rows[:4], ends[:4])
+    shares = np.append(np.where(goes_on, gamma * p, p), (1 - gamma) * p[goes_on])
+    return rebuilt(
         ssp,
-        state_choices=np.append(ssp.state_choices, ssp.state_choices[-1]),
-        **outcomes_of_rows(rows),
+        OutcomeColumns(state, action, target, cost, (shares,)),
         is_goal=np.append(ssp.is_goal, True),
         states=range(ssp.n_states + 1),
         geometry=None,
         origin=None,
-        paid=None,
     )
 
 

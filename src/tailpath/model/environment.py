@@ -40,11 +40,9 @@ class ModelEnv(gymnasium.Env):  # type: ignore[misc]
         self.ssp, self.budget = ssp, budget
         self.max_steps, self.render_mode = max_steps, render_mode
         spaces = gymnasium.spaces
-        self.observation_space = (
-            spaces.Discrete(ssp.n_states)
-            if budget is None
-            else spaces.MultiDiscrete([ssp.n_states, budget + 1])
-        )
+        self.observation_space = spaces.Discrete(ssp.n_states)
+        if budget is not None:
+            self.observation_space = spaces.MultiDiscrete([ssp.n_states, budget + 1])
         self.action_space = spaces.Discrete(max(len(ssp.actions), 1))
         self.penalty = float(np.abs(ssp.outcome_cost).max(initial=0.0)) or 1.0
         self.state, self.left, self.steps = ssp.start_index, budget or 0, 0
@@ -57,19 +55,18 @@ class ModelEnv(gymnasium.Env):  # type: ignore[misc]
         return self._observed(), self._info(0.0)
 
     def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        ssp, cost = self.ssp, 0.0
+        ssp = self.ssp
         self.steps += 1
-        if not ssp.is_goal[self.state]:
-            own = members(ssp.state_choices, self.state)
-            choice = next((k for k in own if ssp.choice_action[k] == int(action)), None)
-            cost = self.penalty
-            if choice is not None:
+        cost = 0.0 if ssp.is_goal[self.state] else self.penalty
+        for choice in members(ssp.state_choices, self.state):
+            if ssp.choice_action[choice] == int(action):
                 outcomes = members(ssp.choice_outcomes, choice)
                 chances = ssp.outcome_probability[outcomes.start : outcomes.stop].cumsum()
                 drawn = np.searchsorted(chances, self.np_random.random() * chances[-1], "right")
                 outcome = outcomes[int(drawn)]
                 self.state = int(ssp.outcome_target[outcome])
                 cost = float(ssp.outcome_cost[outcome])
+                break
         arrived, paid = bool(ssp.is_goal[self.state]), cost
         late = self.max_steps is not None and self.steps >= self.max_steps
         if self.budget is not None:
@@ -116,14 +113,15 @@ class AgentPolicy:
         return self.budget
 
     def action(self, state: Name, memory: int | None) -> Name:
-        index = self.ssp.state_index(state)
+        index, agent = self.ssp.state_index(state), self.agent
         observed: Any = index if memory is None else np.array([index, memory])
-        if hasattr(self.agent, "predict"):
-            found = self.agent.predict(observed, deterministic=True)
-            found = found[0] if isinstance(found, tuple) else found
-        else:
-            found = self.agent(observed)
-        number = int(np.asarray(found).reshape(-1)[0])
+        found = (
+            agent.predict(observed, deterministic=True)
+            if hasattr(agent, "predict")
+            else agent(observed)
+        )
+        # A prediction is an action, or an action and the state of the agent.
+        number = int(np.ravel(found[0] if isinstance(found, tuple) else found)[0])
         if not 0 <= number < len(self.ssp.actions):
             raise PolicyError(f"the agent takes action {number} of {len(self.ssp.actions)}")
         name = self.ssp.actions[number]

@@ -115,21 +115,14 @@ class Frame(OutcomeTable):
 
 def _factorised(column: Any) -> Categorical:
     """The different cells of a column, by whichever way it has."""
-    kind = getattr(column, "dtype", None)
-    if hasattr(column, "factorize"):
-        try:
-            codes, found = column.factorize(use_na_sentinel=False)
-        except TypeError:  # lists of samples
-            return _of_cells(_listed(column))
-        cells = found.tolist()
-    elif isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind in "biuf":
-        found, codes = np.unique(column, return_inverse=True)
-        cells = found.tolist()
-    else:
-        return _of_cells(_listed(column))
-    if kind == np.float32:  # a number of fewer bits stands for its shortest decimal
+    try:
+        codes, found = column.factorize(use_na_sentinel=False)
+        codes, cells = np.asarray(codes), found.tolist()
+    except (AttributeError, TypeError):  # not of pandas; or lists of samples
+        codes, cells = _of_cells(_listed(column))
+    if getattr(column, "dtype", None) == np.float32:  # stands for its shortest decimal
         cells = [float(str(np.float32(cell))) for cell in cells]
-    return Categorical(np.asarray(codes), cells)
+    return Categorical(codes, cells)
 
 
 def _of_cells(cells: Sequence[Any]) -> Categorical:

@@ -36,12 +36,9 @@ def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:
         return given
     if isinstance(given, Mapping):
         return _by_name({state: _cell(state, cell) for state, cell in given.items()}, states)
-    if (
-        isinstance(given, Sequence)
-        and len(given) == 2
-        and all(type(size) is int and size > 0 for size in given)
-    ):
-        rows, columns = given
+    sizes = list(given) if isinstance(given, Sequence) else []
+    if len(sizes) == 2 and all(type(size) is int and size > 0 for size in sizes):
+        rows, columns = sizes
         return _by_name({k: (*divmod(k, columns), "") for k in range(rows * columns)}, states)
     raise ModelError(
         f"the geometry must be {{state: (row, column)}} or (rows, columns), not {given!r}"
@@ -51,16 +48,12 @@ def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:
 def _cell(state: Hashable, given: Any) -> tuple[int, int, str]:
     try:
         row, column, *kind = given
-        cell = (
-            check_integer(row, "a row"),
-            check_integer(column, "a column"),
-            str(kind[0]) if kind else "",
-        )
+        at = check_integer(row, "a row"), check_integer(column, "a column")
     except (TypeError, ValueError, OptionError):
         raise ModelError(
             f"state {state!r} lies at {given!r}; expected (row, column), counted from 0"
         ) from None
-    return cell
+    return *at, str(kind[0]) if kind else ""
 
 
 def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashable]) -> Geometry:

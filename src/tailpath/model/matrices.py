@@ -45,7 +45,13 @@ class Matrices(OutcomeTable):
             chances = _csr(P)
             state, action, amounts = _of_pairs(chances.shape, amounts, s_indices, a_indices)
         else:
-            matrices, by_state = _by_action(P, layout)
+            if hasattr(P, "tocsr"):
+                raise ModelError(
+                    "a single sparse matrix needs s_indices and a_indices; for several actions give"
+                    " a list of matrices"
+                )
+            by_state = _states_first(P, layout)
+            matrices = _by_action(P, "P", by_state)
             n_actions, n_states = len(matrices), matrices[0].shape[0]
             chances = vstack(matrices, format="csr")
             state = np.tile(np.arange(n_states), n_actions)
@@ -144,35 +150,33 @@ def _of_pairs(
     return state, action, vector
 
 
-def _by_action(P: Any, layout: str) -> tuple[list[Any], bool]:
-    """The matrix of every action, and whether `P` had the states first."""
+def _states_first(P: Any, layout: str) -> bool:
+    """Whether an array of three axes has the states before the actions."""
     if layout not in ("auto", "mdptoolbox", "quantecon"):
         raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
-    if hasattr(P, "tocsr"):
-        raise ModelError(
-            "a single sparse matrix needs s_indices and a_indices; for several actions give a list"
-            " of matrices"
-        )
-    by_state = False
-    if not _are_sparse(P):
-        P = _floats(P, "P")
-        if P.ndim != 3:
+    if layout != "auto" or _are_sparse(P):
+        return layout == "quantecon"
+    shape = _floats(P, "P").shape
+    return len(shape) == 3 and shape[1] != shape[2] and shape[0] == shape[2]
+
+
+def _by_action(given: Any, what: str, by_state: bool) -> list[Any]:
+    """The matrix of every action; of an array `by_state`, the states come first."""
+    if not _are_sparse(given):
+        given = _floats(given, what)
+        if given.ndim != 3:
             raise ModelError(
-                "P must have three axes, or be a list of matrices, or come with s_indices; its"
-                f" shape is {P.shape}"
+                f"{what} must have three axes, or be a list of matrices, or come with s_indices; it"
+                f" has shape {given.shape}"
             )
-        by_state = layout == "quantecon" or (
-            layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]
-        )
-        P = P.transpose(1, 0, 2) if by_state else P
-        if P.shape[1] != P.shape[2]:
-            raise ModelError(f"P has shape {P.shape}; expected (A, S, S) or (S, A, S)")
-    matrices = [_csr(matrix) for matrix in P]
+        given = given.transpose(1, 0, 2) if by_state else given
+    matrices = [_csr(matrix) for matrix in given]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
         raise ModelError(
-            f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}"
+            f"{what} must have a square matrix of one size for every action, or the axes (S, A, S);"
+            f" it has {[matrix.shape for matrix in matrices]}"
         )
-    return matrices, by_state
+    return matrices
 
 
 def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
@@ -188,14 +192,13 @@ def _costs_by_action(amounts: Any, n_actions: int, n_states: int, by_state: bool
         amounts = _floats(amounts, "costs")
         if amounts.shape in ((s,), (s, a)):
             return np.broadcast_to(amounts.T, (a, s)).ravel()
-        if amounts.shape == (s, a, s) and (by_state or a != s):
-            amounts = amounts.transpose(1, 0, 2)
-        if amounts.shape != (a, s, s):
+        if amounts.shape not in ((s, a, s), (a, s, s)):
             raise ModelError(
                 f"costs have shape {amounts.shape}; expected ({s},), ({s}, {a}), ({a}, {s}, {s}) or"
                 f" ({s}, {a}, {s})"
             )
-    matrices = [_csr(matrix) for matrix in amounts]
-    if len(matrices) != a or any(matrix.shape != (s, s) for matrix in matrices):
+        by_state = by_state if a == s else amounts.shape == (s, a, s)
+    matrices = _by_action(amounts, "costs", by_state)
+    if len(matrices) != a or matrices[0].shape != (s, s):
         raise ModelError(f"expected {a} cost matrices of shape ({s}, {s})")
     return vstack(matrices, format="csr")

@@ -102,21 +102,16 @@ class CostRule:
         return self.step_cost is not None and not self.cost_of
 
     def apply(self, rewards: FloatArray) -> FloatArray:
-        costs = (
-            np.full(len(rewards), self.step_cost)
-            if self.step_cost is not None
-            else self.sign * rewards + 0.0
-        )
+        costs = self.sign * rewards + 0.0
+        if self.step_cost is not None:
+            costs = np.full(len(rewards), self.step_cost)
         for reward, cost in self.cost_of.items():
             found = rewards == reward
             if not found.any():
-                present = np.unique(rewards)
-                some = ", ".join(f"{value:g}" for value in present[:8]) + (
-                    ", ..." if len(present) > 8 else ""
-                )
+                present = [f"{value:g}" for value in np.unique(rewards)]
+                some = ", ".join(present[:8] + ["..."] * (len(present) > 8))
                 raise OptionError(
-                    f"cost_of has the reward {reward:g}, which no outcome has; the rewards are"
-                    f" {some}"
+                    f"cost_of has the reward {reward:g}, which no outcome has; there are {some}"
                 )
             costs[found] = cost
         return costs

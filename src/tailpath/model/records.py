@@ -24,7 +24,7 @@ import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import Field, fields
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
@@ -103,12 +103,6 @@ class Series(Record, Sequence[Item]):
     def _items(self) -> Sequence[Item]:
         items: Sequence[Item] = getattr(self, _fields(self)[0].name)
         return items
-
-    @overload
-    def __getitem__(self, position: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, position: slice) -> Sequence[Item]: ...
 
     def __getitem__(self, position: Any) -> Any:
         return self._items[position]

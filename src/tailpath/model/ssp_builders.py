@@ -15,7 +15,6 @@ from tailpath.model.outcomes import Name
 from tailpath.model.records import Record
 from tailpath.model.tables import outcomes_of_table
 from tailpath.options import Progress, check_integer
-from tailpath.texts import named_parts
 
 
 class SSPBuilder(Record):
@@ -320,7 +319,10 @@ def explore(model: Functions, limit: int, progress: Progress | None) -> tuple[li
                         found[target] = None
                         waiting.append(target)
             if len(waiting) > limit:
-                raise ModelError(_beyond(waiting, limit, state))
+                raise ModelError(
+                    f"more than {limit} states (limit=): {len(waiting)} were found up to the"
+                    f" successors of {state!r}, the last is {waiting[-1]!r}"
+                )
     except Exception as error:
         if not isinstance(error, ModelError):
             error.add_note(f"in {asking[0]}({', '.join(map(repr, asking[1:]))})")
@@ -333,16 +335,15 @@ def explore(model: Functions, limit: int, progress: Progress | None) -> tuple[li
 
 
 def _outcome(row: Any, state: Name, action: Any) -> Any:
-    """A triple as it is, where its names can be some."""
+    """A triple as it is, if its names are hashable."""
     if not isinstance(row, (tuple, list)) or len(row) != 3:
         what = f"gives {row!r}; expected (probability, next state, cost)"
         raise ModelError(f"outcomes({state!r}, {action!r}) {what}")
     try:
         hash((action, row[1], row[2]))
     except TypeError:
-        _hashable(action, f"an action of {state!r}")
-        _hashable(row[1], f"a next state of {state!r}, action {action!r},")
-        _hashable(row[2], f"a cost of {state!r}, action {action!r},")
+        for what, value in zip(("an action", "a next state", "a cost"), (action, *row[1:])):
+            _hashable(value, f"{what} in outcomes({state!r}, {action!r})")
     return row
 
 
@@ -351,22 +352,6 @@ def _hashable(value: Any, what: str) -> Name:
         hash(value)
     except TypeError:
         remedy = "use a tuple, a named tuple or a frozen dataclass"
-        raise ModelError(f"{what} is {value!r}, which cannot be a name: {remedy}") from None
+        raise ModelError(f"{what} is {value!r}, which is not hashable: {remedy}") from None
     name: Name = value
     return name
-
-
-def _beyond(found: list[Any], limit: int, state: Name) -> str:
-    """What to say of too many states: how many, where, and what in them takes ever new values."""
-    wanted = _parts(found[-1]).keys()
-    same = [parts for each in found if (parts := _parts(each)).keys() == wanted]
-    values = {part: len({parts[part] for parts in same}) for part in wanted}
-    most = max(values, key=values.__getitem__, default="")
-    grown = f"; {most} alone takes {values[most]} values" if most else ""
-    location = f"{len(found)} were found up to those that {state!r} leads to"
-    return f"more than {limit} states (limit=): {location}, the last is {found[-1]!r}{grown}"
-
-
-def _parts(state: Any) -> dict[str, Any]:
-    positions = enumerate(state) if isinstance(state, tuple) else ()
-    return named_parts(state) or {f"part {position}": part for position, part in positions}

@@ -1,9 +1,9 @@
 """Tables with one row per outcome, in memory and in files: from columns of cells to the columns of
 outcomes and the other fields of a model.
 
-`frames.py` has the tables in memory, `formats/table_text.py` those in files, and `columns.py` knows
-which column is what. Where a table does not say where runs begin and end, its rows do; what was
-assumed is among the notes of the model.
+`frames.py` has the tables in memory, `formats/table_text.py` those in files, and `columns.py`
+decides which column is what. If a table does not say where runs begin and end, this is assumed from
+its rows, and noted.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def outcomes_of_table(
 ) -> TableOutcomes:
     """The outcomes of a table, with its start and its goals.
 
-    With `intervals`, the ends of these or counts for probabilities where it has them, and a count
-    of 1 where it has nothing; with `rewards`, gains. `rule(sign)` says what outcomes cost whose
-    numbers have this sign as costs.
+    With `intervals`, probabilities are the ends of intervals, or counts, or, without such columns,
+    a count of 1; with `rewards`, numbers are gains. `rule(sign)` makes costs of numbers that are
+    costs of this sign.
     """
     called, faults = table.called(chosen, intervals), Faults(table)
     columns = table.columns(called, faults)
@@ -97,7 +97,7 @@ def outcomes_of_table(
         choice = np.unique(rows.state.astype(np.int64) * len(actions) + action, return_inverse=True)
         ends.mask[~can_happen(choice[1], probabilities[0], probabilities[-1])] = False
     checks = _Checked(table, faults, rows, row, states, actions)
-    checks.probabilities(kinds or (() if intervals else ("probability",)))
+    checks.probabilities(kinds)
     if table.strict:
         checks.goals(ends.is_goal)
     checks.dead_ends(ends)
@@ -119,9 +119,7 @@ def _named(
     actions: Sequence[Name],
     fields: dict[str, Any],
 ) -> tuple[OutcomeColumns, dict[str, Any]]:
-    """The rows that leave no goal, and the states and actions that these name, with the fields
-    about them.
-    """
+    """The rows that do not leave a goal, and the fields about the states and actions in them."""
     named = ends.is_goal.copy()
     named[[ends.start, *rows.state[ends.mask], *rows.target[ends.mask]]] = True
     if not ends.mask.all():
@@ -159,8 +157,8 @@ def _unread(table: OutcomeTable, called: Mapping[str, Any]) -> list[str]:
 def _numbered(
     table: OutcomeTable, faults: Faults, columns: Mapping[str, Categorical], *which: str
 ) -> tuple[Sequence[Name], list[Array]]:
-    """The names in some columns, and the columns as numbers of them: in the order in which they
-    appear, row by row; in files, integers are sorted.
+    """The names in some columns, and the columns as their numbers: in the order of appearance, row
+    by row; in files, integers are sorted.
     """
     every = [columns[column] for column in which]
     shift = np.cumsum([0, *(len(column.categories) for column in every)], dtype=np.int32)
@@ -208,7 +206,7 @@ def _sorted(table: OutcomeTable, names: Sequence[Name]) -> Sequence[Name]:
 def _given(
     table: OutcomeTable, states: Sequence[Name], start: Any, goals: Any
 ) -> tuple[int | None, list[int] | None]:
-    """The start and the goals as they are given, by number."""
+    """The given start and goals, by number."""
     if start is None and goals is None:
         return None, None
     index = {name: number for number, name in enumerate(states)}
@@ -231,8 +229,8 @@ def _given(
 
 
 class _Checked(NamedTuple):
-    """The rows of a table before they become a model: checked so that all faults are listed.
-    Outcome k comes from the row `row[k]` of the table.
+    """The outcomes of a table, checked before they become a model, so that all faults are listed.
+    Outcome k is from row `row[k]` of the table.
     """
 
     table: OutcomeTable
@@ -251,16 +249,16 @@ class _Checked(NamedTuple):
 
     def goals(self, is_goal: BoolArray) -> None:
         """Refuse rows of goals that lead on or cost something."""
-        rows = self.rows
+        rows, states = self.rows, self.states
         leads_on = (rows.target != rows.state) | (rows.cost != 0)
-
-        def said(k: int) -> str:
-            goal, end = (self.states[column[k]] for column in (rows.state, rows.target))
-            location = f"goal {goal!r}, action {self.actions[rows.action[k]]!r}"
-            cost = f"at cost {rows.cost[k]:g}: a goal must be absorbing and free"
-            return f"{location} leads to {end!r} {cost}"
-
-        self._refuse(is_goal[rows.state] & leads_on, said)
+        self._refuse(
+            is_goal[rows.state] & leads_on,
+            lambda k: (
+                f"goal {states[rows.state[k]]!r}, action {self.actions[rows.action[k]]!r} leads to"
+                f" {states[rows.target[k]]!r} at cost {rows.cost[k]:g}: a goal must be absorbing"
+                " and free"
+            ),
+        )
 
     def _refuse(self, bad: BoolArray, what: Callable[[int], str]) -> None:
         found = np.flatnonzero(bad).tolist()
@@ -269,24 +267,23 @@ class _Checked(NamedTuple):
         self.faults.uncounted += len(found[MOST_FAULTS:])
 
     def probabilities(self, kinds: tuple[str, ...]) -> None:
-        """Refuse invalid ones; cells that are not numbers were refused before, and are NaN here."""
+        """Refuse invalid ones; cells that are not numbers are NaN here, and were refused before."""
         low, high = self.rows.probabilities[0], self.rows.probabilities[-1]
-        whole, ends = np.floor(low), "the interval [{:g}, {:g}], not one of probabilities"
-        bad, what = {
-            (): (low < low, ""),
-            ("low", "high"): ((low < 0) | (low > high) | (high > 1 + ROW_TOLERANCE), ends),
-            ("count",): ((low < 0) | (low > whole), "count {:g}, not a whole number of 0 or more"),
-            ("probability",): ((low < 0) | (low == np.inf), "probability {:g}"),
-        }[kinds]
+        bad, what = (low < 0) | (low == np.inf), "probability {:g}"
+        if kinds == ("low", "high"):
+            bad = (low < 0) | (low > high) | (high > 1 + ROW_TOLERANCE)
+            what = "the interval [{:g}, {:g}], not one of probabilities"
+        elif kinds == ("count",):
+            bad, what = bad | (low > np.floor(low)), "count {:g}, not a whole number of 0 or more"
         self._refuse(bad, lambda k: f"{self._outcome(k)} has {what.format(low[k], high[k])}")
 
     def dead_ends(self, ends: StartAndGoals) -> None:
         """Refuse states that rows lead to but that have no rows and are not goals."""
         rows, begins = self.rows, np.zeros(len(self.states), dtype=np.bool_)
         begins[rows.state] = True
-        dead = ends.mask & ~(begins | ends.is_goal)[rows.target] & (rows.probabilities[-1] > 0)
-        few = dead.any() and len(self.states) <= MANY
-        known = list(compress(self.states, begins | ends.is_goal)) if few else []
+        alive = begins | ends.is_goal
+        dead = ends.mask & ~alive[rows.target] & (rows.probabilities[-1] > 0)
+        known = list(compress(self.states, alive)) if len(self.states) <= MANY else []
 
         def said(k: int) -> str:
             name = self.states[rows.target[k]]
@@ -302,12 +299,14 @@ class _Checked(NamedTuple):
         _, first, of_row = np.unique(key, return_index=True, return_inverse=True)
         total = np.bincount(of_row, self.rows.probabilities[0][at])
         off = np.abs(total - 1) > ROW_TOLERANCE * np.bincount(of_row)
-        # What is left out, since it cannot happen, is for the model to say.
+        # A choice that can never happen is refused when the model is built.
         off &= total > 0
         wrong = dict(zip(at[first[off]].tolist(), total[off].tolist()))
         if len(wrong) > 1 and np.allclose(total[off], 100, rtol=1e-6):
-            what = "probabilities sum to 100, not 1: if they are percentages, write 5%, or divide"
-            self.faults.add(self.row[list(wrong)], f"{what} by 100")
+            what = (
+                "probabilities sum to 100, not 1: if they are percentages, write 5%, or divide by"
+            )
+            self.faults.add(self.row[list(wrong)], f"{what} 100")
             return
         bad = np.isin(np.arange(len(mask)), list(wrong))
         self._refuse(
@@ -315,11 +314,10 @@ class _Checked(NamedTuple):
         )
 
     def few_negative(self, mask: BoolArray) -> list[str]:
-        """A note on negative costs where they are so few that they may be a slip."""
-        negative = np.flatnonzero((self.rows.cost < 0) & mask)
-        if not 0 < 20 * len(negative) <= np.count_nonzero(mask):
+        """A note on negative costs if they are so few that they may be a mistake."""
+        negative, every = np.flatnonzero((self.rows.cost < 0) & mask), np.count_nonzero(mask)
+        if not 0 < 20 * len(negative) <= every:
             return []
-        k = int(negative[0])
-        are = "is" if len(negative) == 1 else "are"
+        k, are = int(negative[0]), "is" if len(negative) == 1 else "are"
         where = f"{self.table.row(int(self.row[k]))}: {self.rows.cost[k]:g}"
-        return [f"{len(negative)} of {np.count_nonzero(mask)} costs {are} negative ({where})"]
+        return [f"{len(negative)} of {every} costs {are} negative ({where})"]

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -107,13 +108,14 @@ class Curve:
         """Breakpoints beyond a cost, values there, values just after. The first is x itself, with
         what holds just after it, or, to `include` it, at it.
         """
-        beyond = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
-        here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]
-        breakpoints = np.array([x, *(float(self.breakpoints[i]) for i in beyond)])
+        start = as_fraction(x)
+        first = sum(breakpoint <= start for breakpoint in self.breakpoints)
+        after = self._after((start,))[0]
+        here = self._at((start,))[0] if include else after
         return (
-            breakpoints,
-            np.array([here if include else after, *(self.at[i] for i in beyond)]),
-            np.array([after, *(self.after[i] for i in beyond)]),
+            np.append(x, self.x[first:]),
+            np.array([here, *self.at[first:]]),
+            np.array([after, *self.after[first:]]),
         )
 
     def units(self, unit: Fraction) -> int:
@@ -124,27 +126,20 @@ class Curve:
 
     def __add__(self, other: Curve) -> Curve:
         breakpoints = tuple(sorted({*self.breakpoints, *other.breakpoints}))
-        at = tuple(a + b for a, b in zip(self._at(breakpoints), other._at(breakpoints)))
-        after = tuple(a + b for a, b in zip(self._after(breakpoints), other._after(breakpoints)))
+        at = tuple(map(add, self._at(breakpoints), other._at(breakpoints)))
+        after = tuple(map(add, self._after(breakpoints), other._after(breakpoints)))
         return Curve(breakpoints, at, after, self.slope + other.slope)
 
     def __mul__(self, weight: float) -> Curve:
-        return Curve(
-            self.breakpoints,
-            tuple(weight * y for y in self.at),
-            tuple(weight * y for y in self.after),
-            weight * self.slope,
-        )
+        at, after = (tuple(weight * y for y in values) for values in (self.at, self.after))
+        return Curve(self.breakpoints, at, after, weight * self.slope)
 
     def _at(self, breakpoints: tuple[Fraction, ...]) -> list[float]:
         return [float(y) for y in self.values([float(breakpoint) for breakpoint in breakpoints])]
 
     def _after(self, breakpoints: tuple[Fraction, ...]) -> list[float]:
         own = dict(zip(self.breakpoints, self.after))
-        return [
-            own.get(breakpoint, value)
-            for breakpoint, value in zip(breakpoints, self._at(breakpoints))
-        ]
+        return [own.get(x, value) for x, value in zip(breakpoints, self._at(breakpoints))]
 
 
 def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
@@ -175,9 +170,9 @@ def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
     breakpoints: dict[Fraction, list[float]] = {}
     last = None
     for x, y in points:
-        breakpoint, value = _number(x, "place"), float(_number(y, "value"))
+        breakpoint, value = _number(x, "cost"), float(_number(y, "value"))
         if last is not None and breakpoint < last:
-            raise OptionError(f"the points of a loss must come in rising order; {x!r} does not")
+            raise OptionError(f"the points of a loss must be in rising order; {x!r} is not")
         breakpoints.setdefault(breakpoint, []).append(value)
         last = breakpoint
     if not breakpoints:
@@ -185,18 +180,14 @@ def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
     for breakpoint, values in breakpoints.items():
         if len(values) > 2:
             raise OptionError(
-                f"a loss has at most two points at one place; at {float(breakpoint):g} it has"
+                f"a loss has at most two points at one cost; at {float(breakpoint):g} it has"
                 f" {len(values)}"
             )
     steepness = float(_number(slope, "slope"))
     if steepness < 0:
         raise OptionError(f"the last slope of a loss must be 0 or more, not {slope!r}")
-    return Curve(
-        tuple(breakpoints),
-        tuple(v[0] for v in breakpoints.values()),
-        tuple(v[-1] for v in breakpoints.values()),
-        steepness,
-    )
+    at, after = (tuple(values[end] for values in breakpoints.values()) for end in (0, -1))
+    return Curve(tuple(breakpoints), at, after, steepness)
 
 
 def _number(value: Any, what: str) -> Fraction:
