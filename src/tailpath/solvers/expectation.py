@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,45 @@ class ByState(Record):
         return float(self.value[ssp.start_index if state is None else ssp.state_index(state)])
 
 
-class LeastCosts(ByState):
+Pair = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpectedSolution(ByState):
+    """The least expected cost from every state, with verified bounds.
+
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    value : array of float64, shape (n_states,)
+        V*(s): 0 at goals, infinite where no policy surely arrives.
+    lower, upper : array of float64, shape (n_states,)
+        lower[s] <= V*(s) <= upper[s], proved.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many rounds of value iteration, or how many policies, that took.
+    gamma : float
+        The discount.
+
+    Examples
+    --------
+    >>> best = tp.solve_expected(ssp)
+    >>> best.value, best.choices.tolist()
+    (array([24.,  0.]), [0, -1])
+    """
+
+    ssp: SSP
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
     choices: NDArray[np.int32]
+    method: str
+    iterations: int
+    gamma: float = 1.0
 
     @cached_property
     def policy(self) -> MarkovPolicy:
@@ -137,53 +174,6 @@ class LeastCosts(ByState):
         >>> print(tp.solve_expected(ssp).verify())
         the least expected cost lies in [...], and likewise from all 2 states
         """
-        return self._checked()
-
-    def _checked(self) -> Proof:
-        raise NotImplementedError
-
-
-Pair = tuple[float, float]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class ExpectedSolution(LeastCosts):
-    """The least expected cost from every state, with verified bounds.
-
-    Attributes
-    ----------
-    ssp : SSP
-        The model.
-    value : array of float64, shape (n_states,)
-        V*(s): 0 at goals, infinite where no policy surely arrives.
-    lower, upper : array of float64, shape (n_states,)
-        lower[s] <= V*(s) <= upper[s], proved.
-    choices : array of int32, shape (n_states,)
-        The choice of the policy; -1 at goals and where the value is infinite.
-    method : str
-        How it was found and proved.
-    iterations : int
-        How many rounds of value iteration, or how many policies, that took.
-    gamma : float
-        The discount.
-
-    Examples
-    --------
-    >>> best = tp.solve_expected(ssp)
-    >>> best.value, best.choices.tolist()
-    (array([24.,  0.]), [0, -1])
-    """
-
-    ssp: SSP
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    choices: NDArray[np.int32]
-    method: str
-    iterations: int
-    gamma: float = 1.0
-
-    def _checked(self) -> Proof:
         return check_expected(self)
 
     def restored(self, border: Border) -> ExpectedSolution:
@@ -216,18 +206,6 @@ class ExpectedSolution(LeastCosts):
 
     def __repr__(self) -> str:
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
-
-
-@overload
-def solve_expected(
-    ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial"
-) -> ExpectedSolution: ...
-
-
-@overload
-def solve_expected(
-    ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial"
-) -> RobustExpected | ExpectedSolution: ...
 
 
 @takes_model
@@ -344,15 +322,13 @@ def both_sides(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustExpected(LeastCosts):
+class RobustExpected(ExpectedSolution):
     """The least expected cost from every state against, or with, nature, with verified bounds.
 
     Attributes
     ----------
-    model : IntervalSSP
+    ssp : IntervalSSP
         The model.
-    nature : {"adversarial", "cooperative"}
-        Whether nature is the worst or the best.
     value, lower, upper : array of float64, shape (n_states,)
         As of `ExpectedSolution`.
     choices : array of int32, shape (n_states,)
@@ -361,6 +337,10 @@ class RobustExpected(LeastCosts):
         How it was found and proved.
     iterations : int
         How many rounds of value iteration, or how many policies, that took.
+    gamma : float
+        1: there is no discount.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
 
     Examples
     --------
@@ -368,18 +348,17 @@ class RobustExpected(LeastCosts):
     array([26.,  0.])
     """
 
-    model: IntervalSSP
-    nature: str
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    choices: NDArray[np.int32]
-    method: str
-    iterations: int
+    nature: str = "adversarial"
+
+    @property
+    def model(self) -> Any:
+        """The model, of intervals."""
+        return self.ssp
 
     @property
     def _ssp(self) -> SSP:
-        return self.model.inside
+        ssp: SSP = self.model.inside
+        return ssp
 
     def words(self) -> str:
         """Both sides in one sentence: with the best nature and against the worst.
@@ -403,12 +382,12 @@ class RobustExpected(LeastCosts):
             lambda: solve_robust_expected(self.model, other).bounds,
         )
 
-    def _checked(self) -> Proof:
+    def verify(self) -> Proof:
         return check_robust_expected(self)
 
     def __repr__(self) -> str:
         return (
-            f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by"
+            f"<RobustExpected {self.cost():.6g} from {self._ssp.start!r}, {self.nature} nature, by"
             f" {self.method}>"
         )
 
@@ -420,7 +399,8 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     _refuse_infinite(found.bounds)
     bounds = found.bounds.map(problem.to_states)
     columns = bounds.value, bounds.lower, bounds.upper, problem.risk_neutral
-    return RobustExpected(model, nature, *columns, bounds.method, found.iterations)
+    ssp: Any = model
+    return RobustExpected(ssp, *columns, bounds.method, found.iterations, nature=nature)
 
 
 def _refuse_infinite(bounds: Bounds) -> None:

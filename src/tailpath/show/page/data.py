@@ -20,6 +20,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Array, FloatArray, members
 from tailpath.methods.comparison import Update, given_row
 from tailpath.methods.method import Plan, find_method
+from tailpath.model.border import rounded
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import layers
@@ -33,7 +34,6 @@ from tailpath.show.page.places import places_of
 from tailpath.show.page.sentences import above, headline, sentences
 from tailpath.show.runs import bad_runs
 from tailpath.show.traces import Trace, WorstRuns
-from tailpath.solvers.exact.grid import rounded
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.solve import solve

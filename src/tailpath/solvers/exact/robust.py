@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import Robust, robust
@@ -28,10 +27,10 @@ from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import Record
 from tailpath.model.ssp import Name
 from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.solution import ByAlpha
 from tailpath.solvers.exact.table import budget_policy
 from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
 from tailpath.verify.distribution import Proof
@@ -52,7 +51,7 @@ class MoreData(NamedTuple):
 
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustSolution(Record):
+class RobustSolution(ByAlpha):
     """The least CVaR for every `a >= alpha` against, or with, nature.
 
     Attributes
@@ -93,10 +92,7 @@ class RobustSolution(Record):
         return {}
 
     def _best(self, a: float) -> Least:
-        if check_invertible_alpha(a) < self.alpha:
-            raise OptionError(
-                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
-            )
+        a = self._check(a)
         if a not in self._cvars_found:
             self._cvars_found[a] = self._budgets.least(a, self.tolerance)
         return self._cvars_found[a]
@@ -247,32 +243,6 @@ class RobustSolution(Record):
         return check_robust_cvar(
             self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a
         )
-
-    def curve(self, alphas: ArrayLike) -> FloatArray:
-        """`cvar` at each of some tail masses.
-
-        Parameters
-        ----------
-        alphas : array_like of float, m of them
-            The masses of the worst tail, each no less than `self.alpha`.
-
-        Returns
-        -------
-        array of float64, shape (m,)
-            The least CVaR at each of them.
-
-        Raises
-        ------
-        OptionError
-            If one of them is smaller than the solution answers.
-
-        Examples
-        --------
-        >>> tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, 0.5), 0.1).curve([0.1, 1]).round(6)
-        array([30., 26.])
-        """
-        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
-        return np.asarray(self.cvar(every))
 
     def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
         """Where more data would help: what narrower intervals of one choice would gain.

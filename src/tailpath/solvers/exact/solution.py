@@ -89,8 +89,45 @@ def first_best(total: FloatArray, mean: FloatArray | None = None) -> int:
 
 
 @takes_alpha
+class ByAlpha(Record):
+    """The least CVaR for every `a >= alpha`."""
+
+    alpha: float
+    cvar: Any
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """`cvar` at each of some tail masses.
+
+        Parameters
+        ----------
+        alphas : array of float, shape (m,)
+            Masses of the worst tail.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            The CVaR at each.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
+        array([30., 28., 24.])
+        """
+        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
+        return np.asarray(self.cvar(every))
+
+    def _check(self, a: float) -> float:
+        known = alpha_from(check_invertible_alpha(a), self.alpha)
+        if known is None:
+            raise OptionError(
+                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+            )
+        return known
+
+
+@takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
-class ExactSolution(ByBudget):
+class ExactSolution(ByBudget, ByAlpha):
     """The least CVaR for every `a >= alpha`, with a policy for each.
 
     Attributes
@@ -287,27 +324,6 @@ class ExactSolution(ByBudget):
         below = self.least, None if self.floor is None else self.floor.bounds(a)[0]
         return max((bound for bound in below if bound is not None), default=low), high
 
-    def curve(self, alphas: ArrayLike) -> FloatArray:
-        """`cvar` at each of some tail masses.
-
-        Parameters
-        ----------
-        alphas : array of float, shape (m,)
-            Masses of the worst tail.
-
-        Returns
-        -------
-        array of float64, shape (m,)
-            The CVaR at each.
-
-        Examples
-        --------
-        >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
-        array([30., 28., 24.])
-        """
-        every: Any = np.asarray(alphas, dtype=np.float64).ravel()
-        return np.asarray(self.cvar(every))
-
     @vectorised
     def var(self, a: float) -> float:
         """The VaR at `a` of the policy for `a`.
@@ -381,14 +397,6 @@ class ExactSolution(ByBudget):
         found = super().restored(border, floor)
         least = None if border.delta is None else solve_expected(border.given).bounds[0]
         return replace(found, least=least)
-
-    def _check(self, a: float) -> float:
-        known = alpha_from(check_invertible_alpha(a), self.alpha)
-        if known is None:
-            raise OptionError(
-                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
-            )
-        return known
 
     def _repr_html_(self) -> str | None:
         ssp = self.largest.ssp

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -26,13 +26,14 @@ from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.border import Border, prepare
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
 from tailpath.solvers.exact.pairs import fill_smaller
-from tailpath.solvers.exact.robust import solve_robust_cvar
+from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, first_best
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import solve_expected
@@ -56,6 +57,26 @@ class Task(NamedTuple):
     skip: bool | None = None
 
 
+@overload
+def solve_cvar_exact(
+    ssp: SSP,
+    alpha: float,
+    lexicographic: bool = False,
+    *,
+    delta: Any = None,
+    gamma: Any = 1,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+    comm: Any = None,
+) -> ExactSolution: ...
+
+
+@overload
+def solve_cvar_exact(
+    ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
+) -> RobustSolution | ExactSolution: ...
+
+
 @takes_model
 @takes_alpha
 def solve_cvar_exact(
@@ -69,7 +90,7 @@ def solve_cvar_exact(
     progress: Progress | None = None,
     nature: str = "adversarial",
     comm: Any = None,
-) -> ExactSolution | Any:
+) -> ExactSolution | RobustSolution:
     """Find the least CVaR over all policies (the paper's Eq. 8), for every `a >= alpha`.
 
     All policies means all: those that remember the whole history and randomise are included.
@@ -148,7 +169,8 @@ def solve_cvar_exact(
     if comm is not None and not hasattr(ssp, "on_ranks"):
         ssp = module_of("tailpath.distributed.part", "mpi").Part.here(ssp, comm)
     if hasattr(ssp, "on_ranks"):
-        return ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
+        found: ExactSolution = ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
+        return found
     border, alpha = prepare(ssp, delta=delta, gamma=gamma), check_invertible_alpha(alpha)
     nature_called(nature)
     if border.uncertain:

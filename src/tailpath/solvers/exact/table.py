@@ -5,6 +5,7 @@ changes are steps of all its states.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from tailpath.dp.budget_model import Changes
 from tailpath.graph import Array, IntArray, members_of, owners
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.kinds import MixedPolicy
+from tailpath.policies.policy import Policy
 
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
@@ -95,3 +98,14 @@ def model_as_counted(policy: BudgetPolicy) -> SSP:
     return replace(
         ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit
     )
+
+
+def on_model(policy: Any, ssp: SSP) -> Policy:
+    """A policy made for rounded costs, on the model as it is; its budget still falls by rounded
+    costs.
+    """
+    if isinstance(policy, MixedPolicy):
+        members = tuple(on_model(member, ssp) for member in policy.members)
+        return MixedPolicy(members, policy.weights)
+    same: Policy = policy.on(ssp) if isinstance(policy, BudgetPolicy) else policy
+    return same

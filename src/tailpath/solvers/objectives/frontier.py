@@ -13,13 +13,12 @@ from typing import Any
 from tailpath.dp.budget_model import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border, less, shifted
+from tailpath.model.border import Border, less, rounded_both_ways, shifted
 from tailpath.model.cost_units import in_units
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Measure, is_cvar
 from tailpath.risk.measures import Late, Shortfall, parse
-from tailpath.solvers.exact.grid import rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.chords import SAME

@@ -15,6 +15,7 @@ the probability of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from contextlib import suppress
@@ -28,14 +29,21 @@ from tailpath.analysis.reachability import nature_called
 from tailpath.certify.budgets import Later
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.border import Border, prepare, shifted, shifted_bounds, shifted_costs
+from tailpath.model.border import (
+    Border,
+    prepare,
+    rounded_both_ways,
+    shifted,
+    shifted_bounds,
+    shifted_costs,
+)
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
 from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
-from tailpath.solvers.exact.grid import check_rising, on_model, rounded_both_ways
 from tailpath.solvers.exact.layout import require_unit
+from tailpath.solvers.exact.table import on_model
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.frontier import axis_of
 from tailpath.solvers.objectives.least_means import least_means
@@ -62,7 +70,7 @@ def solve(
     *,
     delta: Any = None,
     nature: str = "adversarial",
-) -> RiskSolution:
+) -> RiskSolution | RobustRisk:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Parameters
@@ -179,11 +187,9 @@ def _on_grid(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> 
     above by what the policy for costs rounded up delivers on the costs as they are.
     """
     if delta is None:
-        if limits or not isinstance(goal, Mean):
-            require_unit(ssp)
         return _solve(ssp, goal, limits)
     for measure in (goal, *(limit.measure for limit in limits)):
-        check_rising(measure)
+        _check_rising(measure)
     above, below = rounded_both_ways(ssp, delta)
     lower = _solve(below, goal, limits)
     try:
@@ -205,8 +211,23 @@ def _on_grid(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> 
     return replace(upper, ssp=ssp, value=value, proof=Later(bounds), policy=policy)
 
 
+def _check_rising(measure: Measure) -> None:
+    """Refuse a measure that some higher cost makes smaller: rounded costs do not bound it."""
+    curve = measure.curve
+    if curve is None:
+        return
+    values = [value for pair in zip(curve.at, curve.after) for value in pair]
+    if any(b < a for a, b in itertools.pairwise(values)) or curve.slope < 0:
+        raise OptionError(
+            f"{measure} falls somewhere, and costs rounded with delta bound only what rises with"
+            " the cost"
+        )
+
+
 def _solve(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> RiskSolution:
     """On costs of 0 or more: without limits first, and then with as few as matter."""
+    if limits:
+        require_unit(ssp)
     _check(ssp, goal, limits)
     best = least_alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
