@@ -110,6 +110,8 @@ def test_german_headers_are_named_at_once_in_a_line_to_be_completed(tmp_path, ca
     said = capsys.readouterr().err
     assert "Von, Nach, Aktion, Wahrscheinlichkeit, Minuten, Maut" in said
     assert "--column state=NAME --column next_state=NAME --column cost=NAME" in said
+    # Left out, the roads to a place would be taken for one.
+    assert "--column action=NAME --column probability=NAME" in said
     columns = dict(zip(("state", "action", "next_state", "probability", "cost"), NAMES))
     flags = [part for pair in columns.items() for part in ("--column", "=".join(pair))]
     assert main(["info", str(path), *flags]) == 0

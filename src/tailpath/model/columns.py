@@ -73,15 +73,22 @@ def columns_called(
             f" choose one {_how({'cost': found[costs[0]]})}"
         )
     needed = ["state", "next_state", *(() if costs else ("cost",))]
-    if _ways_of_probability(found, intervals):
+    ways = _ways_of_probability(found, intervals)
+    if ways:
         needed.insert(1, "action")
     missing = [column for column in needed if column not in found]
     if missing:
         why = ", which probabilities need" if "action" in missing else ""
+        # Columns that are left over may be these; unread, they make one action of several.
+        spare = max(len(names) - len(found) - len(missing), 0)
+        more = [each for each in ("action", "probability") if each not in found and not ways][
+            :spare
+        ]
+        hint = f"; {' and '.join(more)} may be left out" if more else ""
         raise ModelError(
             f"no column is the {' or the '.join(missing)}{why} (docs/tables.md lists the names that"
             f" are understood); there are {listed(names)}; say which"
-            f" {_how(dict.fromkeys(missing, 'NAME'))}"
+            f" {_how(dict.fromkeys([*missing, *more], 'NAME'))}{hint}"
         )
     return {column: found[column] for column in WORDS if column in found}
 
