@@ -59,7 +59,7 @@ def first_call(compiled: bool) -> float:
 def one_gridworld(problem: str) -> None:
     ssp, atoms = tp.domains.gridworld(problem), tp.log_atoms(1e-3, 25)
     tp.solve_cvar_quantile(ssp, atoms)
-    seconds, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, atoms, threads=1), 10)
+    seconds, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, atoms), 10)
     print(
         f"{problem}, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps}"
         " sweeps (at most 150 ms wanted)"
@@ -70,7 +70,7 @@ def against_programs(problems: tuple[str, ...]) -> None:
     print("CVaRVIQ against CVaRVILI, 7 atoms from 1e-3, tolerance 1e-3:")
     for problem in problems:
         ssp, atoms = tp.read(problem), tp.log_atoms(1e-3, 7)
-        quick, quantiles = best_of(partial(tp.solve_cvar_quantile, ssp, atoms, threads=1), 5)
+        quick, quantiles = best_of(partial(tp.solve_cvar_quantile, ssp, atoms), 5)
         slow, programs = best_of(partial(tp.solve_cvar_interpolation, ssp, atoms), 1)
         print(
             f"  {problem:<14} {1e3 * quick:6.1f} ms   {slow:6.2f} s for"

@@ -55,18 +55,16 @@ def beats(area: float, best: float, floor: float) -> bool:
 def choose(
     model: AtomModel,
     work: AtomWork,
-    first: int,
-    last: int,
     scratch: Scratch,
     out_choice: Array,
     out_var: Array,
 ) -> None:
-    """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and
-    the VaR under it.
+    """The best choice of each node at every atom, the first of those that tie, and the VaR under
+    it.
     """
     best = scratch.best
-    for node in range(first, last):
-        merge_node(model, work, node, np.int64(0), scratch)
+    for node in range(len(out_choice)):
+        merge_node(model, work, node, scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
@@ -226,7 +224,7 @@ def find_detours(
             missing += 0 if arrives[node, atom] else 1
         if missing == 0:
             continue
-        merge_node(model, work, node, np.int64(0), scratch)
+        merge_node(model, work, node, scratch)
         for atom in range(len(best)):
             best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):

@@ -1,9 +1,7 @@
 """The sweeps of CVaRVIQ: the best choice at every confidence level, node by node.
 
 The symbols are those of `kernels.segments`, which solves the inner problem. Nodes are swept in some
-order, each from the values that the nodes before it just got. Large models are swept in *parts*,
-pieces of the order that do not wait for each other: a node sees the nodes of other parts as they
-were before the sweep (`slope_before`), so the result does not depend on who sweeps which part.
+order, each from the values that the nodes before it just got.
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ from tailpath.kernels.segments import AtomModel, AtomWork, Scratch, merge_node
 
 
 @kernel(small=2_000)  # many atoms each
-def sweep_atoms(
-    model: AtomModel, work: AtomWork, scratch: Scratch, order: Array, part: int
-) -> float:
-    """Back up the nodes of a part in this order; returns the largest change of a value."""
+def sweep_atoms(model: AtomModel, work: AtomWork, scratch: Scratch, order: Array) -> float:
+    """Back up the nodes in this order; returns the largest change of a value."""
     change = 0.0
     for position in range(len(order)):
         node = order[position]
-        merge_node(model, work, node, part, scratch)
+        merge_node(model, work, node, scratch)
         choices = model.node_choices[node + 1] - model.node_choices[node]
         for atom in range(len(scratch.best)):
             scratch.best[atom] = scratch.area[0, atom]

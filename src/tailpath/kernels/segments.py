@@ -57,14 +57,10 @@ class AtomModel(NamedTuple):
 
 
 class AtomWork(NamedTuple):
-    """The values, the slopes of `y V`, those as they were before the sweep, and the part of the
-    sweep that each node belongs to.
-    """
+    """The values, and the slopes of `y V`."""
 
     value: Array
     slope: Array
-    slope_before: Array
-    part: Array
 
 
 class Scratch(NamedTuple):
@@ -89,7 +85,7 @@ class Scratch(NamedTuple):
 
 
 def new_scratch(model: AtomModel) -> Scratch:
-    """Arrays for one thread to work on."""
+    """Arrays to work on."""
     n_atoms, runs = len(model.atoms), int(np.diff(model.bundles.bundle_runs).max(initial=1))
     size, choices = runs * n_atoms, int(np.diff(model.node_choices).max(initial=1))
     return Scratch(
@@ -108,11 +104,9 @@ def new_scratch(model: AtomModel) -> Scratch:
 
 
 @kernel
-def merge_node(model: AtomModel, work: AtomWork, node: int, part: int, scratch: Scratch) -> None:
+def merge_node(model: AtomModel, work: AtomWork, node: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
     and `scratch.var`.
-
-    Nodes of other parts are seen as they were before the sweep.
     """
     bundles, n_atoms = model.bundles, len(model.atoms)
     first = model.node_choices[node]
@@ -120,8 +114,7 @@ def merge_node(model: AtomModel, work: AtomWork, node: int, part: int, scratch: 
         size = np.int64(0)
         for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
             target, cost = bundles.run_target[run], bundles.run_cost[run]
-            slope = work.slope if work.part[target] == part else work.slope_before
-            add_run(slope, target, cost, model.outcomes.gamma, size, scratch.slope)
+            add_run(work.slope, target, cost, model.outcomes.gamma, size, scratch.slope)
             size += n_atoms
         merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):

@@ -37,7 +37,6 @@ OPTIONS = (
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option("values_from", str, "neutral", START, choices=STARTS),
     GAMMA,
-    Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
 #: The planners as published: their operators and factors are the defaults here, their values start
 #: at 0.

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
-from tailpath.solvers.published.planners import MERGING, solve_by_sweeps
-from tailpath.solvers.published.sweeps import Settings
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import (
@@ -227,33 +225,6 @@ def test_progress_is_told_after_every_sweep():
     assert told[-1][1] == plan.residual
 
 
-def in_parts(ssp, atoms, tolerance, threads=None):
-    """CVaRVIQ with so low a threshold that even a small model goes through the parallel sweeps,
-    part by part.
-    """
-    settings = Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
-    return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, None, "quantile")
-
-
-def test_the_number_of_threads_changes_nothing():
-    ssp = tailpath.read("gridworld:14x16")
-    one, two, five = (in_parts(ssp, None, 1e-4, threads=k) for k in (1, 2, 5))
-    for other in (two, five):
-        assert (other.sweeps, other.residual) == (one.sweeps, one.residual)
-        for name in ("value", "var", "choice", "xi_offset", "xi"):
-            np.testing.assert_array_equal(getattr(other, name), getattr(one, name))
-
-
-@settings(max_examples=50)
-@given(solvable_models())
-def test_parts_lead_to_the_same_fixed_point(model):
-    """Parts see each other late, which may not move the result."""
-    ssp = to_ssp(model)
-    whole = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
-    parts = in_parts(ssp, FEW, 1e-10)
-    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-7, atol=1e-7)
-
-
 @pytest.mark.parametrize("step", [Fraction(1, 10**6), Fraction(1, 100), 1])
 def test_a_circle_cheaper_than_the_tolerance_does_not_fool_the_sweeps(step):
     """Waiting costs next to nothing, and leaving, sooner or later, 12 or with one chance in 20 as
@@ -330,7 +301,6 @@ def test_a_goal_as_start_costs_nothing():
         ({"gamma": 0.0}, r"gamma must lie in \(0, 1\], not 0.0"),
         ({"gamma": 1.01}, "gamma must lie in"),
         ({"max_sweeps": 0}, "max_sweeps must be 1 or more, not 0"),
-        ({"threads": 0}, "threads must be 1 or more, not 0"),
     ],
 )
 def test_bad_options_are_refused(options, message):

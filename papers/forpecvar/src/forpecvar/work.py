@@ -125,7 +125,6 @@ def _plan(task: StudyTask, ssp: SSP) -> Plan:
         "alpha0": task.alpha0,
         "tolerance": task.tolerance,
         "gamma": task.gamma,
-        "threads": 1,
     }
     if task.inner:
         settings["inner"] = task.inner

@@ -48,7 +48,7 @@ def refined(
     limit, scratch = settings.adapt * np.maximum(atoms, first), new_scratch(model)
     lacks = np.zeros((n, len(atoms)), dtype=np.bool_)
     for node in range(n):
-        merge_node(model, fine.settled, node, 0, scratch)
+        merge_node(model, fine.work, node, scratch)
         choices = int(np.diff(model.node_choices[node : node + 2])[0])
         best = scratch.area[:choices, : len(atoms)].min(axis=0)
         lacks[node] = model.own[model.grid[node]] & (best - line[node] > limit)

@@ -43,13 +43,11 @@ from tailpath.solvers.published.solution import (
 )
 from tailpath.solvers.published.sweeps import (
     Augmented,
-    Pool,
     Settings,
     Sweep,
     augment,
     iterate,
     merge_sweep,
-    pool_for,
     start_from_risk_neutral,
     warn_unless_converged,
 )
@@ -63,7 +61,6 @@ def solve_cvar_quantile(
     *,
     gamma: float = 1.0,
     max_sweeps: int = 10_000,
-    threads: int | None = None,
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "shared",
@@ -88,8 +85,6 @@ def solve_cvar_quantile(
         The discount: costs at stage t count with `gamma ** t`.
     max_sweeps : int, 1 or more
         The most sweeps; beyond it a warning is issued, and the result has `converged=False`.
-    threads : int, 1 or more, optional
-        The most threads; by default all processors. The result does not depend on it.
     progress : callable, optional
         `progress(sweeps, residual)` is called after every sweep.
     start : {"neutral", "zero"}
@@ -123,14 +118,14 @@ def solve_cvar_quantile(
     30.0
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
-    return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, "quantile")
+    return solve_by_sweeps(ssp, atoms, settings, MERGING, progress, "quantile")
 
 
 class Operator(NamedTuple):
     """How a planner solves its inner problems: in sweeps, and for the policy at the end."""
 
-    sweep: Callable[[Augmented, Pool], Sweep]
-    tables: Callable[[Augmented, Pool, int], Tables]
+    sweep: Callable[[Augmented], Sweep]
+    tables: Callable[[Augmented, int], Tables]
 
 
 #: By merged segments.
@@ -142,7 +137,6 @@ def solve_by_sweeps(
     atoms: Atoms | None,
     settings: Settings,
     operator: Operator,
-    threads: int | None,
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
@@ -153,12 +147,11 @@ def solve_by_sweeps(
     def plan(atoms: Atoms | None) -> AtomSolution:
         tolerance = settings.tolerance
         augmented = augment(ssp, atoms, settings)
-        with pool_for(augmented, threads) as pool:
-            if settings.start == "neutral":
-                start_from_risk_neutral(augmented, pool, tolerance)
-            sweep = operator.sweep(augmented, pool)
-            progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
-            tables = operator.tables(augmented, pool, settings.rule)
+        if settings.start == "neutral":
+            start_from_risk_neutral(augmented, tolerance)
+        sweep = operator.sweep(augmented)
+        progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
+        tables = operator.tables(augmented, settings.rule)
         warn_unless_converged(progression, tolerance)
         make_arrive(augmented, tables, settings.rule)
         return solution_of(augmented, tables, progression, settings, inner)
@@ -183,7 +176,6 @@ def solve_cvar_interpolation(
     *,
     gamma: float = 1.0,
     max_sweeps: int = 10_000,
-    threads: int | None = None,
     progress: Progress | None = None,
     start: str = "neutral",
     factors: str = "vertex",
@@ -209,8 +201,6 @@ def solve_cvar_interpolation(
         The discount: costs at stage t count with `gamma ** t`.
     max_sweeps : int, 1 or more
         The most sweeps; beyond it a warning is issued, and the result has `converged=False`.
-    threads : int, 1 or more, optional
-        The most threads; matters with `inner="greedy"` alone.
     progress : callable, optional
         `progress(sweeps, residual)` is called after every sweep.
     start : {"neutral", "zero"}
@@ -242,15 +232,15 @@ def solve_cvar_interpolation(
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors, adapt)
     if inner == "greedy":
-        return solve_by_sweeps(ssp, atoms, settings, MERGING, threads, progress, inner)
+        return solve_by_sweeps(ssp, atoms, settings, MERGING, progress, inner)
     if inner != "lp":
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
     programs = TailPrograms()
     by_programs = Operator(
-        lambda augmented, pool: program_sweep(augmented, programs),
-        lambda augmented, pool, rule: _tables(augmented, programs, rule),
+        lambda augmented: program_sweep(augmented, programs),
+        lambda augmented, rule: _tables(augmented, programs, rule),
     )
-    solution = solve_by_sweeps(ssp, atoms, settings, by_programs, 1, progress, inner)
+    solution = solve_by_sweeps(ssp, atoms, settings, by_programs, progress, inner)
     return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
 
 
@@ -296,7 +286,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     choice: IntArray = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var, runs = np.zeros(choice.shape), [np.empty(0)]
     for node in range(augmented.n):
-        merge_node(model, augmented.settled, node, 0, scratch)
+        merge_node(model, augmented.work, node, scratch)
         own, choices = model.own[model.grid[node]], members(model.node_choices, node)
         areas, factors = [], []
         for k in choices:
@@ -314,7 +304,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     offset, _ = run_offsets(augmented, choice)
     tables = Tables(choice, var, offset, np.concatenate(runs))
     if rule != VERTEX:
-        fill_factors(augmented, tables, slice(None), rule)
+        fill_factors(augmented, tables, rule)
     return tables
 
 

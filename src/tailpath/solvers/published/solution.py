@@ -34,7 +34,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha, takes_alpha, warn_caller
 from tailpath.pictures.notebook import card
 from tailpath.policies.atoms import AtomPolicy, Grids, borders_of, nearest_own
-from tailpath.solvers.published.sweeps import Augmented, Pool, Progression, Settings
+from tailpath.solvers.published.sweeps import Augmented, Progression, Settings
 from tailpath.texts import Table, count
 
 #: Detours whose regrets differ by less than this are taken together.
@@ -252,31 +252,23 @@ class Tables:
     detours: int = 0
 
 
-def greedy_tables(augmented: Augmented, pool: Pool, rule: int) -> Tables:
+def greedy_tables(augmented: Augmented, rule: int) -> Tables:
     """The greedy choices and their factors by the closed form."""
-    model, work = augmented.model, augmented.settled
+    model = augmented.model
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-
-    def choose_some(first: int, last: int, part: int) -> None:
-        choose(model, work, first, last, new_scratch(model), choice, var)
-
-    augmented.share(pool, choose_some)
+    choose(model, augmented.work, new_scratch(model), choice, var)
     offset, total = run_offsets(augmented, choice)
     tables = Tables(choice, var, offset, np.empty(total))
-
-    def factors_of_some(first: int, last: int, part: int) -> None:
-        fill_factors(augmented, tables, slice(first, last), rule)
-
-    augmented.share(pool, factors_of_some)
+    fill_factors(augmented, tables, rule)
     return tables
 
 
-def fill_factors(augmented: Augmented, tables: Tables, nodes: slice, rule: int) -> None:
-    tabled = (tables.choice, tables.var, tables.offset)
-    choice, var, offset = (table[nodes].reshape(-1) for table in tabled)
-    n_atoms = tables.choice.shape[1]
-    atom = np.arange(len(choice)) % n_atoms
+def fill_factors(augmented: Augmented, tables: Tables, rule: int) -> None:
+    choice, var, offset = (
+        table.reshape(-1) for table in (tables.choice, tables.var, tables.offset)
+    )
+    atom = np.arange(len(choice)) % tables.choice.shape[1]
     all_factors(augmented.model, augmented.work.slope, choice, atom, var, offset, rule, tables.xi)
 
 
@@ -290,7 +282,7 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
 
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
-    model, work = augmented.model, augmented.settled
+    model, work = augmented.model, augmented.work
     nearest = Nearest(*frozen(*borders_of(model.atoms, model.own)))
     # Nobody gets to atoms that a state does not have.
     arrives = ~model.own[model.grid[: augmented.n]]

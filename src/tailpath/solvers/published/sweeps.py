@@ -19,11 +19,8 @@ in which order, and what the residual means.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -38,21 +35,16 @@ from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, new_scr
 from tailpath.model.border import Border
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_gamma, processors, warn_caller
+from tailpath.options import Progress, check_gamma, warn_caller
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
 
-#: Models that merge more segments than this in a sweep are swept in this many parts.
-WORTH_PARTS = 1_000_000
-PARTS = 4
 #: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and
 #: rise.
 STARTS = ("neutral", "zero")
 FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 
-#: Threads that share the work of a sweep; None is the calling thread alone.
-Pool = ThreadPoolExecutor | None
 #: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
 #: they save.
 START_SWEEPS = 8
@@ -74,7 +66,6 @@ class Augmented:
     risk_neutral: IntArray
     expected: FloatArray
     falling: bool
-    worth_parts: int
     given: SSP
 
     @property
@@ -90,26 +81,10 @@ class Augmented:
         of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
         return Grids(self.model.own, of_state.astype(np.int32))
 
-    @property
-    def settled(self) -> AtomWork:
-        """What was found by sweeps, as all parts see it."""
-        return self.work._replace(slope_before=self.work.slope)
-
-    @property
-    def parts(self) -> int:
-        """In how many parts a sweep is made: equal parts of the order, whatever that is."""
-        segments = len(self.model.outcomes.target) * len(self.model.atoms)
-        return PARTS if segments > self.worth_parts else 1
-
-    def share(self, pool: Pool, function: Callable[[int, int, int], Any]) -> list[Any]:
-        """`function(first, last, part)` of every part, by the threads of a pool if there is one."""
-        cuts = [self.n * part // self.parts for part in range(self.parts + 1)]
-        return list((pool.map if pool else map)(function, cuts, cuts[1:], range(self.parts)))
-
 
 @dataclass(frozen=True)
 class Settings:
-    """How a planner runs; checked when made. From `worth_parts` segments on in parts."""
+    """How a planner runs; checked when made."""
 
     tolerance: float
     gamma: float
@@ -117,7 +92,6 @@ class Settings:
     start: str
     factors: str
     adapt: float | None = None
-    worth_parts: int = WORTH_PARTS
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
@@ -151,8 +125,7 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     work = _first_work(value if falling else np.zeros(core.n), every)
     model = _atom_model(core, every, grids, settings.gamma)
     risk_neutral = core.core_choices(expected.choices)
-    parts = settings.worth_parts
-    return Augmented(core, model, work, risk_neutral, value, falling, parts, given)
+    return Augmented(core, model, work, risk_neutral, value, falling, given)
 
 
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
@@ -226,8 +199,7 @@ def _first_work(expected: FloatArray, atoms: FloatArray) -> AtomWork:
     n = len(expected)
     slope = np.zeros((n + 1, len(atoms)))
     slope[:n, 0] = expected / atoms[0]
-    value, part = expected[:, None] / atoms, np.zeros(n + 1, dtype=np.int64)
-    return AtomWork(value, slope, slope.copy(), part)
+    return AtomWork(expected[:, None] / atoms, slope)
 
 
 @dataclass(frozen=True)
@@ -258,7 +230,7 @@ def iterate(
     return Progression(max_sweeps, residual, False)
 
 
-def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) -> None:
+def start_from_risk_neutral(augmented: Augmented, tolerance: float) -> None:
     """Bring values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
     nodes = np.arange(augmented.n + 1)
     rows = augmented.core.transitions.restrict(augmented.risk_neutral)
@@ -268,7 +240,7 @@ def start_from_risk_neutral(augmented: Augmented, pool: Pool, tolerance: float) 
         bundles=bundles_of(nodes, rows),
     )
     policy = replace(augmented, model=alone)
-    iterate(policy, merge_sweep(policy, pool), tolerance, START_SWEEPS, None)
+    iterate(policy, merge_sweep(policy), tolerance, START_SWEEPS, None)
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -279,29 +251,7 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
         )
 
 
-def pool_for(augmented: Augmented, threads: int | None) -> AbstractContextManager[Pool]:
-    """A pool of `threads`, by default one per processor; none if the model is too small."""
-    if threads is not None and threads < 1:
-        raise OptionError(f"threads must be 1 or more, not {threads!r}")
-    count = min(threads or processors(), augmented.parts)
-    return ThreadPoolExecutor(count) if count > 1 else nullcontext()
-
-
-def merge_sweep(augmented: Augmented, pool: Pool) -> Sweep:
-    """The sweep of CVaRVIQ, its parts by all threads."""
-    model, work = augmented.model, augmented.work
-    scratch = [new_scratch(model) for _ in range(augmented.parts)]
-
-    def sweep(order: IntArray) -> float:
-        def enter(first: int, last: int, part: int) -> None:
-            work.part[order[first:last]] = part
-
-        def back_up(first: int, last: int, part: int) -> Any:
-            return sweep_atoms(model, work, scratch[part], order[first:last], part)
-
-        augmented.share(None, enter)
-        found = augmented.share(pool, back_up)
-        work.slope_before[:] = work.slope
-        return float(max(found))
-
-    return sweep
+def merge_sweep(augmented: Augmented) -> Sweep:
+    """The sweep of CVaRVIQ."""
+    model, work, scratch = augmented.model, augmented.work, new_scratch(augmented.model)
+    return lambda order: float(sweep_atoms(model, work, scratch, order))
