@@ -7,15 +7,13 @@ import numpy as np
 import tailpath as tp
 from tailpath.distributed.ranks import Alone
 
-#: Free moves in a row, and a zero-cost cycle, b - a - b, that leaks.
+#: Arriving is free, from d surely.
 FREE = [
-    ("a", "x", "b", 0.5, 0), ("a", "x", "c", 0.5, 1), ("b", "y", "c", 1, 0),
-    ("c", "z", "d", 0.25, 0),
-    ("c", "z", "a", 0.75, 2), ("d", "q", "g", 0.5, 0), ("d", "q", "b", 0.5, 3),
-    ("d", "r", "g", 1, 2),
+    ("a", "x", "b", 0.5, 2), ("a", "x", "g", 0.5, 0), ("b", "y", "c", 1, 1),
+    ("c", "z", "d", 0.25, 3), ("c", "z", "a", 0.75, 2), ("d", "q", "g", 0.5, 0),
+    ("d", "q", "b", 0.5, 3), ("d", "r", "g", 1, 0),
 ]  # fmt: skip
-CYCLE = [*FREE, ("b", "w", "a", 0.5, 0), ("b", "w", "c", 0.5, 1)]
-#: No step is cheaper than 3, so that three levels go with one exchange.
+#: No step is cheaper than 3.
 DEAR = [
     ("s", "a", "t", 0.5, 3),
     ("s", "a", "s", 0.5, 7),

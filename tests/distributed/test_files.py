@@ -47,7 +47,7 @@ def test_parts_are_what_was_split(tmp_path):
     rows = [
         ("s", ("go", 1), "t", 1, 2),
         ("t", ("go", 2), "g", 0.5, 1),
-        ("t", ("go", 2), "s", 0.5, 0),
+        ("t", ("go", 2), "s", 0.5, 1),
     ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     write_parts(ssp, 2, tmp_path / "parts")
@@ -60,8 +60,8 @@ def test_parts_are_what_was_split(tmp_path):
     write_part(Part.of(ssp, 0, 1), tmp_path)
     gathered = tp.solve_cvar_exact(read_part(tmp_path, 0, 1), 1).policy(1).gather()
     whole = whole_of(Alone(), read_part(tmp_path, 0, 1))
-    # m = 2 + 1/2 + m/2
-    assert tp.evaluate(whole, gathered, 1.0).mean == 5.0
+    # m = 2 + 1 + m/2
+    assert tp.evaluate(whole, gathered, 1.0).mean == 6.0
 
 
 def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):

@@ -155,14 +155,10 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
     nearest = graph.nearest()
     require_arrival(graph, nearest)
     sweeps = PartSweeps(graph)
-    first = sweeps.least[: graph.own].copy()
-    if sweeps.comm.most(float(np.any(graph.level == 0))):
-        graph.depth()
-        first[_worth_nothing(graph)] = 0.0
     own_rows = graph.rows.state_rows[: graph.own + 1]
     rows, rate = graph.rows.replaced(first_row=own_rows), graph.rows.rate
     padded = sweeps.comm.padded
-    value, rounds = sweeps.run(rows, rate, first)
+    value, rounds = sweeps.run(rows, rate, sweeps.least[: graph.own].copy())
     chosen = best_rows(rows.columns(rate), padded(value))
 
     def solve(some: Transitions, rate: FloatArray) -> FloatArray:
@@ -174,19 +170,3 @@ def solve_part_expected(graph: PartGraph) -> PartExpected:
         raise ModelError(SLOW)
     bounds = replace(found.positive(), method=VALUE_ITERATION).map(lambda side: padded(side)[:-1])
     return PartExpected(graph, sweeps, bounds, chosen, nearest, rounds)
-
-
-def _worth_nothing(graph: PartGraph) -> NDArray[np.bool_]:
-    """The own nodes from which some policy arrives almost surely at no cost."""
-    rows, own = graph.rows, graph.own
-    zero = np.append(np.ones(graph.n, dtype=np.bool_), True)
-    costs = np.append(0, np.cumsum(graph.level > 0))[rows.row_start]
-    no_cost = np.diff(costs) == 0
-
-    def narrow(zero: NDArray[np.bool_]) -> None:
-        others = np.append(0, np.cumsum(~zero[rows.target]))[rows.row_start]
-        good = np.append(0, np.cumsum(no_cost & (np.diff(others) == 0)))
-        zero[:own] = np.diff(good[rows.state_rows[: own + 1]]) > 0
-
-    graph.halo.repeat(narrow, zero, graph.part.n_states + 1)
-    return zero[:own]

@@ -54,13 +54,12 @@ def fill_part(
         # No cutoff on the way: the start, which knows it, may be on another rank.
         limit = max(cutoff_of.plain(objective, best), float(w))
         fixed, value = objective._replace(weight=0.0, limit=limit), np.zeros((1, criteria))
-        for stage, its in part.staged(model, work):
-            found = sweep(stage, fixed, loss, w, w, np.inf, its, out, value, held)
-            if found.n_changes:
-                new = Changes(*(one.copy() for one in out.between(0, found.n_changes)))
-                stored += sum(column.nbytes for column in new)
-                changes.append(new)
-            part.halo.exchange(store[:, w - int(work.origin[0])])
+        found = sweep(model, fixed, loss, w, w, np.inf, work, out, value, held)
+        if found.n_changes:
+            new = Changes(*(one.copy() for one in out.between(0, found.n_changes)))
+            stored += sum(column.nbytes for column in new)
+            changes.append(new)
+        part.halo.exchange(store[:, w - int(work.origin[0])])
         if comm.size > 1:
             comm.Bcast(value, part.overall.home)
         values.append(value[0])

@@ -1,17 +1,13 @@
 """A rank's part of the nodes of a sweep over budgets, laid out as `solvers.exact.layout` does with
-whole models. A model in parts has no dead ends, so that every choice is safe, and no cycles of
-zero-cost outcomes, so that no state is joined with others.
+whole models. A model in parts has no dead ends, so every choice is safe, and outcomes at no cost
+lead to goals only, so no node needs another one at the same level.
 
-Own nodes come first, in the order of the sweep. Ghosts are a last block whose nodes never begin:
-the sweep reads them, and never looks at them. Blocks stand in *stages*, behind each of which ranks
-pass on what others need: a new one begins where a zero-cost outcome leads to a ghost, whose value
-at the same level must have come. As a rule there is one.
+Own nodes are one block, in the order of the sweep. Ghosts are a second one whose nodes never begin:
+the sweep reads their values, which ranks exchange after every level.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,14 +17,14 @@ import numpy as np
 
 from tailpath.certify.budgets import Ends
 from tailpath.distributed.expected import PartExpected
-from tailpath.distributed.ranks import Halo, anywhere, joined, largest
+from tailpath.distributed.ranks import Halo, joined, largest
 from tailpath.distributed.search import PartGraph
-from tailpath.dp.budget_model import NEVER, BudgetModel, Nodes, Work
+from tailpath.dp.budget_model import NEVER, Nodes
 from tailpath.dp.joint import NO_JOINT
 from tailpath.dp.layout import Layout
 from tailpath.dp.layout_builders import first_levels
 from tailpath.errors import ModelError
-from tailpath.graph import Array, FloatArray, IntArray, members_of, offsets_of, owners
+from tailpath.graph import FloatArray, IntArray, members_of, owners
 
 
 class Overall(NamedTuple):
@@ -44,14 +40,13 @@ class Overall(NamedTuple):
 class PartLayout(Layout):
     """The nodes of a rank, and ghosts of those of others.
 
-    `own` counts the first; `number` (n,) is the number of each node in the model. `stages` are
-    blocks `first : end`; `unit` is that of costs; `around` are the bounds on V*.
+    `own` counts the first; `number` (n,) is the number of each node in the model, `unit` that of
+    costs; `around` are the bounds on V*.
     """
 
     halo: Halo
     own: int
     number: IntArray
-    stages: tuple[slice, ...]
     overall: Overall
     unit: Fraction
     around: Ends
@@ -72,23 +67,6 @@ class PartLayout(Layout):
     def farthest(self) -> float:
         return self.overall.farthest
 
-    def staged(self, model: BudgetModel, work: Work) -> Iterator[tuple[BudgetModel, Work]]:
-        """What the sweep reads and works on, one stage after the other."""
-        nodes = model.nodes
-        for some in self.stages:
-            view = nodes._replace(
-                block_start=nodes.block_start[some.start : some.stop + 1],
-                block_joint=nodes.block_joint[some],
-            )
-            its = work._replace(next_node=work.next_node[some], n_active=work.n_active[some])
-            yield model._replace(nodes=view), its
-
-
-def _stages(reads: Array) -> tuple[slice, ...]:
-    """The stages of blocks, of which some read ghosts at their own level."""
-    bounds = [0, *(block for block in np.flatnonzero(reads).tolist() if block > 0), len(reads)]
-    return tuple(itertools.starmap(slice, itertools.pairwise(bounds)))
-
 
 def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayout:
     """The part laid out, given by node the budgets, in units, that are left to their
@@ -97,9 +75,10 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
     graph, own, rows = expected.graph, expected.graph.own, expected.graph.rows
     least, unit = graph.least(), graph.part.unit
     vars(graph).pop("links", None)  # large, and no longer needed
-    first_level = _first_levels(graph, unavoidable_cost, least)
-    depth, reads = _blocks(graph)
-    node = np.lexsort((least[:own], first_level[:own], depth[:own]))
+    # The first level of each node that is read, by itself or by one that leads to it.
+    first_level = first_levels(rows.joined().replaced(level=graph.level), least, unavoidable_cost)
+    graph.halo.gather_least(first_level)
+    node = np.lexsort((least[:own], first_level[:own]))
     number = np.append(node, np.arange(own, graph.n))
     position = np.full(graph.n + 1, -1, dtype=np.int32)
     position[number] = np.arange(graph.n)
@@ -109,8 +88,8 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
     ghosts = graph.n - own
     return PartLayout(
         nodes=Nodes(
-            np.append(offsets_of(depth[node], len(reads)), graph.n),
-            np.zeros(len(reads) + 1, dtype=np.bool_),
+            np.array([0, own, graph.n]),
+            np.zeros(2, dtype=np.bool_),
             cost_from_start=reached[number],
             unavoidable_cost=unavoidable_cost[number],
             first_level=np.append(first_level[node], np.full(ghosts, NEVER)),
@@ -129,7 +108,6 @@ def lay_out_part(expected: PartExpected, unavoidable_cost: IntArray) -> PartLayo
         own=own,
         number=graph.state[number],
         choice=choice,
-        stages=_stages(reads),
         overall=_overall(graph, least),
         unit=unit,
         around=_ends(expected, number),
@@ -141,28 +119,6 @@ def _ends(expected: PartExpected, number: IntArray) -> Ends:
     _, *start = (end / float(part.unit) for end in expected.start)
     bounds = expected.bounds.map(lambda side: side[number] / float(part.unit))
     return Ends(bounds.lower, bounds.upper, (start[0], start[1]), part.probability_error)
-
-
-def _first_levels(graph: PartGraph, unavoidable_cost: IntArray, least: FloatArray) -> IntArray:
-    """The first level of each node that is read, by itself or by one that leads to it."""
-    by_node = graph.rows.joined().replaced(level=graph.level)
-    first = first_levels(by_node, least, unavoidable_cost)
-    graph.halo.gather_least(first)
-    return first
-
-
-def _blocks(graph: PartGraph) -> tuple[IntArray, Array]:
-    """How many zero-cost outcomes follow in a row from each node, which is its block; and whether
-    some of a block, on any rank, lead to ghosts.
-    """
-    comm, target = graph.comm, graph.rows.target
-    free = (graph.level == 0) & (target < graph.n)
-    depth = np.zeros(graph.n, dtype=np.int64)
-    if anywhere(comm, free):
-        depth = graph.depth()
-    reads = np.zeros(int(largest(comm, depth.max(initial=0))) + 1, dtype=np.bool_)
-    reads[depth[graph.source(np.flatnonzero(free & (target >= graph.own)))]] = True
-    return depth, np.logical_or.reduce(comm.allgather(reads))
 
 
 def _overall(graph: PartGraph, least: FloatArray) -> Overall:

@@ -143,17 +143,6 @@ class Halo:
         for index, here in self._received(values):
             values[..., index] = here
 
-    def repeat(self, step: Callable[[Array], None], values: Array, times: int) -> bool:
-        """Take a step on values by node, (n,), and bring ghosts up to date, until nothing changes
-        on any rank; whether so many times were enough."""
-        for _ in range(times):
-            before = values.copy()
-            step(values)
-            self.exchange(values)
-            if not anywhere(self.comm, values != before):
-                return True
-        return False
-
     def gather_least(self, values: Array) -> None:
         """Lower values of own nodes to the least of what other ranks have for their ghosts."""
         back = replace(self, send=self.receive, receive=self.send)

@@ -31,8 +31,11 @@ from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.shortest_paths import update_distances
 
-#: The longest row of zero-cost outcomes that is followed; beyond it there must be a cycle.
-DEEPEST = 10_000
+#: Why free outcomes are refused: their order would lead from rank to rank.
+FREE = (
+    "outcomes that cost nothing and do not arrive are not supported in a model in parts; give the"
+    " whole model"
+)
 #: Why states from which nothing leads to a goal are refused.
 DEAD_END = (
     "no policy reaches a goal, and a model in parts must have no dead ends; give the whole model,"
@@ -82,11 +85,6 @@ class PartGraph:
         columns = frozen(by_node.row_start, by_node.target, self.level)
         shortest_edges(*columns, scratch, start, target, level)
         return Links(start, *(column[: start[-1]].copy() for column in (target, level)))
-
-    def source(self, outcomes: Array) -> IntArray:
-        """The nodes that some outcomes leave."""
-        choice = np.searchsorted(self.rows.row_start, outcomes, side="right") - 1
-        return np.searchsorted(self.rows.state_rows, choice, side="right") - 1
 
     def nearest(self) -> FloatArray:
         """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
@@ -143,22 +141,6 @@ class PartGraph:
                 return crossings
         raise AssertionError
 
-    def depth(self) -> IntArray:
-        """The most zero-cost outcomes in a row from every node: (n,). A cycle is refused."""
-        rows, depth = self.rows, np.zeros(self.n, dtype=np.int64)
-        zero_cost = np.flatnonzero((self.level == 0) & (rows.target < self.n))
-        source, target = self.source(zero_cost), rows.target[zero_cost]
-
-        def deepen(depth: IntArray) -> None:
-            np.maximum.at(depth, source, depth[target] + 1)
-
-        if self.halo.repeat(deepen, depth, DEEPEST):
-            return depth
-        raise ModelError(
-            "free outcomes lead in a cycle, which a model in parts must not have; give the whole"
-            " model"
-        )
-
 
 def graph_of(comm: Any, part: Part) -> PartGraph:
     """The graph of a part. All ranks call it; goals of others are found out on the way."""
@@ -172,6 +154,8 @@ def graph_of(comm: Any, part: Part) -> PartGraph:
     local = np.where(outside, n + np.searchsorted(there, part.outcome_target), 0)
     local[~outside] = part.outcome_target[~outside] - first
     target = np.where(is_goal[local], len(own) + len(ghost), node[local]).astype(np.int32)
+    if anywhere(comm, (part.outcome_level == 0) & (target < len(own) + len(ghost))):
+        raise ModelError(FREE)
     # Goals have no choices, so that those of own nodes are all there are.
     choices = offsets_from_lengths(
         np.append(np.diff(part.state_choices)[own], np.zeros(len(ghost), dtype=np.int64))
