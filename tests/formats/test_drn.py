@@ -68,7 +68,7 @@ def test_a_file_of_storm(drn):
         (1, 0): [("1", 1.0, 2.0)],
         (2, "go"): [("0", 0.5, 7.0), ("3", 0.5, 7.0)],
     }
-    assert any("lead away from a goal" in note for note in ssp.notes)
+    assert any("transitions out of goals are left out" in note for note in ssp.notes)
 
 
 def test_rewards_of_state_and_action_add_up_as_decimals(drn):
@@ -347,7 +347,7 @@ def test_rewards_that_are_thirds_have_a_unit(tmp_path):
     ssp = tp.read(tmp_path / "m.drn")
     assert (
         ssp.cost_unit == Fraction(1, 3)
-        and "costs are taken as whole multiples of 1/3, which no decimals are" in ssp.notes
+        and "costs are taken as whole multiples of 1/3, which decimals cannot express" in ssp.notes
     )
     (tmp_path / "m.drn").write_text(text.format("0.333333333333"))
     assert tp.read(tmp_path / "m.drn").exact_unit is None

@@ -556,7 +556,7 @@ def test_what_a_wrapper_does_is_not_in_the_table():
         gymnasium.make("CliffWalking-v1"), lambda reward: 2 * reward
     )
     assert (
-        "what the wrapper TransformReward does happens outside the table: it is left out"
+        "the effect of the wrapper TransformReward is not part of the table: it is left out"
         in tp.read(doubled).notes
     )
     limited = gymnasium.wrappers.TimeLimit(gymnasium.make("CliffWalking-v1"), 50)

@@ -167,7 +167,7 @@ def test_names_must_be_those_of_the_model(decisions, message, tmp_path):
             "xi_offset points outside xi",
         ),
         ("atom", {"arrays": {"xi": [-1.0] * 11}}, "xi must be finite and not negative"),
-        ("atom", {"arrays": {"xi": "text"}}, "arrays.xi is missing or no list"),
+        ("atom", {"arrays": {"xi": "text"}}, "arrays.xi is missing or not a list"),
         ("budget steps", {"unit": "1/0"}, "unit must be a fraction"),
         ("budget steps", {"unit": -1.0}, "unit must be a fraction"),
         ("budget steps", {"table_type": "uint8"}, "unknown member 'table_type'"),
@@ -317,7 +317,7 @@ def test_a_table_of_atoms_fits_its_own_model_only(suffix, tmp_path):
     policy, path = kinds()["atom"], tmp_path / f"p.{suffix}"
     tp.write_policy(policy, path)
     assert tp.read_policy(path, ROADS, strict=False) == policy
-    with pytest.raises(PolicyError, match=r"p\..*atoms.*no model but its own"):
+    with pytest.raises(PolicyError, match=r"p\..*atoms.*only the model it was made for"):
         tp.read_policy(path, TURNED, strict=False)
 
 
@@ -440,7 +440,7 @@ def test_a_budget_without_a_unit_fits_its_own_model_only(tmp_path):
     (tmp_path / "p.json").write_text(json.dumps({**record, "unit": None}))
     with pytest.raises(
         PolicyError,
-        match=r"p\.json: the budget has no unit, so that the policy fits no model but its own",
+        match=r"p\.json: the budget has no unit, so the policy fits only the model it was made for",
     ):
         tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
 

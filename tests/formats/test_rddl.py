@@ -98,6 +98,22 @@ def test_a_problem_enumerated_by_hand(tmp_path):
     assert tp.solve_expected(ssp).cost() == pytest.approx(float((1 + mid / 2) / F(3, 4)), rel=1e-12)
 
 
+def test_what_may_follow_a_state_is_found_without_any_other(tmp_path):
+    """For instances whose states cannot be listed: what follows the start, by hand as above."""
+    location = written(tmp_path)
+    model = rddl.checked(*rddl.files_of(location.removeprefix("rddl:"), location), location)
+    problem = rddl.GroundProblem(model, location)
+    assert problem.named(problem.start) == "at=low tries=7" and not problem.ended(problem.start)
+    assert problem.actions(problem.start) == ["noop", "go"]
+    found = {problem.named(t): (p, r) for t, p, r in problem.outcomes(problem.start, "go")}
+    assert {name: p for name, (p, _) in found.items()} == {
+        "at=low tries=7": F(1, 4),
+        "at=mid tries=7": F(1, 2),
+        "at=top tries=7": F(1, 4),
+    }
+    assert {reward for _, reward in found.values()} == {-1}
+
+
 def test_the_horizon(tmp_path):
     """Two steps: best is to go, and where that led to the middle, one leap, or to wait: it costs 1
     where a leap costs 3, and nothing comes of either any more."""
@@ -272,7 +288,7 @@ def test_rewards_of_both_signs_are_shifted(tmp_path):
             r"luck\(f1\): draws of Normal cannot be enumerated",
         ),
         ("@mid : 0.5", "@mid : 0.6", r"at': 0.25, 0.6, 0.25 are not probabilities"),
-        ("-1 - 2 * leap", "0 * tries", "no reward but 0 can follow, whatever is done"),
+        ("-1 - 2 * leap", "0 * tries", "no action can ever earn a reward other than 0"),
         ("-1 - 2 * leap", "-1 - Bernoulli(0.5)", "the reward is drawn at random"),
         ("leap => (at == @mid)", "at == @mid", "no action is allowed in the state at=low tries=7"),
         (

@@ -54,7 +54,7 @@ def test_a_refusal_of_a_map_names_its_file(tmp_path):
         ("gridwrld:8x9", r"unknown format; did you mean 'gridworld:'\?$"),
         ("model.jsn", r"unknown format; did you mean '\.json'\?$"),
         ("", "unknown format"),
-        (7, "cannot read an int: give a path, a scheme string, a table, a graph"),
+        (7, "cannot read an int: give a path, a scheme string, a table, an environment"),
         ([("a", "go", "b", 1, 1)], "dictionary P; SSP.from_outcomes takes rows"),
     ],
 )

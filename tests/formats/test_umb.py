@@ -285,7 +285,7 @@ def test_strange_archives(tmp_path):
             "is not a plain file",
         ),
         "device": (tar_with(entry("index.json", tarfile.CHRTYPE)), "is not a plain file"),
-        "twice": (tar_with(entry("index.json"), entry("index.json")), "is there twice"),
+        "twice": (tar_with(entry("index.json"), entry("index.json")), "is given twice"),
         "sparse": (tar_with(sparse), "is not a plain file"),
         "cut": (
             tar_with(entry("index.json", size=5000))[:2000],

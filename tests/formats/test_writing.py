@@ -74,13 +74,6 @@ def plain_prism(ssp):
         "m.srew": [structure, f"{ssp.n_states} 0"],
         "m.lab": lab,
     }
-    widths = {
-        len(name) if type(name) is tuple and {int}.issuperset(map(type, name)) else 0
-        for name in ssp.states
-    }
-    if len(widths) == 1 and min(widths) > 0:
-        names = [f"{state}:({','.join(map(str, name))})" for state, name in enumerate(ssp.states)]
-        files["m.sta"] = [f"({','.join(f'x{k}' for k in range(min(widths)))})", *names]
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
 
 

@@ -212,7 +212,7 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
                 if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
                     raise FormatError(f"{path}: member {shorten(name)}: is not a plain file")
                 if name in members:
-                    raise FormatError(f"{path}: member {shorten(name)}: is there twice")
+                    raise FormatError(f"{path}: member {shorten(name)}: is given twice")
                 if member.size < 0 or member.offset_data + member.size > len(data):
                     raise FormatError(
                         f"{path}: member {shorten(name)}: ends beyond the end of the file"

@@ -186,8 +186,8 @@ def _without_auxiliary_states(model: LabelledMDP) -> LabelledMDP:
         return model
     n_states = model.n_states - count
     message = (
-        f"{model.path}: the {MARK} line speaks of {count} auxiliary states, which the file does"
-        " not have as we write them"
+        f"{model.path}: the {MARK} line declares {count} auxiliary states, which the file does"
+        " not have"
     )
     if n_states < 1 or len(model.rewards) != 1:
         raise FormatError(message)

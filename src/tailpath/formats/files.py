@@ -1,7 +1,7 @@
-"""Files that nobody vouches for: bounded reading, strict decoding, and writing that leaves no half
+"""Untrusted files: bounded reading, strict decoding, and writing that leaves no half
 file behind.
 
-Everything a reader learns of the outside world passes through here, so that every refusal is a
+All input passes through here, so that every refusal is a
 `FormatError` that names the file and, where there is one, the line. Declared sizes are never
 trusted: memory follows the bytes that are really there.
 """

@@ -136,7 +136,7 @@ def _outside(environment: Any) -> Iterator[str]:
         kind = type(environment).__name__
         # Gymnasium puts these around every environment.
         if kind not in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker"):
-            yield f"what the wrapper {kind} does happens outside the table: it is left out"
+            yield f"the effect of the wrapper {kind} is not part of the table: it is left out"
         environment = environment.env
 
 

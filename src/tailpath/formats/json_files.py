@@ -8,7 +8,6 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,6 @@ from tailpath.formats.writing import (
     encode_name,
     encoded,
     joined_columns,
-    json_texts,
     text_column,
 )
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
@@ -241,10 +239,8 @@ def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
         if value is not None or key == "start"
     ]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
-    source, target = (
-        text_column(f"{before}{text}, " for text in json_texts(ssp.states))
-        for before in (",\n    [", "")
-    )
+    target = text_column(f"{_text(encode_name(state))}, " for state in ssp.states)
+    source = ",\n    [" + target
     for block in blocks(model):
         rows = joined_columns(
             block.sources(source),
@@ -312,12 +308,9 @@ class NameIndex:
 
 
 def _has_truths(names: Sequence[Any]) -> bool:
-    """Whether there are truth values among names, or in tuples among them."""
-    kinds = set(map(type, names))
-    if bool in kinds or tuple not in kinds:
-        return bool in kinds
-    tuples = names if len(kinds) == 1 else [name for name in names if type(name) is tuple]
-    return _has_truths(list(chain.from_iterable(tuples)))
+    """Whether there may be truth values among names, or in tuples among them."""
+    text = repr(names)
+    return "True" in text or "False" in text
 
 
 def _truths(name: Name) -> Any:

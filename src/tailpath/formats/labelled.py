@@ -121,7 +121,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
     # said.
     if not extras.is_ours and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
-        notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
+        notes.append(f"costs are taken as whole multiples of {unit}, which decimals cannot express")
     names: dict[str, Any] = {"states": states, "actions": actions}
     own["notes"] = (*own["notes"], *notes, *more)
     return model_of(rows, {"is_goal": is_goal, "start_index": start, **names, **own})
@@ -176,10 +176,10 @@ def _left_out(
     of_goals = of_goals[model.probability[of_goals] > 0]
     away = np.count_nonzero(model.target[of_goals] != state[of_goals])
     if away:
-        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+        notes.append(f"transitions out of goals are left out ({away} of them)")
     paid = 0 if costs is None else np.count_nonzero(costs[of_goals])
     if paid:
-        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+        notes.append(f"rewards on goals are left out (of {paid} transitions)")
     return notes
 
 

@@ -16,7 +16,7 @@ from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.files import write_bytes
 from tailpath.formats.outcomes import cost_rule, model_of
 from tailpath.formats.registry import Reading
-from tailpath.formats.table_text import ArrowTable, TextTable, encode, encode_all
+from tailpath.formats.table_text import ArrowTable, TextTable, encode
 from tailpath.formats.writing import (
     Block,
     blocks,
@@ -85,7 +85,7 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
 def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
     ssp, probabilities = underlying_ssp(model), probability_columns(model)
-    state = text_column(map(_cell, encode_all(ssp.states)))
+    state = text_column(_cell(encode(state)) for state in ssp.states)
 
     def rows(states: range) -> bytes:
         block = Block(ssp, states)

@@ -62,8 +62,8 @@ def refuse_improbable(
 
 
 def loop_cost(costs: FloatArray) -> float:
-    """What a loop at a dead end costs: who is there never arrives, so it does not matter, but
-    nothing may be free for ever. The smallest cost of the model keeps its unit.
+    """What a loop at a dead end costs: a run there never arrives, so the amount does not matter,
+    but nothing may be free for ever. The smallest cost of the model keeps its unit.
     """
     paid = np.abs(costs[costs != 0])
     return float(paid.min()) if paid.size else 1.0

@@ -218,7 +218,7 @@ def _listed(members: Mapping[str, Any], path: str, name: str, dtype: Any, axes: 
     """An array of a JSON file, with the same strictness as that of an archive."""
     location = f"{path}: arrays.{name}"
     if not isinstance(members.get(name), list):
-        raise FormatError(f"{location} is missing or no list")
+        raise FormatError(f"{location} is missing or not a list")
     try:
         found = np.array(members[name])
     except (ValueError, OverflowError):

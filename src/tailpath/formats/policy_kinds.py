@@ -107,7 +107,7 @@ class Stored:
 
 
 def pack(policy: Policy) -> Stored:
-    """The parts of a policy, or a refusal if it is made of functions."""
+    """The parts of a policy, ; one made of functions is refused."""
     if isinstance(policy, MarkovPolicy):
         decisions = {(state,): decision for state, decision in policy.decisions.items()}
         return Stored("markov", _decision_rows(decisions))
@@ -273,7 +273,8 @@ class PolicyReader:
         if header["kind"].startswith("atom"):
             if elsewhere:
                 raise PolicyError(
-                    f"{self.path}: a table of atoms fits no model but its own; solve this one"
+                    f"{self.path}: a table of atoms fits only the model it was made for; solve"
+                    " this one"
                 )
             return self._atoms(ssp)
         model, level = ssp, self.array("level", np.int64, 1)

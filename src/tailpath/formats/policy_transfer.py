@@ -81,7 +81,7 @@ class _Moved:
 def budgets_on(ssp: SSP, policy: BudgetPolicy, location: str) -> BudgetPolicy:
     if policy.unit is None:
         raise PolicyError(
-            f"{location}: the budget has no unit, so that the policy fits no model but its own"
+            f"{location}: the budget has no unit, so the policy fits only the model it was made for"
         )
     moved = _Moved(policy.ssp, ssp, location)
     state = owners(policy.first)

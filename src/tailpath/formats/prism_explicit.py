@@ -34,10 +34,8 @@ from tailpath.formats.prism_transitions import (
 )
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
-    BLOCK,
     Texts,
     action_words,
-    all_integers,
     blocks,
     choice_costs,
     encoded,
@@ -244,9 +242,7 @@ def _value(word: str) -> Name:
 
 
 def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
-    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
-    of numbers.
-    """
+    """Write `.tra`, `.lab`, `.srew` and `.trew`."""
     ssp = underlying_ssp(model)
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
@@ -273,9 +269,6 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
             [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, dtmc)
         ),
     }
-    names: Any = ssp.states
-    if all_integers(names) and len(set(map(len, names))) == 1:
-        files[f"{stem}.sta"] = _state_lines(names)
     for path_name, pieces in files.items():
         write_bytes(path_name, pieces)
 
@@ -331,13 +324,6 @@ def _heads(ssp: SSP, choice: Array, dtmc: bool) -> Texts:
     numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
     heads = text_column(f"{state} " if dtmc else f"{state} {number} " for state, number in numbers)
     return np.asarray(heads[np.cumsum(new) - 1])
-
-
-def _state_lines(names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
-    yield encoded(f"({','.join(f'x{index}' for index in range(len(names[0])))})\n")
-    for first in range(0, len(names), BLOCK):
-        some = enumerate(names[first : first + BLOCK], start=first)
-        yield encoded("".join(f"{state}:({','.join(map(str, name))})\n" for state, name in some))
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:

@@ -73,13 +73,14 @@ def _explored(problem: GroundProblem) -> tuple[list[GroundRow], set[State]]:
         if problem.ended(state):
             ended.add(state)
             continue
-        for action, target, probability, gain in problem.steps(state):
-            outcomes()
-            if target not in found:
-                values(len(target))
-                found[target] = target
-                waiting.append(target)
-            rows.append((state, action, found[target], probability, gain))
+        for action in problem.actions(state):
+            for target, probability, gain in problem.outcomes(state, action):
+                outcomes()
+                if target not in found:
+                    values(len(target))
+                    found[target] = target
+                    waiting.append(target)
+                rows.append((state, action, found[target], probability, gain))
     return rows, ended
 
 
@@ -92,7 +93,7 @@ def _model(
     first, location = problem.start, problem.location
     done = ended | _settled(rows)
     if first in done:
-        raise FormatError(f"{location}: no reward but 0 can follow, whatever is done")
+        raise FormatError(f"{location}: no action can ever earn a reward other than 0")
     left = [row for row in rows if row[0] not in done]
     arrivals = {row[4] for row in left if row[2] in done}
     bonus = max(arrivals) if len(arrivals) == 1 and max(arrivals) > 0 else 0
@@ -117,7 +118,7 @@ def _model(
         for s, action, t, p, reward in left
     )
     if problem.model.ast.domain.constraints:
-        notes.append("state-action-constraints are not looked at")
+        notes.append("state-action constraints are ignored")
     ssp = SSP.from_outcomes(outcomes, called[first], [DONE], notes=tuple(notes))
     if horizon is None:
         return ssp

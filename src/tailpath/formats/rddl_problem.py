@@ -39,8 +39,8 @@ MAX_KEPT = 1_000_000
 NOOP = "noop"
 
 State = tuple[Any, ...]
-#: Action, next state, probability, reward.
-Step = tuple[str, State, Any, Any]
+#: Next state, probability, reward.
+GroundOutcome = tuple[State, Any, Any]
 
 
 def refuse_beyond_limits(tree: Any, location: str) -> None:
@@ -120,7 +120,10 @@ def value_of_kind(value: Any, kind: Any) -> Any:
 
 
 class GroundProblem:
-    """States are tuples of the values of the state fluents, in the order of `names`."""
+    """What can happen, one state at a time: runs begin in `start`, `ended(state)`, `actions(state)`
+    and `outcomes(state, action)` say the rest, and nothing is listed that was not asked for. States
+    are tuples of the values of the state fluents, in the order of `names`.
+    """
 
     def __init__(self, model: Any, location: str) -> None:
         self.model, self.location = model, location
@@ -131,8 +134,8 @@ class GroundProblem:
         self.ground = Ground(self.objects, constants, names, self.work)
         start = self._values(model.state_fluents)
         self.names, self.start = tuple(start), tuple(start.values())
-        self.actions = self._joint_actions()
-        self.none = dict.fromkeys(chain.from_iterable(self.actions.values()), False)
+        self.joint_actions = self._joint_actions()
+        self.none = dict.fromkeys(chain.from_iterable(self.joint_actions.values()), False)
         self.reward = self._rule(model.reward, "real", "the reward")
         self.allowed = self._conditions(model.preconditions, "a precondition")
         self.over = self._conditions(model.terminations, "a termination")
@@ -204,26 +207,35 @@ class GroundProblem:
 
     def ended(self, state: State) -> bool:
         """Whether a run is over; a state that breaks an invariant is refused."""
-        fluents = {**dict(zip(self.names, state)), **self.none}
+        fluents = self._fluents(state, ())
         if not all(rule.value(fluents) for rule in self.invariants):
             raise FormatError(f"{self.location}: the state {self.named(state)} breaks an invariant")
         return any(rule.value(fluents) for rule in self.over)
 
-    def steps(self, state: State) -> Iterator[Step]:
-        """Every outcome of every action that is allowed in a state."""
-        primed, allowed = [f"{name}'" for name in self.names], False
-        for action, chosen in self.actions.items():
+    def actions(self, state: State) -> list[str]:
+        """The actions that are allowed in a state; none is refused."""
+        found = []
+        for action, chosen in self.joint_actions.items():
             with told(self.location):
                 self.work(1 + len(self.names) // 8)
-            fluents = {**dict(zip(self.names, state)), **self.none, **dict.fromkeys(chosen, True)}
+            fluents = self._fluents(state, chosen)
             if all(rule.value(fluents) for rule in self.allowed):
-                allowed = True
-                for probability in self._branches(fluents):
-                    target = tuple([fluents[name] for name in primed])
-                    yield action, target, probability, self.reward.value(fluents)
-        if not allowed:
+                found.append(action)
+        if not found:
             name = self.named(state)
             raise FormatError(f"{self.location}: no action is allowed in the state {name}")
+        return found
+
+    def outcomes(self, state: State, action: str) -> Iterator[GroundOutcome]:
+        """Where an action leads, how probably and for which reward."""
+        fluents = self._fluents(state, self.joint_actions[action])
+        for probability in self._branches(fluents):
+            target = tuple([fluents[f"{name}'"] for name in self.names])
+            yield target, probability, self.reward.value(fluents)
+
+    def _fluents(self, state: State, chosen: Iterable[str]) -> dict[str, Any]:
+        """The values of the fluents of a state, and of actions."""
+        return {**dict(zip(self.names, state)), **self.none, **dict.fromkeys(chosen, True)}
 
     def _branches(self, fluents: dict[str, Any]) -> Iterator[Any]:
         """The probability of each branch, while its new values are among the fluents: depth first,

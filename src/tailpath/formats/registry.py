@@ -93,17 +93,9 @@ class Reading:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (
-            ("goal", str),
-            ("cost", str),
-            ("property", str),
-            ("cost_of", Mapping),
-            ("constants", Mapping),
-            ("columns", Mapping),
-        ):
+        mappings = dict.fromkeys(("cost_of", "constants", "columns"), Mapping)
+        for name, kind in {"goal": str, "property": str, **mappings}.items():
             value = getattr(self, name)
-            if name == "cost" and isinstance(value, (list, tuple)):
-                continue  # tables say what to do with two costs
             if value is not None and not isinstance(value, kind):
                 raise OptionError(
                     f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}"
@@ -215,7 +207,12 @@ class Format:
         >>> mine.read("any.mine", tp.formats.Reading()) == ssp
         True
         """
-        self._refuse_others(reading, self.options)
+        for name in reading.given():
+            if name not in self.options:
+                raise OptionError(
+                    f"the option {name} does not apply to {self.title}, which takes"
+                    f" {', '.join(self.options) or 'no options'}"
+                )
         reader = _load(self.reader)
         ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
         return ssp
@@ -259,29 +256,6 @@ class Format:
                 )
             ssp, more = _load(f"{__package__}.chains:chain_model")(ssp), {"dtmc": True}
         _load(self.writer)(ssp, path, **more)
-
-    def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
-        for name in reading.given():
-            if name not in taken:
-                raise OptionError(
-                    f"the option {name} does not apply to {self.title}, which takes"
-                    f" {', '.join(taken) or 'no options'}{did_you_mean(name, taken)}"
-                )
-
-
-class ReaderOnly(Format):
-    """A function that reads: it knows nothing of `Reading`, and its signature says which options it
-    takes.
-    """
-
-    def read(self, source: Any, reading: Reading) -> SSP:
-        reader = _load(self.reader)
-        parameters = inspect.signature(reader).parameters.values()
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            named = (each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
-            self._refuse_others(reading, tuple(named))
-        ssp: SSP = reader(source, **reading.given())
-        return ssp
 
 
 def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
@@ -380,9 +354,18 @@ def by_suffix(path: str) -> Format:
 
 
 def _format(thing: Any) -> Format | None:
-    if isinstance(thing, Format):
-        return thing
-    return ReaderOnly("", thing) if callable(thing) else None
+    """A format, or one of a function that reads, whose signature says which options it takes."""
+    if isinstance(thing, Format) or not callable(thing):
+        return thing if isinstance(thing, Format) else None
+    parameters = inspect.signature(thing).parameters.values()
+    names = tuple(each.name for each in parameters if each.kind is each.KEYWORD_ONLY)
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        names = tuple(each.name for each in fields(Reading))
+
+    def read(source: Any, reading: Reading) -> Any:
+        return thing(source, **reading.given())
+
+    return Format("", read, options=names, reports=True)
 
 
 #: The formats of others, by suffix (`.abc`) and by scheme (`abc:`).

@@ -104,7 +104,7 @@ def _property_note(parts: Mapping[str, str]) -> str:
     return f"the property is {parts['formula']}" + (f"; for its bound say {ask}" if ask else "")
 
 
-#: What Storm says, and what is said of the file instead, from behind its path on.
+#: Storm's messages, and ours in their place, which follow the path of the file.
 _WORDS = (
     (
         r"Parsing error at (\d+):(\d+): +expecting (.*?), here: (.*?)[ ^]*",
@@ -128,7 +128,7 @@ _WORDS = (
 
 
 def in_our_words(text: str) -> str:
-    """What is wrong with a file in our own words, from behind its path on."""
+    """What is wrong with a file, in our words; the text follows its path."""
     text = re.sub(r"^\w+(Exception|Error): ", "", text)
     for pattern, words in _WORDS:
         found = re.fullmatch(pattern, text)

@@ -29,7 +29,7 @@ from tailpath.formats.headers import decode_name
 from tailpath.formats.json_files import NameIndex
 from tailpath.formats.registry import Reading
 from tailpath.formats.text_files import TextFile, read_at_once
-from tailpath.formats.writing import all_integers, encode_name, json_texts
+from tailpath.formats.writing import encode_name
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
 from tailpath.model.ssp import Name
@@ -258,7 +258,3 @@ def encode(name: Name) -> str:
         if back == name and type(back) is type(name):
             return plain
     return json.dumps(encode_name(name))
-
-
-def encode_all(names: Sequence[Name]) -> list[str]:
-    return json_texts(names) if all_integers(names) else [encode(name) for name in names]

@@ -149,8 +149,8 @@ class UmbReader:
             if not isinstance(alias, str) or alias in found:
                 raise self._error(
                     "index.json",
-                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is no"
-                    " text",
+                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is not"
+                    " a text",
                 )
             found[alias] = (identifier, annotation)
         return found

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -173,28 +172,11 @@ def encode_name(name: Name) -> Any:
     )
 
 
-def all_integers(names: Sequence[Name]) -> bool:
-    """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as
-    they are.
-    """
-    tuples: Any = names
-    if set(map(type, tuples)) != {tuple}:
-        return False
-    return set(map(type, chain.from_iterable(tuples))) == {int} and all(tuples)
-
-
-def json_texts(names: Sequence[Name]) -> list[str]:
-    if all_integers(names):
-        return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
-    return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
-
-
 def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
-    tuples: Any = names
-    return list(map(list, tuples)) if all_integers(names) else list(map(encode_name, names))
+    return list(map(encode_name, names))
 
 
 def encode_members(ssp: SSP) -> dict[str, Any]:
