@@ -227,7 +227,9 @@ class GroundProblem:
         return found
 
     def outcomes(self, state: State, action: str) -> Iterator[GroundOutcome]:
-        """Where an action leads, how probably and for which reward."""
+        """Where an action leads, how probably and for which reward. Several outcomes may be equal:
+        there is one for each branch of what is drawn.
+        """
         fluents = self._fluents(state, self.joint_actions[action])
         for probability in self._branches(fluents):
             target = tuple([fluents[f"{name}'"] for name in self.names])
