@@ -87,6 +87,6 @@ def large(size: str, grid: tp.SSP) -> None:
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
-        f"{size} grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual"
+        f"{size} grid, 25 atoms, one core: {seconds:.1f} s, {plan.sweeps} sweeps, residual"
         f" {plan.residual:.1e}, peak {memory:.2f} GB"
     )

@@ -346,9 +346,9 @@ def warn_of_excess(sums: FloatArray) -> None:
     over = int(np.sum(sums > 1 + SAME_SUM))
     if over:
         warn_caller(
-            "the factors F(VaR) / y, to the letter, hand out more than the whole tail at"
+            "the factors F(VaR) / y, taken literally, add up to more than the whole tail at"
             f" {over} of {len(sums)} pairs of state and atom: sum P xi is up to"
-            f" {sums.max():.3g}, and the policy believes in larger tails than it has"
+            f" {sums.max():.3g}, and the policy assumes larger tails than it has"
         )
 
 
