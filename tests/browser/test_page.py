@@ -149,7 +149,8 @@ def test_nothing_leaves_the_page_and_nothing_breaks(browser, tmp_path, river, ro
             if by_id(browser, name).is_enabled():
                 key(browser, name, "ARROW_LEFT")
         by_id(browser, "colour").send_keys("where runs")
-        by_id(browser, "play").click()
+        if by_id(browser, "play").is_displayed():  # there is a bad run to play
+            by_id(browser, "play").click()
         asked = [
             json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
         ]
@@ -224,22 +225,6 @@ def test_a_long_road_shows_its_goal_at_every_width(browser, tmp_path, width):
     )
     open_folds(browser)
     assert "lanes" in by_id(browser, "numbers").text and "minutes" in by_id(browser, "numbers").text
-
-
-def test_plans_for_intervals_are_drawn_as_bands(browser, tmp_path):
-    rows = [("a", "go", "g", (0.2, 0.6), 1), ("a", "go", "g", (0.4, 0.8), 5)]
-    model = tp.IntervalSSP.from_outcomes([*rows, ("a", "stay", "g", 1, 4)], "a", ["g"])
-    path = tmp_path / "page.html"
-    tp.page(model, path, alphas=[0.5, 0.1], title=NASTY)
-    browser.get_log("browser")
-    browser.get(path.as_uri())
-    assert by_id(browser, "title").text == NASTY
-    for picture in ("tail", "curve"):
-        bands = browser.find_elements("css selector", f"#{picture} [data-band]")
-        assert len(bands) == 3 and all(each.size["width"] > 0 for each in bands)
-    best = tp.solve_cvar_exact(model, 0.1)
-    assert f"{best.cvar(0.1):g}" in by_id(browser, "numbers").text
-    assert browser.get_log("browser") == []
 
 
 # ---------------------------------------------------------------------- answers first, in any light

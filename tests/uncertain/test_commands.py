@@ -6,7 +6,6 @@ import pytest
 
 import tailpath as tp
 from tests.cli.running import run
-from tests.show.listing import data_of
 
 ROAD = [
     *(
@@ -17,7 +16,7 @@ ROAD = [
     *(("jam", "wait", "town", 8, 10), ("jam", "wait", "town", 2, 40)),
 ]
 #: What commands say that take no intervals: who takes them, and nothing of Python.
-KNOWN = "which info, solve, evaluate, compare, page and convert take"
+KNOWN = "which info, solve, evaluate, compare and convert take"
 
 
 @pytest.fixture
@@ -115,54 +114,12 @@ def test_solve_evaluate_and_compare(capsys, road, tmp_path):
     assert all(row["least"] <= row["most"] for row in rows)
 
 
-def test_the_page_shows_the_band(capsys, road, tmp_path):
+def test_a_page_needs_known_probabilities(capsys, road, tmp_path):
+    with pytest.raises(tp.TailpathError, match="known probabilities"):
+        tp.page(tp.read(road))
     page = tmp_path / "road.html"
-    assert (
-        run(
-            capsys,
-            "page",
-            road,
-            "--out",
-            page,
-            "--alpha",
-            "0.5",
-            "--alpha",
-            "0.1",
-            "--title",
-            "a <road>",
-        ).code
-        == 0
-    )
-    text, model = page.read_text(), tp.read(road)
-    assert "a &lt;road&gt;" in text and "<road>" not in text
-    told, best = data_of(text), tp.solve_cvar_exact(model, 0.1)
-    assert [sentence[1:-1] for sentence in told["words"]] == [
-        best.words(alpha)[1:] for alpha in (0.5, 0.1)
-    ]
-    band = tp.evaluate(model, best.policy(0.1), 0.1)
-    [line] = [each for each in told["plans"] if each[:2] == ["adversarial", 0.1]]
-    wanted = [best.cvar(0.1), *band.cvar(0.1), *band.mean]
-    assert line[2:] == pytest.approx(wanted, rel=1e-8)
-    gain = best.more_data(0.1)[0]
-    assert told["data"][0][:2] == [gain.state, gain.action]
-    assert told["data"][0][2:] == pytest.approx([gain.cvar, gain.gain], rel=1e-8)
-    for picture in ("tail", "curve"):
-        assert list(told[picture]) == ["nominal", "adversarial", "cooperative"]
-    assert told["curve"]["adversarial"][1] == pytest.approx([0.1, *band.cvar(0.1)], rel=1e-8)
-    for cost, low, high in told["tail"]["adversarial"]:
-        assert [low, high] == pytest.approx(band.cdf(cost), rel=1e-8)
-
-
-def test_the_page_says_which_probabilities_hurt(road):
-    model = tp.read(road)
-    band = tp.evaluate(model, tp.solve_cvar_exact(model, 1).policy(1), 1)
-    told = data_of(tp.page(model, alphas=[1]).html)["harms"]
-    assert len(told) == len(band.nature) > 0
-    for (*names, low, high, worst, harm), row in zip(told, band.nature):
-        assert names == [row.state, row.action, row.next_state]
-        assert [low, high, worst, harm] == pytest.approx(
-            [row.low, row.high, row.worst, row.harm], rel=1e-8
-        )
+    assert KNOWN in run(capsys, "page", road, "--out", page).err
+    assert not page.exists()
 
 
 def test_results_are_verified(capsys, road):

@@ -34,7 +34,7 @@ from tailpath.risk.measures import parse, parse_limit
 Called = Callable[..., Any]
 Decorator = Callable[[Called], Called]
 #: Commands that take no intervals.
-WITHOUT_INTERVALS = ("show", "diff", "explain", "simulate")
+WITHOUT_INTERVALS = ("show", "diff", "explain", "page", "simulate")
 
 
 # ---------------------------------------------------------------------- arguments and options
@@ -289,7 +289,7 @@ def with_model(command: Any, shared: Sequence[str]) -> Called:
         if verb in WITHOUT_INTERVALS and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
             raise click.UsageError(
                 f"{verb} needs known probabilities, and the model has intervals, which info, solve,"
-                " evaluate, compare, page and convert take"
+                " evaluate, compare and convert take"
             )
         return command(ssp=ssp, source=model, **given)
 

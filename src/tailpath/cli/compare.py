@@ -49,13 +49,13 @@ from tailpath.methods.comparison import (
     chosen_methods,
     compared,
     given_row,
+    planned_lines,
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.distributions import MethodCurve, plot_comparison
 from tailpath.progress import progress_line
 from tailpath.risk.measure import Measure
-from tailpath.show.page.bands import planned_lines
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
 from tailpath.texts import number
 

@@ -9,9 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
+from tailpath.analysis.reachability import NATURES
 from tailpath.errors import OptionError, TailpathError
+from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import (
     Method,
@@ -22,6 +24,7 @@ from tailpath.methods.method import (
     without_rounding,
 )
 from tailpath.model.border import prepare
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import (
@@ -34,8 +37,10 @@ from tailpath.options import (
     takes_alpha,
     takes_model,
 )
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
+from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import Content, Table, count, did_you_mean, number
 
@@ -350,3 +355,53 @@ def _cells(line: Line) -> list[Any]:
         line.mean,
         float(number(line.seconds, 2)),
     ]
+
+
+# ---------------------------------------------------------------------- models with intervals
+
+
+class PlanLine(NamedTuple):
+    """What a plan for one alpha expects, None for a given policy, and what its policy may really
+    cost.
+    """
+
+    alpha: float
+    plan: str
+    predicted: float | None
+    band: CostBand
+
+
+def planned_lines(
+    model: IntervalSSP, alphas: Sequence[float], given: Mapping[str, Any]
+) -> list[PlanLine]:
+    """Every plan at every alpha: `nominal`, `adversarial`, `cooperative`, and policies that are
+    given.
+    """
+    least, nominal = min(alphas), model.nominal()
+    plain = solve_cvar_exact(nominal, least)
+    found: dict[str, Any] = {
+        nature: solve_cvar_exact(model, least, nature=nature) for nature in NATURES
+    }
+    lines = []
+    for alpha in alphas:
+        plans: list[tuple[str, float | None, Any]] = [
+            ("nominal", plain.cvar(alpha), _on(model, nominal, plain.policy(alpha)))
+        ]
+        plans += [(nature, each.cvar(alpha), each.policy(alpha)) for nature, each in found.items()]
+        plans += [(name, None, policy) for name, policy in given.items()]
+        lines += [
+            PlanLine(alpha, name, predicted, evaluate_band(model, policy, alpha))
+            for name, predicted, policy in plans
+        ]
+    return lines
+
+
+def _on(model: IntervalSSP, nominal: SSP, policy: Any) -> Any:
+    """A policy for the nominal model on the model with intervals, which may have outcomes that were
+    never seen.
+    """
+    inside = model.inside
+    if nominal is inside:
+        return policy
+    steps = policy.budget, policy.first, policy.from_budget, policy.choice, policy.risk_neutral
+    return BudgetPolicy(inside, *steps, inside.outcome_level, inside.cost_unit)

@@ -26,12 +26,12 @@ const percent = value => number(100 * value, 3) + " %";
 const fill = (element, ...children) => { element.replaceChildren(...children); };
 const rows = (head, lines, digits = 6) => [node("tr", {}, ...head.map(text => node("th", {}, text))), ...lines.map(line => node("tr", {}, ...line.map(cell => node("td", {}, typeof cell === "string" ? cell : number(cell, digits)))))];
 // ---------------------------------------------------------------- charts
-// Lines, and bands of points [x, low, high], have names at their ends: a legend is not needed, nor colours.
-function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylabel, xlog, ylog, level, xticks, from = "end" }) {
+// Lines have names at their ends: neither a legend nor colours are needed.
+function chart(id, { lines = [], dots = [], marks = [], xlabel, ylabel, xlog, ylog, level, xticks, from = "end" }) {
   const W = 420, H = 280, left = 54, right = 16, top = 14, bottom = 44;
   const finite = (values, log) => values.filter(value => Number.isFinite(value) && (!log || value > 0));
-  const xs = finite([...lines, ...bands].flatMap(line => line.points.map(p => p[0])).concat(dots.map(d => d.at[0]), marks.map(m => m.at)), xlog);
-  const ys = finite([...lines, ...bands].flatMap(line => line.points.flatMap(p => p.slice(1))).concat(dots.map(d => d.at[1])), ylog);
+  const xs = finite(lines.flatMap(line => line.points.map(p => p[0])).concat(dots.map(d => d.at[0]), marks.map(m => m.at)), xlog);
+  const ys = finite(lines.flatMap(line => line.points.flatMap(p => p.slice(1))).concat(dots.map(d => d.at[1])), ylog);
   if (!xs.length || !ys.length) { fill($(id), "nothing to draw"); return; }
   const scale = (values, log, from, to) => {
     let low = Math.min(...values), high = Math.max(...values);
@@ -52,18 +52,13 @@ function chart(id, { lines = [], bands = [], dots = [], marks = [], xlabel, ylab
   for (const t of ticks(Y)) picture.append(svg("line", { x1: left, x2: W - right, y1: y(t), y2: y(t), stroke: "var(--line)" }), svg("text", { x: left - 6, y: Y.to(t) + 4, "font-size": 11, "text-anchor": "end" }, tick(t, Y.digits)));
   if (level) picture.append(svg("line", { x1: left, x2: W - right, y1: y(level), y2: y(level), stroke: "var(--ink)", "stroke-width": 0.8, "stroke-dasharray": "1 3" }), svg("text", { x: left + 4, y: Y.to(level) - 4, "font-size": 11 }, `alpha ${tick(level)}`));
   const along = (points, steps) => points.map(([a, b], k) => k === 0 ? `${x(a)} ${y(b)}` : steps ? `H${x(a)}V${y(b)}` : `L${x(a)} ${y(b)}`).join("");
-  const back = (points, steps) => points.map(([a, b], k) => steps ? (k ? `V${y(b)}H${x(a)}` : `V${y(b)}`) : `L${x(a)} ${y(b)}`).join("");
-  for (const { points, name, colour, dash, steps } of bands) {
-    const clipped = points.map(([at, low, high]) => [at, low ?? Infinity, high ?? Infinity]), high = clipped.map(p => [p[0], p[2]]), low = clipped.map(p => [p[0], p[1]]).reverse();
-    picture.append(svg("path", { d: `M${along(high, steps)}${back(low, steps)}z`, "data-band": name, fill: colour, "fill-opacity": 0.16, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": dash || "" }, svg("title", {}, name)));
-  }
   for (const line of lines) {
     line.usable = line.points.filter(p => finite([p[0]], xlog).length && finite([p[1]], ylog).length);
     if (line.usable.length) picture.append(svg("path", { d: "M" + along(line.usable, line.steps), fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-dasharray": line.dash || "" }));
   }
   for (const { at, colour, name, hollow } of dots) if (at.every(Number.isFinite)) picture.append(svg("circle", { cx: x(at[0]), cy: y(at[1]), r: 4.5, fill: hollow ? "var(--card)" : colour, stroke: hollow ? colour : "var(--card)", "stroke-width": hollow ? 1.6 : 1 }, svg("title", {}, name)));
   for (const { at, colour, name } of marks) if (Number.isFinite(at)) picture.append(svg("path", { d: `M${x(at)} ${H - bottom} l-4 9 h8 z`, fill: colour }, svg("title", {}, name)));
-  const placed = [], ends = lines.filter(line => line.name && line.usable.length).map(line => [line, line.usable]).concat(bands.map(band => [band, band.points.map(p => [p[0], p[2] ?? Infinity])]), dots.filter(dot => dot.label && dot.at.every(Number.isFinite)).map(dot => [{ ...dot, name: dot.label }, [dot.at]]));
+  const placed = [], ends = lines.filter(line => line.name && line.usable.length).map(line => [line, line.usable]).concat(dots.filter(dot => dot.label && dot.at.every(Number.isFinite)).map(dot => [{ ...dot, name: dot.label }, [dot.at]]));
   for (const [{ name, colour }, points] of ends) {
     const [at, value] = points.reduce((best, p) => (from === "end" ? p[0] > best[0] : p[0] < best[0]) ? p : best), wide = 6.2 * name.length;
     const centre = Math.min(W - right - wide / 2, Math.max(left + 4 + wide / 2, X.to(at) + (from === "end" ? -wide / 2 : wide / 2)));

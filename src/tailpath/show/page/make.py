@@ -1,8 +1,7 @@
 """The page as text: the data, the drawing program and the style in one document. Names of a model
 are data and never become markup.
 
-There is one template, with two bodies: what policies do (`policies.html`, drawn by `policies.js`),
-and plans for a model with intervals (`bands.html`, `bands.js`).
+`template.html` has the body `policies.html`, drawn by `policies.js`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from typing import Any
 from tailpath.errors import OptionError
 from tailpath.formats.files import refuse_unwritable, write_text
 from tailpath.methods.comparison import Update
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.border import prepare
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alphas, check_named, takes_alpha, takes_model
-from tailpath.show.page.bands import band_data
 from tailpath.show.page.data import ALPHAS, Asked, page_data
 from tailpath.texts import name as name_in_words
 
@@ -67,7 +65,7 @@ class Page(Record):
 @takes_model
 @takes_alpha
 def page(
-    ssp: SSP | IntervalSSP,
+    ssp: SSP,
     path: str | os.PathLike[str] | None = None,
     policies: Mapping[str, Any] | None = None,
     *,
@@ -87,8 +85,8 @@ def page(
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model; one with intervals is shown with its robust plans, and takes no policies.
+    ssp : SSP
+        The model.
     path : str or path, optional
         Where to write it, a file `.html`; without one it is only returned.
     policies : mapping, optional
@@ -138,26 +136,23 @@ def page(
     levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if isinstance(methods, str):
         methods = [methods]
-    if isinstance(ssp, IntervalSSP) and ssp.is_certain:
-        ssp = ssp.inside
-    title = title or _title(ssp)
-    if isinstance(ssp, SSP):
-        asked = Asked(title, levels, policies, methods, unit, delta, positions)
-        document = _document(title, "policies", page_data(ssp, asked, progress))
-    elif policies or methods or unit or delta is not None or positions is not None:
+    border = prepare(ssp)
+    if border.uncertain:
         raise OptionError(
-            "the page of a model with intervals shows its robust plans alone; evaluate(model,"
-            " policy, alpha) gives the band of a policy"
+            "a page needs known probabilities; tailpath compare shows plans for a model with"
+            " intervals"
         )
-    else:
-        document = _document(title, "bands", band_data(ssp, title, levels, progress))
+    ssp = border.given
+    title = title or _title(ssp)
+    asked = Asked(title, levels, policies, methods, unit, delta, positions)
+    document = _document(title, page_data(ssp, asked, progress))
     if path is not None:
         write_text(path, document)
     return Page(title, document)
 
 
-def _document(title: str, body: str, data: dict[str, Any]) -> str:
-    """The template with one of its two bodies, `policies` or `bands`, and the data for it."""
+def _document(title: str, data: dict[str, Any]) -> str:
+    """The template with its parts and the data."""
 
     def part(name: str) -> str:
         return HERE.joinpath(name).read_text(encoding="utf-8")
@@ -169,15 +164,15 @@ def _document(title: str, body: str, data: dict[str, Any]) -> str:
     for mark, found in (
         ("@TITLE@", html.escape(title)),
         ("@STYLE@", part("page.css")),
-        ("@BODY@", part(f"{body}.html")),
-        ("@PROGRAM@", part("draw.js") + part(f"{body}.js")),
+        ("@BODY@", part("policies.html")),
+        ("@PROGRAM@", part("draw.js") + part("policies.js")),
         ("@DATA@", text.replace("<", "\\u003c")),
     ):
         document = document.replace(mark, found, 1)
     return document
 
 
-def _title(ssp: SSP | IntervalSSP) -> str:
+def _title(ssp: SSP) -> str:
     goal = name_in_words(ssp.goals[0]) if len(ssp.goals) == 1 else f"one of {len(ssp.goals)} goals"
     return f"From {name_in_words(ssp.start)} to {goal}"
 
