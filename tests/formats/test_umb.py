@@ -103,29 +103,6 @@ def test_one_to_one_mappings_may_be_absent(tmp_path):
     assert differences(chain, tp.read(tmp_path / "m.umb")) == []
 
 
-def test_rational_numbers(umb, members):
-    rational = {"type": "rational", "size": 256}
-    numbers = np.frombuffer(members["branch-to-probability.bin"])
-    pairs = [(1, 3) if p == 1 / 3 else float(p).as_integer_ratio() for p in numbers]
-    data = b"".join(
-        p.to_bytes(16, "little", signed=True) + q.to_bytes(16, "little") for p, q in pairs
-    )
-    path = umb(
-        {"branch-to-probability.bin": data}, transition_system__branch_probability_type=rational
-    )
-    assert differences(awkward(), tp.read(path)) == []
-    broken = data[:16] + bytes(16) + data[32:]
-    with pytest.raises(
-        FormatError, match=r"branch-to-probability\.bin: entry 0 has the denominator 0"
-    ):
-        tp.read(
-            umb(
-                {"branch-to-probability.bin": broken},
-                transition_system__branch_probability_type=rational,
-            )
-        )
-
-
 def test_rewards_of_states_choices_and_branches_add_up(umb, members):
     n_states, n_choices = awkward().n_states, len(members["choice-to-branches.bin"]) // 8 - 1
     folder = "annotations/rewards/cost"
@@ -175,7 +152,7 @@ def test_the_choice_among_labels_and_rewards(umb):
         ({"transition_system__n_choice-actions": 2**30}, r"string-mapping\.bin: has \d+ bytes"),
         (
             {"transition_system__branch_probability_type": {"type": "string"}},
-            "neither double nor rational",
+            "neither double nor double-interval",
         ),
         (
             {"transition_system__branch_probability_type": {"type": "double-interval"}},
@@ -193,7 +170,7 @@ def test_the_choice_among_labels_and_rewards(umb):
                     "cost": {"applies-to": ["branches"], "type": {"type": "string"}}
                 }
             },
-            "neither double nor rational",
+            "neither double nor double-interval",
         ),
         (
             {

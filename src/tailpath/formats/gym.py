@@ -343,18 +343,13 @@ def _cells_of(
 
 
 def _letters(desc: Any) -> Any:
-    """A map, of letters or of lines, as an array of letters of shape (rows, columns); None where it
-    is none.
-    """
+    """A map, of letters or of lines of one length, as letters of shape (rows, columns), or None."""
     try:
-        array = np.array(desc)
-    except ValueError:  # lines of different lengths
+        lines = [b"".join(np.array(line, dtype="S").ravel()).decode() for line in desc]
+        array = np.array(list(map(list, lines)))
+    except (TypeError, ValueError):  # no map, or lines of different lengths
         return None
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "ascii")
-    if array.ndim == 1 and array.dtype.kind == "U" and len(set(map(len, array.tolist()))) == 1:
-        array = np.array([list(line) for line in array.tolist()])
-    return array if array.ndim == 2 and array.dtype.kind == "U" else None
+    return array if array.ndim == 2 and array.size else None
 
 
 # ---------------------------------------------------------------------- the ends

@@ -4,9 +4,9 @@ packed with gzip or xz.
 `index.json` describes the model; the arrays are members of their own, little-endian:
 
     state-to-choices.bin, choice-to-branches.bin    where those of each begin, uint64
-    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval
+    branch-to-target.bin, branch-to-probability.bin uint64; double, or an interval
     state-is-initial.bin, annotations/aps/<id>/states/values.bin    bitsets, the lowest bit first
-    annotations/rewards/<id>/<states|choices|branches>/values.bin   double or rational
+    annotations/rewards/<id>/<states|choices|branches>/values.bin   double
     actions/choices/{values.bin, string-mapping.bin, strings.bin}   names of choices
 
 A mapping that is absent is one to one.
@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -189,50 +188,18 @@ class UmbReader:
             raise self._error(member, f"has bits set beyond the {count} entries")
         return bits[:count]
 
-    def _numbers(self, member: str, kind: Any, count: int) -> FloatArray:
-        """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size
-        each.
-        """
-        kind = member_of({"a type": kind}, "a type", OBJECT, self.location)
-        if kind.get("type") == "double" and kind.get("size", 64) == 64:
-            return self._array(member, "<f8", count).astype(np.float64)
-        size = kind.get("size", 128)
-        if (
-            kind.get("type") != "rational"
-            or type(size) is not int
-            or size <= 0
-            or size % 128
-            or size > 2**20
-        ):
-            raise self._error(
-                "index.json",
-                f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor"
-                " rational",
-            )
-        half = size // 16
-        data = bytes(self._array(member, f"V{2 * half}", count).data)
-        values = []
-        for at in range(0, len(data), 2 * half):
-            top = int.from_bytes(data[at : at + half], "little", signed=True)
-            bottom = int.from_bytes(data[at + half : at + 2 * half], "little")
-            if bottom == 0:
-                raise self._error(member, f"entry {at // (2 * half)} has the denominator 0")
-            values.append(_float(top, bottom))
-        return np.array(values, dtype=np.float64)
-
     def _low_and_high(self, member: str, kind: Any, count: int) -> LowAndHigh:
-        """Low and high ends of intervals; the low ones are None where there are plain numbers."""
+        """Doubles, or the low and high ends of intervals; without these, None for the low ones."""
         kind = member_of({"a type": kind}, "a type", OBJECT, self.location)
-        base, interval, _ = str(kind.get("type")).partition("-interval")
-        if not interval:
-            return None, self._numbers(member, kind, count)
-        size = kind.get("size", {"double": 128, "rational": 256}.get(base))
-        if type(size) is not int or size % 2:
-            raise self._error(
-                "index.json", f"the type {shorten(repr(kind))} of {shorten(member)} does not halve"
-            )
-        ends = self._numbers(member, {"type": base, "size": size // 2}, 2 * count)
-        return ends[::2].copy(), ends[1::2].copy()
+        for ends, name in enumerate(("double", "double-interval"), start=1):
+            if kind.get("type") == name and kind.get("size", 64 * ends) == 64 * ends:
+                values = self._array(member, "<f8", ends * count).astype(np.float64)
+                return (values[::2].copy() if ends == 2 else None), values[ends - 1 :: ends].copy()
+        raise self._error(
+            "index.json",
+            f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor"
+            " double-interval, of 64 bits a number",
+        )
 
     def _points(self, member: str, kind: Any, count: int) -> FloatArray:
         """Numbers, which a model of intervals may write as intervals of no width."""
@@ -303,13 +270,6 @@ class UmbReader:
         }
         table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
         return table[values], list(number)
-
-
-def _float(top: int, bottom: int) -> float:
-    try:
-        return float(Fraction(top, bottom))
-    except OverflowError:
-        return np.inf if top > 0 else -np.inf
 
 
 # ---------------------------------------------------------------------- writing
