@@ -366,15 +366,17 @@ def least_total(
     return _proved(rows, rate, error, solve)
 
 
-def expected_total(rows: Transitions, rate: FloatArray, error: float = 0.0) -> Bounds:
+def expected_total(
+    rows: Transitions, rate: FloatArray, error: float = 0.0, outwards: Array | None = None
+) -> Bounds:
     """The expected total of `rate` (n,), 0 or more, until the end, from each of n nodes. The end,
-    target n, must be reached surely from all of them.
+    target n, must be reached surely from all of them; `outwards` has those nearer to it first.
     """
     if len(rate) == 0:
         return Bounds(rate, rate, rate, SWEEPS)
 
     def solve(some: Transitions, rates: FloatArray, **how: Any) -> Optimum:
-        return Optimum(some.state_rows[:-1], *total(some, rates, **how), 1)
+        return Optimum(some.state_rows[:-1], *total(some, rates, outwards=outwards, **how), 1)
 
     found = _proved(rows, rate, error, solve).bounds.positive()
     warn_if_unproved(found)

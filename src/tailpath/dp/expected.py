@@ -21,7 +21,7 @@ import numpy as np
 
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.sweeps import MAX_ROUNDS, Sweeps
-from tailpath.graph import FloatArray, Transitions, owners
+from tailpath.graph import Array, FloatArray, Transitions, owners
 from tailpath.kernels.rounding import SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
@@ -35,21 +35,26 @@ SWEEPS = "sweeps"
 
 
 def total(
-    rows: Transitions, rate: FloatArray, *, directly: bool = False, tolerance: float = SETTLED
+    rows: Transitions,
+    rate: FloatArray,
+    *,
+    directly: bool = False,
+    tolerance: float = SETTLED,
+    outwards: Array | None = None,
 ) -> tuple[FloatArray, str]:
     """The expected total of a rate, by node of a chain, and how it was found. The end must be
     reached surely; where it is less often than doubles can say, totals count as infinite.
     `directly`: sweeps, which stop when they move no value by more than `tolerance`, are not tried
-    first.
+    first. They go `outwards` over the nodes, where it is known which are nearer to the end.
     """
-    sweeps = Sweeps.of_chain(rows)
+    sweeps = Sweeps.of_chain(rows, outwards)
     if not directly:
         value, rounds = sweeps.run(rows, rate, np.zeros(rows.n), tolerance)
         if rounds <= MAX_ROUNDS and np.isfinite(value).all():
             return value, SWEEPS
     found = _eliminated(rows, rate, sweeps) or _factorised(rows, rate)
     if found is None and directly:
-        return total(rows, rate, tolerance=tolerance)
+        return total(rows, rate, tolerance=tolerance, outwards=outwards)
     return (value, SWEEPS) if found is None else found
 
 

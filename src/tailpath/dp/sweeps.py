@@ -280,11 +280,12 @@ class Sweeps:
     component_start: NDArray[Any]
 
     @classmethod
-    def of_chain(cls, rows: Transitions) -> Sweeps:
-        """Inside components from the last node to the first: chains are numbered as they are found
-        from the start, so that the last nodes are near the end, and settle first.
+    def of_chain(cls, rows: Transitions, outwards: Array | None = None) -> Sweeps:
+        """Inside components in the order `outwards`, from the end. By default that is from the last
+        node to the first, since chains are numbered as they are found from the start.
         """
-        return cls._by_component(rows, np.arange(rows.n)[::-1])
+        order = np.arange(rows.n)[::-1] if outwards is None else outwards
+        return cls._by_component(rows, order)
 
     @classmethod
     def outwards(cls, rows: Transitions, rate: FloatArray) -> tuple[Sweeps, FloatArray]:

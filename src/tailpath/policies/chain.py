@@ -250,8 +250,8 @@ class CostChain(Record, Transitions):
         """The expected total of a price per edge from nodes inside; `outside` for all others."""
 
         part, error = self.replaced(cost=price), self.ssp.probability_error
-        if self.all_arrive or inside.all():
-            return expected_total(part, part.rate, error)
+        if self.all_arrive:
+            return expected_total(part, part.rate, error, self.farthest_first[-2::-1])
         part = part.restrict(inside).renumber(positions(inside))
         inner = expected_total(part, part.rate, error)
         ends = np.full((3, self.n), outside)
