@@ -127,6 +127,29 @@ def test_an_atom_moves_as_for_the_nearest_cost():
     assert runner.memory == policy.start("home"), "no outcome leads there: the atom stays"
 
 
+def test_own_atoms_in_a_state_that_the_model_lacks():
+    """The nearest atom of a state needs the state; elsewhere the atom stays."""
+    own = {"home": [0.1, 1.0], "mid": [0.3, 1.0], "ferry": [1.0]}
+    policy = tp.solve_cvar_quantile(ROADS, own).policy(0.1)
+    runner = policy.start_run()
+    runner.action("home")
+    before = runner.memory
+    assert runner.observe(20, "harbour").kind == "unknown" and runner.memory == before
+    assert runner.action("ferry") == "sail", "its only atom is 1"
+
+
+def test_a_function_that_does_not_know_a_step_forgets_nothing():
+    def remember(memory, state, action, cost, next_state):
+        if next_state == "ferry":
+            raise PolicyError("no way to the ferry")
+        return memory + 1
+
+    runner = MemoryPolicy(0, lambda state, memory: "road", remember).start_run()
+    runner.action("home")
+    assert runner.observe(20, "ferry").kind == "cost" and runner.memory == 0
+    assert runner.action("mid") == "road" and runner.memory == 0, "moved, for whatever reason"
+
+
 def test_policies_without_a_model():
     runner = MarkovPolicy({"home": "road", "mid": {"road": 1.0}}).start_run()
     assert (

@@ -63,7 +63,8 @@ class PartPolicy:
 
         def work() -> CostDistribution:
             policy = self.gather()
-            return evaluate(policy.ssp, policy, alpha)
+            costs: CostDistribution = evaluate(policy.ssp, policy, alpha)
+            return costs
 
         return together(self.comm, work, str(self.part))
 

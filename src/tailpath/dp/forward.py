@@ -76,12 +76,15 @@ class Space(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """Rows, and probabilities by bucket and node.
+    """Rows, and the probabilities that are open, by bucket and node.
 
     `cell` is jump * stride + target: how far the cell that is entered lies behind the first cell of
     the bucket that is left; `n_far` of them jump over the ring. `in_use` marks the blocks of
     2^BLOCK cells that hold any mass. Other blocks hold what they held last, or anything: they are
     cleared when they are next used.
+
+    In the overflow `first[epoch % E]` is an entry or -1, and `after` the next in its list. Unused
+    entries have mass 0 and form a list of their own.
     """
 
     n: int
@@ -95,23 +98,16 @@ class Ring(NamedTuple):
     trapped: Array  # uint8 (n,) or (0,)
     mass: Array  # float64 (stride << shift,)
     in_use: Array  # uint8 (stride << shift >> BLOCK,)
-
-
-class Overflow(NamedTuple):
-    """Entries beyond the ring: `first[epoch % E]` is an entry or -1, `after` the next in its list.
-    Unused entries have mass 0 and form a list of their own.
-    """
-
     first: Array  # int64 (E,)
     after: Array  # int64 (W,)
-    bucket: Array  # int64 (W,)
-    node: Array  # int32 (W,)
-    mass: Array  # float64 (W,)
+    far_bucket: Array  # int64 (W,)
+    far_node: Array  # int32 (W,)
+    far_mass: Array  # float64 (W,)
 
 
-def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, Any]:
-    """A search from a node of the space, with a ring of about so many cells at most, an empty
-    overflow, and a record of `STATE` without limits.
+def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Any]:
+    """A search from a node of the space, with a ring of at most about `most_cells`, and a record of
+    `STATE` without limits.
     """
     rows, n = space.rows, len(space.node) - 1
     stride = ((n + 1 >> BLOCK) + 1) << BLOCK
@@ -126,8 +122,8 @@ def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, 
     n_far = 0 if longest < 1 << shift else int(np.count_nonzero(cell >= U(cells)))
     masses = np.empty(cells), np.zeros(cells >> BLOCK, np.uint8)
     fixed = frozen(space.node, row_start, cell, probability, space.trapped)
-    ring = Ring(n, shift, stride, n_far, *fixed, *masses)  # type: ignore[call-arg]
-    first = np.full(min((longest >> shift) + 3, MAX_LISTS), -1)
+    overflow = np.full(min((longest >> shift) + 3, MAX_LISTS), -1), *_unused(0)
+    ring = Ring(n, shift, stride, n_far, *fixed, *masses, *overflow)  # type: ignore[call-arg]
     state: Any = np.zeros(1, STATE)[0]
     state["unused"] = state["no_action"] = state["trapped"] = state["last"] = -1
     state["open_mass"] = state["n_in_use"] = 1
@@ -136,23 +132,23 @@ def lay_out(space: Space, start: int, most_cells: int) -> tuple[Ring, Overflow, 
     begin = (int(state["bucket"]) & ((1 << shift) - 1)) * stride + start
     ring.mass[begin >> BLOCK << BLOCK :][: 1 << BLOCK] = 0.0
     ring.mass[begin], ring.in_use[begin >> BLOCK] = 1.0, 1
-    overflow = Overflow(first, *_entries(0))
-    return ring, enlarged(overflow, n_far, state) if n_far else overflow, state
+    return enlarged(ring, state) if n_far else ring, state
 
 
-def enlarged(overflow: Overflow, least: int, state: Any) -> Overflow:
-    """The overflow with as many unused entries more as there are, and so many at least."""
-    first, *present = overflow
-    old = len(present[0])
-    entries = _entries(old + max(old, least))
-    for new, some in zip(entries, present, strict=True):
-        new[:old] = some
-    entries[0][old:] = np.append(np.arange(old + 1, len(entries[0])), state["unused"])
+def enlarged(ring: Ring, state: Any) -> Ring:
+    """The ring with as many unused entries of the overflow more as there are, and `n_far` at least;
+    what jumps over it from one bucket needs no more.
+    """
+    old = len(ring.after)
+    after, bucket, node, mass = _unused(old + max(old, ring.n_far))
+    after[:old], bucket[:old] = ring.after, ring.far_bucket
+    node[:old], mass[:old] = ring.far_node, ring.far_mass
+    after[old:] = np.append(np.arange(old + 1, len(after)), state["unused"])
     state["unused"] = old
-    return Overflow(first, *entries)
+    return ring._replace(after=after, far_bucket=bucket, far_node=node, far_mass=mass)
 
 
-def _entries(size: int) -> tuple[Array, Array, Array, Array]:
+def _unused(size: int) -> tuple[Array, Array, Array, Array]:
     integers = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     return *integers, np.empty(size, dtype=np.int32), np.zeros(size)
 
@@ -223,9 +219,7 @@ def _ring_shift(cell: Array, stride: int, rows_needed: int, most: int) -> int:
 
 
 @kernel
-def search(
-    ring: Ring, steps: Steps, overflow: Overflow, state: Any, out_runs: Array, out_mass: Array
-) -> int:
+def search(ring: Ring, steps: Steps, state: Any, out_runs: Array, out_mass: Array) -> int:
     """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
 
     P(Z > f) is what was open less what arrived since, with nearly full relative accuracy while that
@@ -239,23 +233,23 @@ def search(
     enough = state.alpha > 1
     while state.n_in_use > 0 or state.n_overflow > 0:
         if state.n_in_use == 0 or state.bucket % width == 0:
-            _begin_epoch(ring, overflow, state)
+            _begin_epoch(ring, state)
         if enough and state.bucket >= state.until:
             return FINISHED
-        room = len(overflow.after) - state.n_overflow
+        room = len(ring.after) - state.n_overflow
         if state.n_found >= len(out_mass) or state.n_runs >= len(out_runs) or room < ring.n_far:
             return ARRAYS_FULL
         if state.expanded > state.limit:
             return AT_LIMIT
         if state.expanded - begin > state.pause:
             return PAUSED
-        _send_on(ring, steps, overflow, state)
+        _send_on(ring, steps, state)
         if state.no_action >= 0:
             return NO_ACTION
         _close_bucket(ring, state, out_runs, out_mass)
         tail = state.open_mass - state.arrived
         if tail < 0.25 * state.open_mass:
-            tail = _open_mass(ring, overflow) + state.dead_mass + state.dropped
+            tail = _open_mass(ring) + state.dead_mass + state.dropped
             state.open_mass, state.arrived = tail, 0.0
         enough = state.alpha > 1 or (tail <= state.alpha * (1 + 5e-13) and state.last >= 0)
     return FINISHED
@@ -293,32 +287,32 @@ def use_block(mass: Array, in_use: Array, block: int) -> None:
 
 
 @kernel(inline=True)
-def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
+def _begin_epoch(ring: Ring, state: Any) -> None:
     """Move on to the epoch that begins here or, if the ring is empty, to the next that holds any.
 
     Its entries move from the overflow into the ring.
     """
     epoch = -((-state.bucket) >> ring.shift)
     while True:
-        slot = epoch % len(overflow.first)
-        entry = overflow.first[slot]
-        overflow.first[slot] = -1
+        slot = epoch % len(ring.first)
+        entry = ring.first[slot]
+        ring.first[slot] = -1
         while entry >= 0:
-            after = overflow.after[entry]
-            if overflow.bucket[entry] >> ring.shift == epoch:
-                row = overflow.bucket[entry] - (epoch << ring.shift)
-                cell = U(row * ring.stride + overflow.node[entry])
+            after = ring.after[entry]
+            if ring.far_bucket[entry] >> ring.shift == epoch:
+                row = ring.far_bucket[entry] - (epoch << ring.shift)
+                cell = U(row * ring.stride + ring.far_node[entry])
                 if ring.in_use[cell >> BITS] == 0:
                     use_block(ring.mass, ring.in_use, cell >> BITS)
                     state.n_in_use += 1
-                ring.mass[cell] += overflow.mass[entry]
-                overflow.mass[entry] = 0.0
-                overflow.after[entry] = state.unused
+                ring.mass[cell] += ring.far_mass[entry]
+                ring.far_mass[entry] = 0.0
+                ring.after[entry] = state.unused
                 state.unused = entry
                 state.n_overflow -= 1
             else:  # of a later epoch that shares the list
-                overflow.after[entry] = overflow.first[slot]
-                overflow.first[slot] = entry
+                ring.after[entry] = ring.first[slot]
+                ring.first[slot] = entry
             entry = after
         if state.n_in_use > 0:
             break
@@ -327,7 +321,7 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
 
 
 @kernel
-def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
+def _send_on(ring: Ring, steps: Steps, state: Any) -> None:
     """Send on what the nodes of a bucket hold; it stays there, too."""
     row_start, row_cell, probability = ring.row_start, ring.cell, ring.probability
     cell_mass, in_use = ring.mass, ring.in_use
@@ -362,7 +356,7 @@ def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
             for t in range(U(row_start[row]), U(row_start[row + ONE])):
                 cell = row_cell[t]
                 if cell >= n_cells:
-                    _leave_ring(ring, overflow, state, cell, mass * probability[t])
+                    _leave_ring(ring, state, cell, mass * probability[t])
                     continue
                 cell += first
                 if cell >= n_cells:
@@ -377,20 +371,20 @@ def _send_on(ring: Ring, steps: Steps, overflow: Overflow, state: Any) -> None:
 
 
 @kernel
-def _leave_ring(ring: Ring, overflow: Overflow, state: Any, cell: int, mass: float) -> None:
+def _leave_ring(ring: Ring, state: Any, cell: int, mass: float) -> None:
     """Send on what jumps over the ring."""
     bucket = state.bucket + np.int64(cell // U(ring.stride))
-    entry, slot = state.unused, (bucket >> ring.shift) % len(overflow.first)
-    state.unused = overflow.after[entry]
-    overflow.bucket[entry], overflow.node[entry] = bucket, cell % U(ring.stride)
-    overflow.mass[entry] = mass
-    overflow.after[entry] = overflow.first[slot]
-    overflow.first[slot] = entry
+    entry, slot = state.unused, (bucket >> ring.shift) % len(ring.first)
+    state.unused = ring.after[entry]
+    ring.far_bucket[entry], ring.far_node[entry] = bucket, cell % U(ring.stride)
+    ring.far_mass[entry] = mass
+    ring.after[entry] = ring.first[slot]
+    ring.first[slot] = entry
     state.n_overflow += 1
 
 
 @kernel
-def _open_mass(ring: Ring, overflow: Overflow) -> float:
+def _open_mass(ring: Ring) -> float:
     """The sum of all that is open, block by block so that roundings do not pile up."""
     total = 0.0
     for block in range(len(ring.in_use)):
@@ -399,10 +393,10 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
             for cell in range(block << BLOCK, (block + 1) << BLOCK):
                 part += ring.mass[cell]
             total += part
-    for begin in range(0, len(overflow.mass), 1 << BLOCK):
+    for begin in range(0, len(ring.far_mass), 1 << BLOCK):
         part = 0.0
-        for entry in range(begin, min(begin + (1 << BLOCK), len(overflow.mass))):
-            part += overflow.mass[entry]
+        for entry in range(begin, min(begin + (1 << BLOCK), len(ring.far_mass))):
+            part += ring.far_mass[entry]
         total += part
     return total
 
@@ -414,9 +408,7 @@ def levels_of(runs: Array, begin: int, end: int) -> Array:
     return np.asarray(number + runs[run, 1])
 
 
-def open_pairs(
-    ring: Ring, overflow: Overflow, bucket: int, heuristic: Array
-) -> tuple[Array, Array, Array]:
+def open_pairs(ring: Ring, bucket: int, heuristic: Array) -> tuple[Array, Array, Array]:
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels, and masses.
     """
@@ -426,10 +418,10 @@ def open_pairs(
     row, x = np.divmod(cell, ring.stride)
     level, mass = bucket + ((row - bucket) & ((1 << ring.shift) - 1)), ring.mass[cell]
     if ring.n_far:
-        entry = np.flatnonzero(overflow.mass > 0)
-        x = np.append(x, overflow.node[entry])
-        level = np.append(level, overflow.bucket[entry])
-        mass = np.append(mass, overflow.mass[entry])
+        entry = np.flatnonzero(ring.far_mass > 0)
+        x = np.append(x, ring.far_node[entry])
+        level = np.append(level, ring.far_bucket[entry])
+        mass = np.append(mass, ring.far_mass[entry])
     node = ring.node[x]
     if heuristic.size:
         level -= heuristic[node].astype(np.int64)

@@ -32,14 +32,13 @@ from tailpath.evaluation.product import (
     product_of,
     uncertain_outcomes,
 )
-from tailpath.graph import FloatArray, IntArray
+from tailpath.graph import IntArray
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, vectorised
 from tailpath.pictures.distributions import plot_band
 from tailpath.pictures.style import Axes
-from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
 from tailpath.policies.unrolling import MAX_PAIRS, unroll
@@ -67,8 +66,6 @@ class CostBand(Record):
     outcome : array of int64, shape (product.n_outcomes,)
         The outcome of `model` behind each outcome of `product`; -1 where the policy draws its
         action.
-    chain : CostChain
-        The chain of the policy on `model.inside`.
 
     Notes
     -----
@@ -91,7 +88,6 @@ class CostBand(Record):
     alpha: float
     product: IntervalSSP
     outcome: IntArray
-    chain: CostChain
 
     # ------------------------------------------------------------------ mean and CVaR
 
@@ -307,34 +303,6 @@ class CostBand(Record):
     # ------------------------------------------------------------------ nature
 
     @cached_property
-    def worst(self) -> CostChain:
-        """The chain of the policy with the probabilities for which its mean is most: `mean[1]`.
-
-        It is a `CostChain` with plain probabilities. A policy that draws its actions has none
-        (`PolicyError`), nor has one that some nature keeps from arriving (`GoalUnreachableError`).
-        """
-        probability = self._worst_probabilities()
-        if len(probability) != len(self.chain.target):
-            raise PolicyError(
-                "the policy draws actions, so that its worst chain has more nodes; see nature"
-                " instead"
-            )
-        return CostChain(
-            **{
-                **self.chain.__getstate__(),
-                "probability": probability / self.chain.sums(probability)[self.chain.source],
-            }
-        )
-
-    def _worst_probabilities(self) -> FloatArray:
-        _, (_, almost_sure) = self._natures
-        if not almost_sure:
-            raise GoalUnreachableError(
-                "some nature keeps the policy from arriving, and the mean has no bound"
-            )
-        return robust(self.product, ADVERSARIAL).optimum.probability
-
-    @cached_property
     def nature(self) -> tuple[UncertainOutcome, ...]:
         """Which probabilities hurt most: what the worst nature for the mean makes of each outcome.
 
@@ -347,13 +315,13 @@ class CostBand(Record):
         visits of the worst chain: over all outcomes of a choice it adds up to how much its
         intervals raise the mean, at the values of the worst nature.
         """
-        return uncertain_outcomes(
-            self.model,
-            self.product,
-            self.outcome,
-            robust(self.product, ADVERSARIAL),
-            self._worst_probabilities(),
-        )
+        _, (_, almost_sure) = self._natures
+        if not almost_sure:
+            raise GoalUnreachableError(
+                "nature can keep the policy from arriving for ever, so its mean is unbounded"
+            )
+        problem = robust(self.product, ADVERSARIAL)
+        return uncertain_outcomes(self.model, self.product, self.outcome, problem)
 
     # ------------------------------------------------------------------ how it shows itself
 
@@ -403,4 +371,4 @@ def evaluate_band(
         )
     chain = unroll(model.inside, given, max_nodes=MAX_PAIRS if max_nodes is None else max_nodes)
     assert chain.outcome is not None
-    return CostBand(model, alpha, *product_of(model, chain), chain)
+    return CostBand(model, alpha, *product_of(model, chain))

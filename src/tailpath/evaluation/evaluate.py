@@ -10,10 +10,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any, overload
+from typing import Any
 
 from tailpath.errors import LimitExceededError, OptionError
-from tailpath.evaluation.band import CostBand, evaluate_band
+from tailpath.evaluation.band import evaluate_band
 from tailpath.evaluation.budget import budget_engine, without_spare_budget
 from tailpath.evaluation.discount import DiscountEngine
 from tailpath.evaluation.distribution import CostDistribution
@@ -30,7 +30,6 @@ from tailpath.evaluation.mixtures import mixed_distribution, reaching
 from tailpath.evaluation.queue import LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.border import Border
-from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import without_zero_cost_cycles
@@ -43,33 +42,6 @@ LEAST_ALPHA = 1e-290
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
 #: few pairs is unrolled.
 MAX_LEVELS = 10_000
-
-
-@overload
-def evaluate(
-    ssp: SSP,
-    policy: Any,
-    alpha: float,
-    *,
-    engine: str = "auto",
-    heuristic: Any = "min",
-    gamma: float = 1.0,
-    start: Name | None = None,
-    max_nodes: int | None = None,
-    max_bytes: int = MAX_BYTES,
-    progress: Progress | None = None,
-) -> CostDistribution: ...
-
-
-@overload
-def evaluate(
-    ssp: IntervalSSP,
-    policy: Any,
-    alpha: float,
-    *,
-    start: Name | None = None,
-    max_nodes: int | None = None,
-) -> CostBand: ...
 
 
 @takes_model
@@ -86,7 +58,7 @@ def evaluate(
     max_nodes: int | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-) -> CostDistribution | CostBand:
+) -> Any:
     """Find the exact distribution of the total cost of a policy (the paper's ForPECVaR).
 
     It is good for every tail mass from `alpha` up.

@@ -17,7 +17,6 @@ from tailpath.dp.forward import (
     ARRAYS_FULL,
     AT_LIMIT,
     PAUSED,
-    Overflow,
     Ring,
     Space,
     enlarged,
@@ -75,10 +74,10 @@ def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[IntArray,
 
 
 def run(
-    request: Request, steps: Steps, ring: Ring, overflow: Overflow, state: Any
-) -> tuple[str, IntArray, FloatArray, Overflow]:
+    request: Request, steps: Steps, ring: Ring, state: Any
+) -> tuple[str, IntArray, FloatArray, Ring]:
     """Search until P(Z > X) <= alpha, or until a limit or the user stops it: which, the runs of
-    levels and the masses of the head, and the overflow.
+    levels and the masses of the head, and the ring.
     """
     runs, mass = np.empty((256, 2), np.int64), np.empty(1024)
     stopped = None
@@ -87,10 +86,10 @@ def run(
     with ExitStack() as listening:
         while stopped is None:
             state["pause"] = request.pause or steps_until_pause(PAUSE)
-            status = search(ring, steps, overflow, state, runs, mass)
+            status = search(ring, steps, state, runs, mass)
             count = int(state["n_found"])
             if status == ARRAYS_FULL:
-                grown = HEAD_BYTES * len(mass) + 2 * ENTRY_BYTES * len(overflow.after)
+                grown = HEAD_BYTES * len(mass) + 2 * ENTRY_BYTES * len(ring.after)
                 if grown > request.max_bytes:
                     stopped = request.out_of_memory
                 elif count == len(mass):  # in place: a copy would take as much again
@@ -98,7 +97,7 @@ def run(
                 elif state["n_runs"] == len(runs):
                     runs = np.concatenate((runs, np.empty_like(runs)))
                 else:
-                    overflow = enlarged(overflow, ring.n_far, state)
+                    ring = enlarged(ring, state)
             elif status == PAUSED:
                 monitor.report(int(state["expanded"]), float(np.sum(mass[:count])))
                 stopped = "user" if monitor.stop else None
@@ -107,7 +106,7 @@ def run(
             if stopped is None:  # most searches end before anybody could press a key
                 listening.enter_context(monitor)
     mass.resize(count, refcheck=False)
-    return stopped, runs[: int(state["n_runs"])], mass, overflow
+    return stopped, runs[: int(state["n_runs"])], mass, ring
 
 
 def costs_of(runs: IntArray, count: int, unit: Fraction, known: FloatArray) -> FloatArray:
@@ -142,15 +141,15 @@ class LatticeEngine(Engine):
             return NOTHING_FOUND
         if side != 0:
             space = space._replace(rows=self.rows(side))
-        ring, overflow, state = lay_out(space, self.start, request.ring_cells)
+        ring, state = lay_out(space, self.start, request.ring_cells)
         state["until"] = space.steps.budget if until is None else until
-        stopped, runs, masses, overflow = run(request, space.steps, ring, overflow, state)
+        stopped, runs, masses, ring = run(request, space.steps, ring, state)
         if state["no_action"] >= 0:
             raise no_action(request.ssp, int(space.node[state["no_action"]]))
         unit, bucket = request.ssp.cost_unit, int(state["bucket"])
         assert unit is not None and space.rows.level is not None
         last = bucket if stopped else max(int(state["last"]), 0)
-        node, level, mass = open_pairs(ring, overflow, bucket, space.heuristic)
+        node, level, mass = open_pairs(ring, bucket, space.heuristic)
         # Where every number of units is a float nothing is rounded.
         whole = unit.denominator == 1 and last * unit.numerator <= 2**53
         free = space.rows.level.min(initial=1) == 0

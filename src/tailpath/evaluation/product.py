@@ -132,14 +132,13 @@ def uncertain_outcomes(
     product: IntervalSSP,
     model_outcome: IntArray,
     problem: Robust,
-    worst: FloatArray,
 ) -> tuple[UncertainOutcome, ...]:
     """By falling harm, from the product with a policy, the outcome of the model behind each of its
-    own (-1: none), and nature's probabilities there.
+    own (-1: none), and what the worst nature does there.
     """
     import scipy.sparse.linalg
 
-    inside, p = product.inside, worst
+    inside, p = product.inside, problem.optimum.probability
     value = problem.optimum.bounds.value
     game, n = problem.game, len(value)
     source, target = game.rows.source, game.rows.target

@@ -27,7 +27,7 @@ import numpy as np
 from tailpath.certify.rounding import row_factor, scaled
 from tailpath.dp.forward import LEAST_MASS
 from tailpath.evaluation.engine import NO_COSTS, Engine, Request, Search
-from tailpath.evaluation.search_graphs import ChainGraph, LazyGraph, SearchGraph
+from tailpath.evaluation.search_graphs import SearchGraph, chain_graph, lazy_graph
 from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.border import proposed_delta
@@ -82,7 +82,7 @@ class QueueSearch:
         self.longest = max(self.longest, stage)
         entry = self._open.get(key)
         if entry is None:
-            least = self.graph.heuristic(node)
+            least = self.graph.least[self.graph.number(node)]
             if math.isinf(least):
                 self._dead.append(mass)
                 return
@@ -241,9 +241,10 @@ def _quantised(priority: float) -> float:
 
 
 class QueueEngine(Engine):
-    """Evaluates a chain on rows of the same nodes."""
+    """Evaluates a chain by its nodes, or by those of one where free cycles are solved."""
 
-    least = LEAST_MASS
+    #: Smaller masses are left alone, and the search ends when this share of alpha is open.
+    least, open_share = LEAST_MASS, 1.0
 
     def __init__(self, request: Request, chain: CostChain, searched: CostChain) -> None:
         self.request, self.chain, self.searched = request, chain, searched
@@ -253,23 +254,23 @@ class QueueEngine(Engine):
         rows, off = self.searched, self.request.ssp.probability_error
         return scaled(rows, side, 1, off, self.cycles(rows))
 
-    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
+    def graph(self, side: int) -> SearchGraph:
+        """Where to search, with probabilities too small (-1) or too large (+1)."""
         request, rows = self.request, self.rows(side)
-        graph = ChainGraph(self.searched, request.heuristic, request.gamma, rows.probability)
-        return self._searched(graph, side, until, request.alpha)
+        return chain_graph(self.searched, request.heuristic, request.gamma, rows.probability)
 
-    def _searched(self, graph: SearchGraph, side: int, until: Any, target: float) -> Search:
+    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
         request = self.request if until is None else self.request.again
-        search = QueueSearch(graph, request, self.least, until)
+        search = QueueSearch(self.graph(side), request, self.least, until)
         with request.monitor:
-            stopped = search.run(target)
+            stopped = search.run(self.request.alpha * self.open_share)
         return search.found(stopped, side)
 
 
 class LazyEngine(QueueEngine):
     """Follows a policy step by step, as far as its probability matters."""
 
-    sums = True
+    sums, open_share = True, OPEN_SHARE
 
     def __init__(self, request: Request) -> None:
         self.request, self.least = request, request.alpha * LEAST_SHARE
@@ -281,18 +282,15 @@ class LazyEngine(QueueEngine):
         most *= int(np.diff(ssp.choice_outcomes).max(initial=1))
         return row_factor(most, 1, ssp.probability_error)
 
-    def _graph(self, side: int) -> LazyGraph:
+    def graph(self, side: int) -> SearchGraph:
         request = self.request
-        return LazyGraph(request.ssp, request.policy, request.heuristic, request.gamma, side)
-
-    def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
-        return self._searched(self._graph(side), side, until, self.request.alpha * OPEN_SHARE)
+        return lazy_graph(request.ssp, request.policy, request.heuristic, request.gamma, side)
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
         """The least cost, since nobody knows more."""
         if side > 0:
             return np.full(len(found.node), np.inf)
-        return self.request.gamma**found.stage * self._graph(0).least_cost[found.node]
+        return self.request.gamma**found.stage * self.graph(0).least_cost[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
         return math.inf if side > 0 and len(found.mass) else 0.0

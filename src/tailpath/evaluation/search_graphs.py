@@ -13,7 +13,8 @@ consistent, and rounded down to integer units, which keeps it so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -23,123 +24,102 @@ from tailpath.analysis.reachability import until_goals
 from tailpath.certify.rounding import row_factor
 from tailpath.errors import OptionError
 from tailpath.evaluation.engine import Heuristic
-from tailpath.graph import FloatArray, IntArray, Transitions, first_of
+from tailpath.graph import FloatArray, Transitions, first_of
 from tailpath.model.cost_units import as_fraction, in_costs, integer_costs
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import successors
 
-GOAL = "goal"
 #: Allowance for the rounding of the user's numbers, relatively.
 ROUNDING = 1e-12
 
 
+@dataclass(frozen=True, eq=False)
 class SearchGraph:
-    """Successors with cost and probability, and the heuristic. Costs count in units, or are floats
-    where `unit` is None.
+    """What the queue searches: `successors` hands out the next nodes, each with cost and
+    probability. Costs count in units, or are floats where `unit` is None.
 
-    The cheapest way out of `edges` is V_min; with a discount that is no lower bound, and 0 is. Dead
-    ends stay infinite under any heuristic: what enters them need not be followed.
+    `least` is the heuristic by the `number` of a node, infinite at dead ends under any heuristic:
+    what enters them need not be followed. `remembers_all`: a node takes memory for every step that
+    leads to it.
     """
 
     start: Any
     goal: Any
-    remembers_all = False
-
-    def __init__(
-        self,
-        edges: Transitions,
-        level: IntArray | None,
-        unit: Fraction | None,
-        heuristic: Heuristic,
-        gamma: float,
-    ) -> None:
-        costs: list[Any]
-        self.unit: Fraction | None
-        costs, self.unit = integer_costs(edges.cost) if level is None else (level.tolist(), unit)
-        self._heuristic = least_costs_to_go(edges, costs)
-        if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
-            self._heuristic = [v if math.isinf(v) else 0 for v in self._heuristic]
-        if gamma < 1:
-            costs, self.unit = edges.cost.tolist(), None
-        self._cost = costs
-
-    def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
-        raise NotImplementedError
-
-    def heuristic(self, node: Any) -> Any:
-        return self._heuristic[node]
-
-    def number(self, node: Any) -> int:
-        """A number for what is known of a node."""
-        return int(node)
-
-
-class ChainGraph(SearchGraph):
-    """The transitions of a chain; the goal is node n."""
-
-    def __init__(
-        self, chain: CostChain, heuristic: Heuristic, gamma: float, probability: FloatArray
-    ) -> None:
-        super().__init__(chain, chain.level, chain.unit, heuristic, gamma)
-        self.start, self.goal = chain.start, chain.n
-        if gamma < 1:  # what never arrives has a total cost, too
-            self._heuristic = [0] * (chain.n + 1)
-        elif not isinstance(heuristic, str):
-            checked, up = check_consistent(chain, heuristic), 1 + Fraction(ROUNDING)
-            assert self.unit is not None
-            own = (math.floor(as_fraction(h) * up / self.unit) for h in checked.tolist())
-            self._heuristic = [
-                v if math.isinf(v) else min(v, h) for v, h in zip(self._heuristic, own)
-            ]
-        self._row_start = chain.row_start.tolist()
-        self._transitions = list(zip(chain.target.tolist(), self._cost, probability.tolist()))
-
-    def successors(self, node: int) -> Iterable[tuple[int, Any, float]]:
-        return self._transitions[self._row_start[node] : self._row_start[node + 1]]
-
-
-class LazyGraph(SearchGraph):
-    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
-    policies. Probabilities are too small (`side` -1) or too large (+1) by what a step may round.
-    """
-
-    remembers_all = True
-
-    def __init__(
-        self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float, side: int
-    ) -> None:
-        unit = ssp.cost_unit
-        edges = until_goals(ssp)
-        super().__init__(edges, None if unit is None else ssp.outcome_level, unit, heuristic, gamma)
-        self.ssp, self.policy, self.side = ssp, policy, side
-        self.goal = GOAL
-        self.start = (
-            GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
-        )
-
-    def successors(self, node: Any) -> Iterable[tuple[Any, Any, float]]:
-        steps = list(successors(self.ssp, self.policy, *node))
-        factor = row_factor(len(steps), self.side, self.ssp.probability_error)
-        for state, memory, outcome, p in steps:
-            to = GOAL if self.ssp.is_goal[state] else (state, memory)
-            yield to, self._cost[outcome], p * factor
-
-    def heuristic(self, node: Any) -> Any:
-        return 0 if node == GOAL else self._heuristic[node[0]]
-
-    def number(self, node: Any) -> int:
-        """That of its state."""
-        return self.ssp.n_states if node == GOAL else int(node[0])
+    successors: Callable[[Any], Iterable[tuple[Any, Any, float]]]
+    number: Callable[[Any], int]
+    least: list[Any]
+    unit: Fraction | None
+    remembers_all: bool
 
     @property
     def least_cost(self) -> FloatArray:
-        """The heuristic in costs, by state, and 0 for the goal."""
-        least = [*self._heuristic[: self.ssp.n_states], 0]
-        return (
-            np.array(least, dtype=np.float64) if self.unit is None else in_costs(least, self.unit)
-        )
+        """The heuristic in costs."""
+        if self.unit is None:
+            return np.array(self.least, dtype=np.float64)
+        return in_costs(self.least, self.unit)
+
+
+def _costs(
+    edges: Transitions, unit: Fraction | None, heuristic: Heuristic, gamma: float
+) -> tuple[list[Any], list[Any], Fraction | None]:
+    """The cost of every edge, the least cost to go from every node, and the unit of both. With a
+    discount V_min is no lower bound, and 0 is.
+    """
+    costs: list[Any]
+    costs, unit = integer_costs(edges.cost) if edges.level is None else (edges.level.tolist(), unit)
+    least = least_costs_to_go(edges, costs)
+    if gamma < 1 or (isinstance(heuristic, str) and heuristic == "zero"):
+        least = [v if math.isinf(v) else 0 for v in least]
+    return (costs, least, unit) if gamma == 1 else (edges.cost.tolist(), least, None)
+
+
+def chain_graph(
+    chain: CostChain, heuristic: Heuristic, gamma: float, probability: FloatArray
+) -> SearchGraph:
+    """The transitions of a chain; the goal is node n."""
+    costs, least, unit = _costs(chain, chain.unit, heuristic, gamma)
+    if gamma < 1:  # what never arrives has a total cost, too
+        least = [0] * (chain.n + 1)
+    elif not isinstance(heuristic, str):
+        checked, up = check_consistent(chain, heuristic), 1 + Fraction(ROUNDING)
+        assert unit is not None
+        own = (math.floor(as_fraction(h) * up / unit) for h in checked.tolist())
+        least = [v if math.isinf(v) else min(v, h) for v, h in zip(least, own)]
+    row_start = chain.row_start.tolist()
+    edges = list(zip(chain.target.tolist(), costs, probability.tolist()))
+    return SearchGraph(
+        chain.start,
+        chain.n,
+        lambda node: edges[row_start[node] : row_start[node + 1]],
+        int,
+        least,
+        unit,
+        False,
+    )
+
+
+def lazy_graph(
+    ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float, side: int
+) -> SearchGraph:
+    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
+    policies. Probabilities are too small (`side` -1) or too large (+1) by what a step may round.
+    """
+    level = None if ssp.cost_unit is None else ssp.outcome_level
+    edges = until_goals(ssp).replaced(level=level)
+    costs, least, unit = _costs(edges, ssp.cost_unit, heuristic, gamma)
+    goal = (ssp.n_states, None)
+
+    def step(node: tuple[int, Any]) -> Iterator[tuple[Any, Any, float]]:
+        steps = list(successors(ssp, policy, *node))
+        factor = row_factor(len(steps), side, ssp.probability_error)
+        for state, memory, outcome, p in steps:
+            yield goal if ssp.is_goal[state] else (state, memory), costs[outcome], p * factor
+
+    start = ssp.start_index
+    begin = goal if ssp.is_goal[start] else (start, policy.start(ssp.start))
+    return SearchGraph(begin, goal, step, lambda node: int(node[0]), least, unit, True)
 
 
 def least_costs_to_go(edges: Transitions, cost: list[int]) -> list[Any]:

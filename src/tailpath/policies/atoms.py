@@ -262,11 +262,10 @@ class AtomPolicy(Kind):
         return self._nearest(state, self.start_atom)
 
     def _nearest(self, state: Name, atom: int) -> int:
-        if self.grids is None:
+        index = None if self.grids is None else known_state(self.ssp, state)
+        if index is None:
             return atom
-        return int(
-            nearest_own(self.atoms, self.grids, self.ssp.state_index(state), self.atoms[atom])
-        )
+        return int(nearest_own(self.atoms, self.grids, index, self.atoms[atom]))
 
     def _decision(self, state: Name, memory: int) -> Name:
         choice = int(self.choice[self.ssp.state_index(state), memory])
@@ -297,6 +296,8 @@ class AtomPolicy(Kind):
     def remember_roughly(
         self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> int:
+        if action is None:
+            return self._nearest(next_state, memory)
         source = self.ssp.state_index(state)
         choice = int(self.choice[source, memory])
         near = outcomes_to(self.ssp, choice, known_state(self.ssp, next_state))

@@ -392,21 +392,16 @@ class BudgetPolicy(Kind):
     def remember_roughly(
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> Any:
+        """Where some cost is negative, a budget counts beyond the least cost to go; states that the
+        model lacks are at 0.
+        """
         if self.unit is None:
             return memory
-        return running.spent(memory, cost + self._potential_rise(state, next_state), self.unit)
-
-    def moved(self, memory: Any, state: Name, next_state: Name) -> Any:
-        rise = self._potential_rise(state, next_state)
-        return memory if rise == 0 else running.spent(memory, rise, self.unit)
-
-    def _potential_rise(self, state: Name, next_state: Name) -> Fraction:
-        """By how much the potential rises along a step; states that the model lacks are at 0."""
         here, there = (
             self._potential(self.ssp.state_index(name)) if name in self.ssp.states else Fraction(0)
             for name in (state, next_state)
         )
-        return there - here
+        return running.spent(memory, cost + there - here, self.unit)
 
     def _potential(self, state: int) -> Fraction:
         """The least cost of any way from a state, where some cost is negative."""

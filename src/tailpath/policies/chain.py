@@ -90,29 +90,21 @@ class CostChain(Record, Transitions):
     outcome: IntArray | None = None
 
     def __post_init__(self) -> None:
-        rising = (
-            self.n >= 0
-            and self.row_start[0] == 0
-            and self.row_start[-1] == len(self.target)
-            and bool((np.diff(self.row_start) >= 0).all())
-        )
-        columns = (
-            self.probability,
-            self.cost,
-            *(column for column in (self.level, self.outcome) if column is not None),
-        )
+        count, columns = len(self.target), (self.probability, self.cost, self.level, self.outcome)
         if (
-            not rising
-            or any(len(column) != len(self.target) for column in columns)
+            self.n < 0
+            or self.row_start[0] != 0
+            or self.row_start[-1] != count
+            or (np.diff(self.row_start) < 0).any()
+            or any(column is not None and len(column) != count for column in columns)
             or len(self.state) != self.n
         ):
             raise ModelError(
                 "the arrays of a chain must agree: rows rise to the number of transitions, one"
                 " state per node"
             )
-        if not 0 <= self.start <= self.n or (
-            len(self.target) and not 0 <= self.target.min() <= self.target.max() <= self.n
-        ):
+        nodes = np.append(self.target, self.start)
+        if not 0 <= nodes.min() <= nodes.max() <= self.n:
             raise ModelError(
                 f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}"
             )

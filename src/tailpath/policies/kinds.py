@@ -19,7 +19,7 @@ from tailpath.kernels.unrolling import Memories
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices, checked_decision
 from tailpath.policies.policy import Decision, Kind, Policy
-from tailpath.policies.running import beyond_the_model, nearest_cost
+from tailpath.policies.running import nearest_cost, remember_roughly
 from tailpath.texts import count
 
 
@@ -251,7 +251,8 @@ class MemoryPolicy(Kind):
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> Any:
         step = (memory, state, action, next_state)
-        near = {key[3]: key for key in self.remember_ if (*key[:3], key[4]) == step}
+        table = {} if callable(self.remember_) else self.remember_
+        near = {key[3]: key for key in table if (*key[:3], key[4]) == step}
         return self.remember_[near[nearest_cost(near, cost)]] if near else memory
 
 
@@ -388,16 +389,9 @@ class MixedPolicy(Kind):
     def remember_roughly(
         self, memory: Memory, state: Name, action: Name, cost: Any, next_state: Name
     ) -> Memory:
-        return self._own("remember_roughly", memory, state, action, cost, next_state)
-
-    def moved(self, memory: Memory, state: Name, next_state: Name) -> Memory:
-        return self._own("moved", memory, state, next_state)
-
-    def _own(self, method: str, memory: Memory, *observed: Any) -> Memory:
-        """What each member remembers of what the model did not foresee."""
+        step = state, action, cost, next_state
         return tuple(
-            (i, weight, beyond_the_model(self.members[i], method)(own, *observed))
-            for i, weight, own in memory
+            (i, weight, remember_roughly(self.members[i], own, *step)) for i, weight, own in memory
         )
 
     def __repr__(self) -> str:

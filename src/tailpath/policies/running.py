@@ -14,7 +14,7 @@ stays pure: all that changes is in the runner.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ class Runs:
         Parameters
         ----------
         memory, state, action : hashable
-            As of `Policy.remember`.
+            As of `Policy.remember`; no action where the run is suddenly in another state.
         cost : Fraction
             What the step cost.
         next_state : hashable
@@ -81,24 +81,6 @@ class Runs:
             The same memory, unless a kind knows better: a budget is charged exactly; an atom moves
             as after the outcome of nearest cost that leads to the same state, and a table goes on
             as after such a step that it has. Of two costs as near, the dearer counts.
-        """
-        return memory
-
-    def moved(self, memory: Any, state: Name, next_state: Name) -> Any:
-        """The memory in another state than the run was in, for whatever reason, and nothing paid.
-
-        Parameters
-        ----------
-        memory : hashable
-            What the policy remembers.
-        state, next_state : hashable
-            Where the run was, and where it is.
-
-        Returns
-        -------
-        hashable
-            The same memory; but a budget, where some cost is negative, counts beyond the least cost
-            to go.
         """
         return memory
 
@@ -168,7 +150,9 @@ class Runner:
                 f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the"
                 " policy goes on from there",
             )
-            self.memory = beyond_the_model(self.policy, "moved")(self.memory, self.state, state)
+            self.memory = remember_roughly(
+                self.policy, self.memory, self.state, None, Fraction(0), state
+            )
             self.state, self._chosen = state, None
         if self._chosen is None:
             self._refuse_unknown(state)
@@ -208,13 +192,12 @@ class Runner:
         self.steps += 1
         self.cost += price
         foreseen = self._foreseen(self.state, action, price, next_state)
-        paid = price if foreseen is None else foreseen
-        remember = (
-            self.policy.remember
-            if foreseen is not None
-            else beyond_the_model(self.policy, "remember_roughly")
+        step = self.state, action, price if foreseen is None else foreseen, next_state
+        self.memory = (
+            remember_roughly(self.policy, self.memory, *step)
+            if foreseen is None
+            else self.policy.remember(self.memory, *step)
         )
-        self.memory = remember(self.memory, self.state, action, paid, next_state)
         self.state, self._chosen = next_state, None
         return self.surprises[-1] if len(self.surprises) > known else None
 
@@ -278,10 +261,12 @@ class Runner:
         self.surprises.append(Surprise(self.steps, kind, text))
 
 
-def beyond_the_model(policy: Any, method: str) -> Callable[..., Any]:
-    """How a policy remembers what the model did not foresee; without the method, as before."""
-    found: Callable[..., Any] = getattr(policy, method, lambda memory, *observed: memory)
-    return found
+def remember_roughly(policy: Any, memory: Any, *step: Any) -> Any:
+    """What a policy remembers of a step that the model did not foresee; policies from outside need
+    not have an answer.
+    """
+    known = hasattr(policy, "remember_roughly")
+    return policy.remember_roughly(memory, *step) if known else memory
 
 
 def outcomes_to(ssp: SSP, choice: int, target: int | None) -> dict[float, int]:

@@ -40,7 +40,8 @@ class Followed:
 
     @cached_property
     def costs(self) -> CostDistribution:
-        return evaluate(self.ssp, self.policy, self.alpha)
+        costs: CostDistribution = evaluate(self.ssp, self.policy, self.alpha)
+        return costs
 
     @cached_property
     def chain(self) -> CostChain | None:

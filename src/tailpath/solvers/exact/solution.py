@@ -386,7 +386,7 @@ class ExactSolution(ByBudget, ByAlpha):
         array([30., 24.])
         """
         if self.mean_cost is None:
-            return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
+            return float(evaluate(self.largest.ssp, self.policy(a), 1.0).mean)
         return self._as_cost(self.mean_cost[self._position(a)])
 
     def _as_cost(self, units: Any) -> float:
