@@ -18,7 +18,6 @@ from tailpath.certify import budgets as certify
 from tailpath.certify.budgets import Ends, TableSides, table_sides
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.solvers.exact import solver
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.table import BudgetTable, fill_table
@@ -243,8 +242,7 @@ def test_what_is_done_with_a_bound_rounds(monkeypatch: pytest.MonkeyPatch) -> No
         return Fraction(low) <= Fraction(cents, 100) <= Fraction(high)
 
     assert all(map(true_bounds, range(1, 100)))
-    for module in (certify, solver):
-        monkeypatch.setattr(module, "AFTERWARDS", 0.0)
+    monkeypatch.setattr(certify, "AFTERWARDS", 0.0)
     assert not all(map(true_bounds, range(1, 100)))
 
 

@@ -54,9 +54,9 @@ def fill_part(
         # No cutoff on the way: the start, which knows it, may be on another rank.
         limit = max(cutoff_of.plain(objective, best), float(w))
         fixed, value = objective._replace(weight=0.0, limit=limit), np.zeros((1, criteria))
-        found = sweep(model, fixed, loss, w, w, np.inf, work, out, value, held)
-        if found.n_changes:
-            new = Changes(*(one.copy() for one in out.between(0, found.n_changes)))
+        _, found, _ = sweep(model, fixed, loss, w, w, np.inf, work, out, value, held)
+        if found:
+            new = Changes(*(one.copy() for one in out.between(0, found)))
             stored += sum(column.nbytes for column in new)
             changes.append(new)
         part.halo.exchange(store[:, w - int(work.origin[0])])

@@ -268,16 +268,6 @@ def _compiled(joints: bool, scalarised: bool, nature: int) -> Any:
     return kernel(sweep_levels)
 
 
-class Swept(NamedTuple):
-    """How far a sweep came: the first level not done, how many changes of choice it found, and the
-    best value at the start.
-    """
-
-    level: int
-    n_changes: int
-    best: float
-
-
 def sweep(
     model: BudgetModel,
     objective: Objective,
@@ -289,9 +279,10 @@ def sweep(
     out: Changes,
     out_value: Array,
     held: Changes = NOTHING_HELD,
-) -> Swept:
+) -> tuple[int, int, float]:
     """Raise the budget from one level to another, or until nothing beyond can matter or there is no
-    room for more changes. From level 0, where all is a closed form, a table begins.
+    room for more changes. From level 0, where all is a closed form, a table begins. Returns the
+    first level not done, how many changes of choice there were, and the best value at the start.
 
     Changes of choice are put into `out`, and `out_value[w - first_level]` gets the values at the
     start, by criterion and price. Choices to be held come as `held`, by rising budget.
@@ -315,7 +306,7 @@ def sweep(
         out_value,
         progress,
     )
-    return Swept(int(progress[0]), int(progress[1]), float(progress[2]))
+    return int(progress[0]), int(progress[1]), float(progress[2])
 
 
 class Filled(NamedTuple):
@@ -352,7 +343,7 @@ def fill(
     columns, values = len(objective.criteria) * n_prices, []
     # The values at the start are copied once, into one array, and an optimum over budgets looks at
     # each.
-    level = 16 * columns + (TOTAL_BYTES if objective.weight > 0 else 0)
+    level_bytes = 16 * columns + (TOTAL_BYTES if objective.weight > 0 else 0)
     best, more = math.inf, True
     w, n_changes = 0, 0
     while more:
@@ -361,13 +352,12 @@ def fill(
             changes = Changes(
                 *(np.append(column, np.empty(len(column) + n, column.dtype)) for column in changes)
             )
-        check(size + sum(column.nbytes for column in changes) + level * last, max(w, 1), best)
+        check(size + sum(column.nbytes for column in changes) + level_bytes * last, max(w, 1), best)
         value = np.empty((rows, columns))
         free = changes.between(n_changes)
-        found = sweep(model, objective, loss, w, last, best, work, free, value, held)
-        values.append(value[: found.level - w])
-        best, n_changes = found.best, n_changes + found.n_changes
-        w = found.level
+        level, found, best = sweep(model, objective, loss, w, last, best, work, free, value, held)
+        values.append(value[: level - w])
+        w, n_changes = level, n_changes + found
         more = (w > last and w <= objective.limit) or n_changes + n > len(changes.node)
         progress(w - 1, best)
     table = np.concatenate(values)
@@ -392,9 +382,11 @@ def node_values(
     first, w = 0, 1
     while w <= objective.limit:
         last = w + levels - 1
-        found = sweep(model, objective, loss, first, last, np.inf, work, changes, out_value)
-        first, now = found.level, values[: found.level - w]
+        first, found, _ = sweep(
+            model, objective, loss, first, last, np.inf, work, changes, out_value
+        )
+        now = values[: first - w]
         too_late = np.arange(w, first)[:, None] + layout.nodes.cost_from_start > objective.limit
         now[too_late] = np.nan
         w = first
-        yield now, changes.between(0, found.n_changes)
+        yield now, changes.between(0, found)

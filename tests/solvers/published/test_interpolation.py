@@ -54,8 +54,8 @@ def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(proble
         tailpath.log_atoms(1e-3, n),
         Settings(1e-3, 1.0, 10, "neutral", "vertex"),
     )
-    start_from_risk_neutral(augmented, None, 1e-9)
-    iterate(augmented, merge_sweep(augmented, None), 1e-9, 10_000, None)
+    start_from_risk_neutral(augmented, 1e-9)
+    iterate(augmented, merge_sweep(augmented), 1e-9, 10_000, None)
     settled = augmented.work.value.copy()
     programs = TailPrograms()
     assert program_sweep(augmented, programs)(np.argsort(augmented.expected)) <= 1e-6
