@@ -106,7 +106,6 @@ def test_a_ring_that_hardly_ends(n: int) -> None:
 
 def unread(patch: pytest.MonkeyPatch) -> None:
     """Nothing for what probabilities are off from their decimals, and for operations."""
-    patch.setattr(values, "RESIDUAL", 0)
     patch.setattr(values, "PER_EDGE", 0)
 
 

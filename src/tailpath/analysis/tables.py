@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.certify.budgets import (
-    VANISHED,
+    TAKEN_FOR_ZERO,
     Ends,
     Share,
     TableSides,
@@ -110,7 +110,7 @@ class BudgetTable:
         ends = self.layout.ends() if criteria[:, TO_GO].any() else None
         rounding = self.residual, slope, self.marginal
         known = table_share(self.layout, ends, self.budgets, *rounding)
-        vanished = VANISHED * (scale + float(np.max(self.loss, initial=0.0)))
+        vanished = TAKEN_FOR_ZERO * (scale + float(np.max(self.loss, initial=0.0)))
         return known._replace(slack=known.slack * slope + vanished)
 
 

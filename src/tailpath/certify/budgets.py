@@ -8,7 +8,8 @@ above those of its policy. The two ends enclose the optimum, and the upper one h
 
 *Closed forms* subtract: V* - w, where every run exceeds w. The difference of two floats is rounded
 relatively to itself, so it is enough that V* comes from below, or from above, and was moved
-outwards for what it takes to write it in units and to multiply it by a criterion.
+outwards for what it takes to write it in units (3 roundings), to multiply it by a criterion, which
+is rounded itself (4), and to take a budget off (1).
 
 *Joint blocks* are solved by an elimination that divides by row sums, and by policy iteration that
 leaves gains below a margin m. Nothing of that needs to be counted: let x be the values found, in
@@ -28,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, row_error
+from tailpath.certify.rounding import AFTERWARDS, row_error
 from tailpath.dp.backup import CERTAIN
 from tailpath.dp.budget_model import NO_LOSS, NOTHING_HELD, TO_GO, Changes, Objective
 from tailpath.dp.budgets import Filled
@@ -37,16 +38,10 @@ from tailpath.dp.layout import Layout
 from tailpath.graph import FloatArray, IntArray, owners
 from tailpath.kernels.jit import frozen
 
-#: Roundings of V* on its way: written in units (3), times a criterion, which is rounded itself (4),
-#: less a budget (1).
-OUTWARDS = 8 * ROUNDOFF
-#: Roundings of each outcome of a row where probabilities are intervals: their ends and widths, what
-#: is handed out and each share of it, beside those of any row.
-HANDED_OUT = 3
 #: By how much the rows of joint blocks are scaled more: the residual left, and its own rounding.
 JOINTLY = 1.5 * MARGIN
 #: More than what may have been taken for 0, in all levels together.
-VANISHED = 1e-270
+TAKEN_FOR_ZERO = 1e-270
 #: Errors of V* count as a share of it up to this, and beyond it as they are.
 SHARES_UP_TO = 1e-9
 
@@ -67,7 +62,7 @@ class Ends(NamedTuple):
 def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -> Layouts:
     """The layout with rows too small (`side` -1) or too large (+1), and V* of that side."""
     # Where loops were divided out, an error of probabilities counts in both of what was divided.
-    off = row_error(layout.row_size, layout.row_size, 2 * error)
+    off = row_error(layout.row_size, 0, 2 * error)
     nodes, joint = layout.nodes, layout.joint
     if len(joint.inner_target):
         block = owners(nodes.block_start)
@@ -81,7 +76,7 @@ def scaled_layout(layout: Layouts, side: int, value: FloatArray, error: float) -
         )
     return replace(
         layout,
-        nodes=nodes._replace(value=np.maximum(value * (1 + side * OUTWARDS), 0.0)),
+        nodes=nodes._replace(value=np.maximum(value * (1 + side * AFTERWARDS), 0.0)),
         choice_cost=layout.choice_cost * (1 + side * off),
         probability=layout.probability * (1 + side * off[owners(layout.outcome_start)]),
         joint=joint,
@@ -134,7 +129,7 @@ def table_sides(
     found = fill(above, objective._replace(held=True), losses[1], held)
     unproved = (objective.criteria[:, TO_GO] > 0) & (not proved.all())
     scale = np.abs(objective.criteria).sum(axis=1) + np.max(losses[1], initial=0.0)
-    high = found.values * (1 + AFTERWARDS) + VANISHED * scale
+    high = found.values * (1 + AFTERWARDS) + TAKEN_FOR_ZERO * scale
     high[:, unproved | (found.residual > MARGIN)] = np.inf
     return TableSides(low, high)
 
@@ -167,11 +162,11 @@ def table_share(
     level adds a share, and V*, or V* less a budget where criteria have a slope, counts once, unless
     nothing is read of it. Where a share of V* would say nothing, its error counts as it is.
     """
-    share, slack, error = 0.0, VANISHED, 0.0
+    share, slack, error = 0.0, TAKEN_FOR_ZERO, 0.0
     if ends is not None:
         value, error = layout.nodes.value, ends.error
         with np.errstate(invalid="ignore"):
-            apart = np.maximum(ends.high - value, value - ends.low) + OUTWARDS * value
+            apart = np.maximum(ends.high - value, value - ends.low) + AFTERWARDS * value
         left = np.maximum(value - layout.nodes.unavoidable_cost if slope else value, 1e-300)
         share = float(np.max(apart / left, where=apart > 0, initial=0.0))
         if share > SHARES_UP_TO:
@@ -188,13 +183,13 @@ def early_bounds(
     """
     low, high = ends.start
     per_value = objective.price * float(objective.criteria[0, TO_GO])
-    low, most = low * (1 - OUTWARDS), per_value * high * (1 + OUTWARDS)
+    low, most = low * (1 - AFTERWARDS), per_value * high * (1 + AFTERWARDS)
     known = table_share(layout, ends, level, 0.0)
     known = known._replace(slack=known.slack * per_value)
     # How much joint blocks missed is not known on the way,
     # nor how much what nature hands out last.
     if math.isfinite(best) and not len(layout.joint.inner_target) and layout.nature == CERTAIN:
-        beyond = objective.weight * level + objective.floor * (1 - OUTWARDS)
+        beyond = objective.weight * level + objective.floor * (1 - AFTERWARDS)
         low, most = max(low, min(known.below(best), beyond)), min(most, known.above(best))
     return min(low, most), most
 
@@ -226,9 +221,7 @@ def level_share(layout: Layout, error: float, residual: float) -> float:
     comes of a share of 1 at every visit is sum_j N_ij x_j, and N_ij x_j <= N_jj x_i, since x_i is
     at least x_j times the probability of getting from i to j.
     """
-    size = layout.row_size
-    additions = size + (0 if layout.nature == CERTAIN else HANDED_OUT * size)
-    off = float(np.max(row_error(size, additions, 2 * error)))
+    off = float(np.max(row_error(layout.row_size, 0, 2 * error)))
     blocks = layout.nodes.block_joint
     stay = _longest_stay(layout) if blocks.any() else 0.0
     return float(np.count_nonzero(~blocks)) * off + float(np.count_nonzero(blocks)) * stay * (

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.certify.rounding import compounded, row_error, share_of
+from tailpath.certify.rounding import AFTERWARDS, compounded, row_error, sum_error
 from tailpath.certify.totals import Enclosure
 from tailpath.certify.values import Bounds
 from tailpath.dp.totals import Totals
@@ -27,7 +27,7 @@ def enclosed(
 ) -> Enclosure:
     """Two distributions with the CVaR at alpha between theirs, by pairs of node and cost."""
     mean = [np.append(each, 0.0) for each in (to_go.lower, to_go.upper)]
-    most = float(chain.cost.max(initial=0.0)) / (1 - gamma) * (1 + share_of(8))
+    most = float(chain.cost.max(initial=0.0)) / (1 - gamma) * (1 + AFTERWARDS)
     node, cost, mass = np.array([start]), np.zeros(1), np.ones(1)
     settled: list[FloatArray] = []  # rows: least, means from below and above, most, mass
     error, stage = 0.0, 0
@@ -64,7 +64,7 @@ def enclosed(
     return Enclosure(
         side_of(-1, np.repeat(below, 2), np.repeat(mass / 2, 2)),
         side_of(1, np.append(least, top), np.append(mass * (1 - share), mass * share)),
-        share_of(4 * stage + 16),
+        sum_error(2 * stage),
     )
 
 

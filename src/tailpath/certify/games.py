@@ -13,18 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.certify.rounding import ROUNDOFF
-from tailpath.certify.values import RESIDUAL, SLOPE_TOLERANCE, WEIGHTS_ABOVE, Bounds, slope_of
+from tailpath.certify.rounding import PER_EDGE, ROUNDOFF
+from tailpath.certify.values import SLOPE_TOLERANCE, WEIGHTS_ABOVE, Bounds, slope_of
 from tailpath.dp.backup import Slack, extreme_value
 from tailpath.dp.games import Game, game_optimum
 from tailpath.dp.optimum import Optimum, optimum
 from tailpath.graph import FloatArray
 from tailpath.kernels.jit import Array, frozen, kernel
 
-#: Where k probabilities are intervals, their ends and widths are off by 2 ROUNDOFF each, what is to
-#: be handed out by k ROUNDOFF of 1, and each share handed out by one more: (PER_ORDERED * k)
-#: ROUNDOFF of the value of the row and of the value of the last outcome that gets any.
-PER_ORDERED = 6
 #: Bounds are looked for this share of T away from the values, and so often twice as far.
 FIRST_DISTANCE, TRIES = 8 * ROUNDOFF, 32
 
@@ -42,8 +38,12 @@ def extreme_holds(
 
     They lie below it (`side` -1) where no row of a state is less than its value, and above it (1)
     where one row of every state is no more: `counted` are the first of the rows that count, by
-    state, and the first behind them. What rounding may do, and that of the intervals themselves,
-    counts against it.
+    state, and the first behind them.
+
+    Rounding counts against it. An outcome gets low + share, off by 5 roundings of itself: of both
+    ends, the width and the sum. So a row of k is off by k + 8 of its value, the products and sums
+    included; and by 2 k + 6 of the value of the last outcome that gets any free mass, which makes
+    up for what the others got and was itself found by k subtractions. PER_EDGE covers either.
     """
     row_start, target, low, slack, nature = rows
     first, last = counted
@@ -51,7 +51,7 @@ def extreme_holds(
         for row in range(np.uint64(first[state]), np.uint64(last[state])):
             total, marginal = extreme_value(row_start, target, low, slack, nature, row, 0, worth)
             count = row_start[row + np.uint64(1)] - row_start[row]
-            error_bound = (PER_ORDERED * count + RESIDUAL) * ROUNDOFF * (total + marginal)
+            error_bound = PER_EDGE * (count + 2) * ROUNDOFF * (total + marginal)
             if not side * (total - value[state]) + error_bound <= 0.0:
                 return False
     return True

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.certify.budgets import scaled_layout
-from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF
+from tailpath.certify.rounding import AFTERWARDS, sum_error
 from tailpath.certify.totals import Bracket, Enclosure
 from tailpath.dp.budget_model import Objective
 from tailpath.dp.budgets import fill
@@ -60,8 +60,8 @@ def loss_bounds(
     for c in slopes - {0.0}:
         # Of the line, and of where the head ends.
         slack = mass[1] * (
-            8 * ROUNDOFF * (loss.largest + abs(c) * float(breakpoints.max()))
-            + abs(c) * (known.cost_error + 4 * ROUNDOFF) * x
+            AFTERWARDS * (loss.largest + abs(c) * float(breakpoints.max()))
+            + abs(c) * (known.cost_error + AFTERWARDS) * x
         )
         slack += abs(c) * cost_error * (2 * mass[1] * x + known.excess[1])
         if c <= loss.slope:
@@ -74,8 +74,8 @@ def loss_bounds(
     low_end, high_end = least + max(lows), most + min(highs, default=math.inf)
     size = abs(least) + abs(most)
     return (
-        low_end - slack - 16 * ROUNDOFF * (size + abs(low_end)),
-        high_end + slack + 16 * ROUNDOFF * (size + abs(high_end)),
+        low_end - slack - AFTERWARDS * (size + abs(low_end)),
+        high_end + slack + AFTERWARDS * (size + abs(high_end)),
     )
 
 
@@ -101,20 +101,18 @@ def loss_error(loss: Any, costs: Any, exact: bool = False) -> FloatArray:
     z, x = np.asarray(costs, dtype=np.float64), loss.x
     here = np.searchsorted(x, z, side="left")
     slope, before = loss.steepness[here], x[np.maximum(here - 1, 0)]
-    # Behind the last breakpoint: its float, the cost's, a difference, a product and a sum. Between
-    # two of them a quotient of differences besides. Where these floats are exact, all the others
-    # count by the size of the difference.
+    # Both floats, a difference, a product, a sum, and between two breakpoints a quotient of
+    # differences. Where the floats are exact, the rest counts by the size of the difference.
     exact = exact and all(Fraction(float(point)) == point for point in loss.breakpoints)
     size = np.abs(z - before) if exact else np.maximum(np.abs(z), np.abs(before))
-    roundings = np.where(here == len(x), 4, 8)
-    missed = roundings * ROUNDOFF * (np.abs(loss.values(z)) + slope * size)
+    missed = AFTERWARDS * (np.abs(loss.values(z)) + slope * size)
     return np.where(np.isin(z, x) | (slope == 0), 0.0, missed)
 
 
 def terminal_error(loss: FloatArray, error: FloatArray, weights: FloatArray) -> FloatArray:
     """By how much sums of losses (levels, n) may be off where each is off by an error."""
-    roundings = len(weights) + 1 if np.count_nonzero(weights) > 1 else 0
-    missed: FloatArray = (error + roundings * ROUNDOFF * np.abs(loss)) @ np.abs(weights)
+    rounding = sum_error(len(weights)) if np.count_nonzero(weights) > 1 else 0.0
+    missed: FloatArray = (error + rounding * np.abs(loss)) @ np.abs(weights)
     return missed
 
 
@@ -126,11 +124,10 @@ def with_error(value: float, side: int, loss: FloatArray, error: FloatArray) -> 
         return value
     share = float(np.max(error / np.maximum(loss, 1e-300), where=loss > 0, initial=0.0))
     least = float(np.max(error, where=loss <= 0, initial=0.0))
-    around = 4 * ROUNDOFF
     if side > 0:
-        return (value + min(share * value + least, float(error.max()))) * (1 + around)
+        return (value + min(share * value + least, float(error.max()))) * (1 + AFTERWARDS)
     missed = min(share * value + least, float(error.max()))
-    return max(value * (1 - around) - missed * (1 + around), -least)
+    return max(value * (1 - AFTERWARDS) - missed * (1 + AFTERWARDS), -least)
 
 
 def least_from_below(layout: Any, objective: Objective, loss: FloatArray) -> FloatArray:
@@ -166,8 +163,8 @@ def dual_bounds(
     # The value that the risk leaves: a whole number of units and a part of one, so that nothing
     # cancels.
     left = (whole - budgets + float(risk - whole)) / float(factor)
-    left = left + 8 * ROUNDOFF * np.abs(left)
+    left = left + AFTERWARDS * np.abs(left)
     with np.errstate(over="ignore", invalid="ignore"):
         paid = np.outer(prices, left)
-        each = lows - paid - 8 * ROUNDOFF * (lows + np.abs(paid))
+        each = lows - paid - AFTERWARDS * (lows + np.abs(paid))
     return np.where(least > left, np.inf, np.fmax.reduce(each, axis=0, initial=0.0))

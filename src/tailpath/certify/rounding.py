@@ -19,26 +19,32 @@ from tailpath.graph import FloatArray, IntArray, Transitions
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 ROUNDOFF = 2.0**-53
-#: A stored probability of a row of k lies within (3 k + 3) ROUNDOFF, relatively, of the decimal as
-#: written divided by the sum of its row: one to read the decimal, and what the float row may miss 1
-#: by (`model/checks.py`).
-PER_EDGE = 3
-#: Those 3; 6 for the weight of a policy that mixes actions or, in the sweep over budgets, which has
-#: none, for the constant of a choice and a closed form; a product; the scaling p (1 +- d), twice;
-#: and one for all of second order. The proof needs each, but rows have so much room in PER_EDGE
-#: that no model is known on which bounds without this exclude the truth.
-PER_STEP = 13
-#: More than a handful of operations: by this share bounds are widened that go through these.
-AFTERWARDS = 16 * ROUNDOFF
+#: A row of k outcomes rounds (k + 2) times as much at most, relatively: 3 k + 4 for probabilities
+#: beside the decimals as written, divided by the sum of their row, and for the weights of a policy
+#: that mixes actions; k for the sum that is its mean cost and k for the sum of what lies ahead; and
+#: 6 for products, closed forms, the scaling p (1 +- d), and all of second order.
+PER_EDGE = 5
+#: More than a handful of operations, or the sum of as many numbers as there are, pairwise: by this
+#: share bounds are widened that go through these.
+AFTERWARDS = 64 * ROUNDOFF
+#: More than all products of a computation may lose because they fall below the doubles that have
+#: all their digits, by 2^-1074 each: there are not 2^60 of these.
+VANISHED = 2.0**-1010
 
 
 def row_error(size: Any, additions: Any, error: Any = 0.0) -> Any:
     """What one step of rows with so many outcomes may round, relatively.
 
-    `additions` is how many numbers are added up in a cell that a step leads to or, where values go
-    backwards, that its row fills. `error` is how far probabilities may be off beside rounding.
+    `additions` is how many numbers are added up in a cell that a step leads to; values that go
+    backwards are sums over their own row. `error` is how far probabilities may be off beside
+    rounding.
     """
-    return (PER_EDGE * size + PER_STEP + additions) * ROUNDOFF + error
+    return (PER_EDGE * (size + 2) + additions) * ROUNDOFF + error
+
+
+def sum_error(terms: int) -> float:
+    """What a sum of so many products may round, relatively, in any order."""
+    return 2 * terms * ROUNDOFF + AFTERWARDS
 
 
 def row_factor(size: int, side: int, off: float) -> float:
@@ -61,7 +67,7 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     most = np.zeros(component.max(initial=-1) + 1)
     np.maximum.at(most, component[on_cycle], longest[on_cycle])
     longest[on_cycle] = most[component[on_cycle]]
-    of_row = ((PER_EDGE + 1) * longest + PER_STEP) * ROUNDOFF
+    of_row = row_error(longest, longest)
     eliminated = (2 * size**3 / 3 + 6 * size**2 + 8 * size) * ROUNDOFF
     joint = (2 * size + 2) * (of_row + error) + eliminated
     return np.where(size > 1, joint, np.where(size == 1, of_row, 0.0))
@@ -87,11 +93,6 @@ def scaled(
         error = off + exit_error(*cycles, off)[rows.source]
     step = row_error(np.diff(rows.row_start)[rows.source], additions, error)
     return rows.replaced(probability=rows.probability * (1 + side * step))
-
-
-def share_of(roundings: int) -> float:
-    """What so many roundings, few as they are, may change a number by, relatively."""
-    return roundings * ROUNDOFF
 
 
 def compounded(step_error: float, steps: int, side: int) -> float:

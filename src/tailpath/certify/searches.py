@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.certify.rounding import ROUNDOFF, compounded
-from tailpath.certify.totals import VANISHED, Enclosure, outwards
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, VANISHED, compounded
+from tailpath.certify.totals import Enclosure, outwards
 from tailpath.dp.totals import Totals
 from tailpath.graph import FloatArray
 
@@ -36,7 +36,7 @@ def early_bounds(engine: Any, found: Any) -> Enclosure:
     """Bounds from a search that stopped early. To search again would take as long once more: what
     all steps together may have rounded is charged at once.
     """
-    most = engine.largest_factor() - 1 + 4 * ROUNDOFF
+    most = engine.largest_factor() - 1 + AFTERWARDS
 
     def charged(side: int) -> Any:
         return found.times(compounded(most, found.steps, side))

@@ -17,15 +17,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tailpath.certify.rounding import ROUNDOFF
+from tailpath.certify.rounding import AFTERWARDS, ROUNDOFF, VANISHED, sum_error
 from tailpath.dp.totals import Totals, mixed
 from tailpath.graph import FloatArray
 from tailpath.kernels.rounding import SAME_MASS
 
 Bracket = tuple[float, float]
-#: More than all masses together may be off by because products of them fall below the doubles that
-#: have all their digits, by 2^-1074 each: there are not 2^60 of these.
-VANISHED = 2.0**-1010
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ class Enclosure:
     @property
     def of_sums(self) -> float:
         """What sums over the head may round, relatively."""
-        return (2 * len(self.costs) + 40) * ROUNDOFF
+        return sum_error(len(self.costs))
 
     def cvar(self, alpha: float) -> Bracket:
         """Bounds on the CVaR."""
@@ -91,7 +88,7 @@ class Enclosure:
                 lowest = min(lowest, low.least(down))
                 lowest = min(lowest, low.sum_of_means * down)  # at 0, below all costs
                 highest = min(highest, high.least(up))
-        around = self.cost_error + 8 * ROUNDOFF
+        around = self.cost_error + AFTERWARDS
         lowest = min(max(lowest * (1 - around), low.mean), sys.float_info.max)
         highest = highest * (1 + around)
         return lowest, min(highest, high.mean) if alpha == 1 else max(highest, lowest)
@@ -132,11 +129,10 @@ def outwards(
     Mean and probability of never arriving are `proved` already, or sums of the same masses, which
     are changed in place.
     """
-    around = 64 * ROUNDOFF  # of a sum, pairwise
     away = VANISHED + dropped if side > 0 else -VANISHED
     most = math.inf if side > 0 else sys.float_info.max  # every sum is finite, and rounded
 
-    def moved(number: float, by: float = 0.0, share: float = around) -> float:
+    def moved(number: float, by: float = 0.0, share: float = AFTERWARDS) -> float:
         return max(min(number * (1 + side * share), most) + by, 0.0)
 
     masses = totals.masses
@@ -154,7 +150,7 @@ def outwards(
         return certain
     mean, missed = totals.mean, totals.missed
     if mean < math.inf:
-        mean = moved(certain.sum_of_means, 0.0, 2 * (len(masses) + 36) * ROUNDOFF + of_costs)
+        mean = moved(certain.sum_of_means, 0.0, sum_error(len(masses)) + of_costs)
     return replace(certain, mean=mean, missed=moved(missed, away) if missed > 0 else 0.0)
 
 
@@ -162,7 +158,7 @@ def mixed_enclosure(
     weights: Sequence[float], parts: Sequence[Enclosure], costs: FloatArray, last: float
 ) -> Enclosure:
     """Of a mixture, for a head of these costs up to X."""
-    around = (len(parts) + 4) * 2 * ROUNDOFF  # one product and one addition for each part
+    around = sum_error(len(parts))
 
     def one_side(side: int) -> Totals:
         sides = [part.low if side < 0 else part.high for part in parts]

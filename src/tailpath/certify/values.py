@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.certify.rounding import AFTERWARDS, PER_EDGE, ROUNDOFF
+from tailpath.certify.rounding import AFTERWARDS, PER_EDGE, ROUNDOFF, VANISHED
 from tailpath.dp.backup import Rows
 from tailpath.dp.expected import SWEEPS, total
 from tailpath.dp.optimum import VALUE_ITERATION, Optimum, optimum
@@ -39,11 +39,6 @@ from tailpath.graph import FloatArray, Transitions, owners
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.rounding import NONZERO
 
-#: What a residual is off beside PER_EDGE ROUNDOFF for each outcome and what its row misses 1 by:
-#: nine as in PER_STEP, three operations, and four more where values come in two words.
-RESIDUAL = 16
-#: More than what a sum of products may lose because they fall below the smallest double.
-VANISHED = 1e-305
 #: Bounds that are wider than this, relatively, are looked for by weights.
 WEIGHTS_ABOVE = 4e-12
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
@@ -90,9 +85,8 @@ class Bounds:
         and so does what nothing is added to."""
 
         def moved(values: FloatArray, side: int) -> FloatArray:
-            # The number added, the sum, and costs that are no more than the nearest floats.
             size = np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
-            return np.where(by == 0, values, values + by + side * 4 * ROUNDOFF * size)
+            return np.where(by == 0, values, values + by + side * AFTERWARDS * size)
 
         return Bounds(
             moved(self.value, 0), moved(self.lower, -1), moved(self.upper, 1), self.method
@@ -150,7 +144,7 @@ def residuals(rows: Rows, value: Array, low_word: Array, off: float) -> tuple[Ar
                 if ahead != 0.0 or low != 0.0:
                     vanished = VANISHED
             out_residual[row] = found
-            rounding = (PER_EDGE * (last - first) + RESIDUAL) * ROUNDOFF
+            rounding = PER_EDGE * (last - first + 2) * ROUNDOFF
             out_error[row] = (rounding + abs(mass - 1.0) + off) * size + vanished
     return out_residual, out_error
 

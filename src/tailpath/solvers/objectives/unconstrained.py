@@ -15,7 +15,7 @@ from tailpath.analysis.reachability import almost_sure_states, nature_called
 from tailpath.analysis.robust import robust
 from tailpath.certify.budgets import Later
 from tailpath.certify.losses import loss_error
-from tailpath.certify.rounding import share_of
+from tailpath.certify.rounding import AFTERWARDS
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS
@@ -95,7 +95,7 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
         raise _too_large(goal)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
     # than CVaR.
-    rounding = share_of(8 if mean else 2 if scale != 1 else 0)
+    rounding = AFTERWARDS if mean or scale != 1 else 0.0
 
     def bounds() -> tuple[float, float]:
         low, high = proved()
@@ -216,7 +216,7 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
     low, high = best.bounds(alpha)
-    bounds = factor * low * (1 - share_of(2)), factor * high * (1 + share_of(2))
+    bounds = factor * low * (1 - AFTERWARDS), factor * high * (1 + AFTERWARDS)
     return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
 
 
@@ -252,7 +252,7 @@ def _least_loss(
     terminal_loss, slope = curve.values(costs), curve.slope * float(unit)
     shift = float(terminal_loss.min())
     error_bound = float(np.max(loss_error(curve, costs)))
-    error_bound += share_of(4) * float(np.abs(terminal_loss).max())
+    error_bound += AFTERWARDS * float(np.abs(terminal_loss).max())
     problem = (
         robust(model, nature_called(nature))
         if slope
