@@ -287,10 +287,8 @@ class Transitions:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         least = np.full(self.n + 1, np.inf)
         cost = self.cost if self.level is None else self.level.astype(np.float64)
-        into, source = np.zeros(self.n + 3, dtype=np.int64), np.empty_like(self.target)
-        into_cost = np.empty_like(cost)
-        self._search(graph.turn_edges, *frozen(cost), into, source, into_cost)
-        order = dijkstra(into[:-1], source, into_cost, self.n, least)
+        into = self.replaced(cost=cost, level=None).transpose()
+        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
         settled = np.count_nonzero(order >= 0)
         farthest_first = order[:settled][::-1].astype(np.int64)
         position = np.full(self.n + 1, -1, dtype=np.int64)

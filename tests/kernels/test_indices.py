@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-#: Two outcomes of z coincide once goals are merged, which x, in the same bundle, hides.
+#: Two outcomes of z coincide once goals are merged.
 COINCIDING = """
 import tailpath as tp
 rows = [

@@ -15,7 +15,7 @@ remainder, q / (1 - q) times the last move, is taken at once (Aitken).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,19 +39,6 @@ STALLED = 1e-12
 SAME_DIRECTION = 0.9
 #: By how much a leap may make a value fall, and rise, at most: as a share of it.
 MAX_FALL, MAX_RISE = 0.1, 1e6
-#: What a component does after a round: it has settled or was given up, checks all
-#: its states, or goes on.
-DONE, CHECK, GO_ON = range(3)
-
-
-class Convergence(NamedTuple):
-    """How a component settles: the change of the last round and at the last digit gained, rounds,
-    and checks of all states."""
-
-    previous: float = np.inf
-    milestone: float = np.inf
-    rounds: int = 0
-    checks: int = 0
 
 
 @kernel
@@ -175,33 +162,6 @@ def _leap(
     return bool(length > 0.0)
 
 
-@kernel
-def after_round(
-    change: float, settled: bool, everywhere: bool, most: int, convergence: Convergence
-) -> tuple[int, float, float, int, int]:
-    """What a component does after a round that changed values by no more than `change` or, if
-    `settled`, none, and its `Convergence` then; `everywhere` if it checked all states.
-
-    Rounding can keep the last bits moving for ever: a component has also settled when changes are
-    that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
-    up, with more than `most` rounds.
-    """
-    previous, milestone, rounds, checks = convergence
-    rounds += 1
-    if settled or (change <= ROUNDING_NOISE and change >= previous):
-        # The last bits may go round for ever; after some checks of all states what is left of them
-        # is rounding.
-        checks += 1
-        action = DONE if everywhere else CHECK
-        return action, np.inf if checks < CHECKS else 0.0, milestone, rounds, checks
-    if rounds % PATIENCE == 0:
-        if not change < 0.1 * milestone or rounds >= most:
-            rounds = rounds if change < STALLED else most + 1
-            return DONE, change, milestone, rounds, checks
-        milestone = change
-    return GO_ON, change, milestone, rounds, checks
-
-
 @kernel(small=500)  # rounds are many
 def settle(
     component_start: Array,
@@ -214,32 +174,40 @@ def settle(
 ) -> int:
     """Value iteration until a round moves no value by more than `tolerance`, relatively; the most
     rounds of a component, `most` + 1 if one was given up.
+
+    Rounding can keep the last bits moving for ever: a component has also settled when changes are
+    that small and no longer shrink, and after some checks of all states what is left of them is
+    rounding. One that gains less than a digit in `PATIENCE` rounds is given up.
     """
     worst = 0
     for component in range(len(component_start) - 1):
         first, last = component_start[component], component_start[component + 1]
-        begin, convergence = first, Convergence(np.inf, np.inf, 0, 0)
+        begin, previous, milestone = first, np.inf, np.inf
+        rounds, checks = 0, 0
         while True:
             change, moved = choose_rows(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
-            action, previous, milestone, rounds, checks = after_round(
-                change, moved == last, begin == first, most, convergence
-            )
-            convergence = Convergence(previous, milestone, rounds, checks)
-            if action == DONE:
-                break
-            begin = first if action == CHECK else moved
-            if action == CHECK:
+            rounds += 1
+            if moved == last or (change <= ROUNDING_NOISE and change >= previous):
+                if begin == first:
+                    break
+                checks += 1
+                begin, previous = first, np.inf if checks < CHECKS else 0.0
                 continue
+            if rounds % PATIENCE == 0:
+                if not change < 0.1 * milestone or rounds >= most:
+                    rounds = rounds if change < STALLED else most + 1
+                    break
+                milestone = change
+            begin, previous = moved, change
             for _ in range(EVALUATIONS if rounds < PLAIN_ROUNDS else SLOW_EVALUATIONS):
                 evaluate_rows(loop_free, begin, last, out_chosen, out_value)
             if rounds >= PLAIN_ROUNDS and _leap(
                 loop_free, first, last, out_chosen, scratch, out_value
             ):
-                begin = first
-                convergence = Convergence(np.inf, milestone, rounds, checks)
-        worst = max(worst, convergence.rounds)
+                begin, previous = first, np.inf
+        worst = max(worst, rounds)
     return worst
 
 

@@ -203,30 +203,6 @@ def group_members(group: Array, out_start: Array, out_members: Array) -> None:
 
 
 @kernel
-def turn_edges(
-    row_start: Array,
-    target: Array,
-    cost: Array,
-    out_start: Array,
-    out_source: Array,
-    out_cost: Array,
-) -> None:
-    """The edges the other way round, by target; targets beyond the last row are one. `out_start`
-    (rows + 3,) comes in 0, and its last entry means nothing.
-    """
-    outside = len(row_start) - 1
-    for edge in range(len(target)):
-        out_start[min(target[edge], outside) + 2] += 1
-    for row in range(2, len(out_start)):
-        out_start[row] += out_start[row - 1]
-    for row in range(outside):
-        for edge in range(row_start[row], row_start[row + 1]):
-            here = min(target[edge], outside) + 1
-            out_source[out_start[here]], out_cost[out_start[here]] = row, cost[edge]
-            out_start[here] += 1
-
-
-@kernel
 def shortest_edges(
     row_start: Array,
     target: Array,

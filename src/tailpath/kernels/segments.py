@@ -6,10 +6,8 @@ i, since `y V` is concave. Outcome o of a choice offers segments of slope `c_o +
 i]` and width `p_o (y_i - y_{i-1})`; taken in order of falling slope, their area up to mass y is `y
 Q(y)`, for all y at once. The slope that reaches mass y is the VaR there.
 
-Choices come in *bundles* (`kernels.bundles`), which share their segments. The runs of a bundle are
-sorted falling as they are, and are merged two by two; each choice then walks once along the merged
-segments, with its own probability for each run, 0 for a run that it lacks. Node n is the goal: its
-slopes are 0 and it has no choices.
+The segments of each outcome are sorted falling as they are. Those of a choice are merged two by
+two, and walked along once. Node n is the goal: its slopes are 0 and it has no choices.
 
 These loops run billions of times, so they make no arrays and count no references (see
 `kernels.jit`).
@@ -21,7 +19,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.kernels.bundles import Bundles
 from tailpath.kernels.jit import Array, kernel
 
 
@@ -36,7 +33,7 @@ class AtomOutcomes(NamedTuple):
 
 
 class AtomModel(NamedTuple):
-    """Nodes, choices and outcomes; the atoms and their distances; the bundles.
+    """Nodes, choices and outcomes; the atoms and their distances.
 
     `atom_limits` is what `along_segments` needs of the atoms. `own[grid[x]]` marks the atoms of
     node x, and `same_grid` says whether all nodes have all of them. `floor` is the size of values
@@ -46,7 +43,6 @@ class AtomModel(NamedTuple):
 
     node_choices: Array
     outcomes: AtomOutcomes
-    bundles: Bundles
     atoms: Array
     width: Array
     atom_limits: Array
@@ -65,20 +61,20 @@ class AtomWork(NamedTuple):
 
 class Scratch(NamedTuple):
     """Segments by slope and number, on two sides, to merge them from one to the other, and where
-    sorted pieces end; then in order of falling slope: slopes, widths and runs.
+    sorted pieces end; then in order of falling slope: slopes, widths and outcomes of a choice.
 
-    `segment_width` and `segment_run` say what a number stands for. `area` and `var` have a row per
-    choice of the node, one entry longer than there are atoms, and `best` the least areas.
+    `segment_width` and `segment_outcome` say what a number stands for. `area` and `var` have a row
+    per choice of the node, one entry longer than there are atoms, and `best` the least areas.
     """
 
     slope: Array
     segment: Array
     ends: Array
     segment_width: Array
-    segment_run: Array
+    segment_outcome: Array
     sorted_slope: Array
     sorted_width: Array
-    sorted_run: Array
+    sorted_outcome: Array
     area: Array
     var: Array
     best: Array
@@ -86,14 +82,15 @@ class Scratch(NamedTuple):
 
 def new_scratch(model: AtomModel) -> Scratch:
     """Arrays to work on."""
-    n_atoms, runs = len(model.atoms), int(np.diff(model.bundles.bundle_runs).max(initial=1))
-    size, choices = runs * n_atoms, int(np.diff(model.node_choices).max(initial=1))
+    n_atoms, choices = len(model.atoms), int(np.diff(model.node_choices).max(initial=1))
+    most = int(np.diff(model.outcomes.choice_outcomes).max(initial=1))
+    size = most * n_atoms
     return Scratch(
         np.empty((2, size)),
         np.empty((2, size), dtype=np.uint64),
-        np.empty(runs + 1, dtype=np.uint64),
-        np.tile(model.width, runs),
-        np.repeat(np.arange(runs, dtype=np.uint64), n_atoms),
+        np.empty(most + 1, dtype=np.uint64),
+        np.tile(model.width, most),
+        np.repeat(np.arange(most, dtype=np.uint64), n_atoms),
         np.empty(size),
         np.empty(size),
         np.empty(size, dtype=np.uint64),
@@ -108,34 +105,30 @@ def merge_node(model: AtomModel, work: AtomWork, node: int, scratch: Scratch) ->
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
     and `scratch.var`.
     """
-    bundles, n_atoms = model.bundles, len(model.atoms)
-    first = model.node_choices[node]
-    for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
+    choice_outcomes, target, probability, cost, gamma = model.outcomes
+    n_atoms, first_choice = len(model.atoms), model.node_choices[node]
+    for choice in range(first_choice, model.node_choices[node + 1]):
         size = np.int64(0)
-        for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-            target, cost = bundles.run_target[run], bundles.run_cost[run]
-            add_run(work.slope, target, cost, model.outcomes.gamma, size, scratch.slope)
+        first = choice_outcomes[choice]
+        for outcome in range(first, choice_outcomes[choice + 1]):
+            add_outcome(work.slope, target[outcome], cost[outcome], gamma, size, scratch.slope)
             size += n_atoms
-        merge_runs(size, n_atoms, scratch)
-        for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
-            start = bundles.choice_start[choice]
-            along_segments(
-                model.atom_limits, bundles.run_probability, start, size, choice - first, scratch
-            )
+        merge_outcomes(size, n_atoms, scratch)
+        along_segments(model.atom_limits, probability, first, size, choice - first_choice, scratch)
 
 
 @kernel
-def add_run(
+def add_outcome(
     slope: Array, target: int, cost: float, gamma: float, size: int, out_slope: Array
 ) -> None:
-    """The segments of one more run."""
+    """The segments of one more outcome."""
     row, at = np.uint64(target), np.uint64(size)
     for atom in range(np.uint64(slope.shape[1])):
         out_slope[0, at + atom] = cost + gamma * slope[row, atom]
 
 
 @kernel
-def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
+def merge_outcomes(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
     slope, segment = scratch.slope, scratch.segment
     ends, pieces = scratch.ends, size // n_atoms
@@ -151,7 +144,7 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
         of = segment[side, at]
         scratch.sorted_slope[at] = slope[side, at]
         scratch.sorted_width[at] = scratch.segment_width[of]
-        scratch.sorted_run[at] = scratch.segment_run[of]
+        scratch.sorted_outcome[at] = scratch.segment_outcome[of]
 
 
 @kernel
@@ -184,13 +177,14 @@ def _merge_two(slope: Array, segment: Array, side: Any, left: Any, middle: Any, 
 @kernel
 def along_segments(
     atom_limits: Array,
-    run_probability: Array,
-    probability_start: int,
+    probability: Array,
+    first: int,
     size: int,
     row: int,
     scratch: Scratch,
 ) -> None:
-    """`y Q(y)` and the VaR of one choice, along the merged segments of its bundle, into a row.
+    """`y Q(y)` and the VaR of the choice with this first outcome, along its merged segments, into a
+    row.
 
     `atom_limits` are the atoms, each twice: as it is, and a little beyond, with an infinite one at
     the end. An atom is settled by the segment that goes strictly beyond it: at a mass where the
@@ -199,15 +193,15 @@ def along_segments(
     than to decide each time.
     """
     slope, width = scratch.sorted_slope, scratch.sorted_width
-    run = scratch.sorted_run
+    outcome = scratch.sorted_outcome
     out_area, out_var = scratch.area, scratch.var
     none, one = np.uint64(0), np.uint64(1)
     mass, area = 0.0, 0.0
     atom, last = none, 0.0
-    to, of = np.uint64(row), np.uint64(probability_start)
+    to, of = np.uint64(row), np.uint64(first)
     y, beyond = atom_limits[0, 0], atom_limits[0, 1]
     for at in range(np.uint64(size)):
-        more, top = run_probability[of + run[at]] * width[at], slope[at]
+        more, top = probability[of + outcome[at]] * width[at], slope[at]
         out_area[to, atom] = area + top * (y - mass)
         out_var[to, atom] = top
         atom += one if mass + more > beyond else none

@@ -26,9 +26,8 @@ import numpy as np
 
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError
-from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
+from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
-from tailpath.kernels.bundles import Bundles, make_bundles
 from tailpath.kernels.quantile import sweep_atoms
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, new_scratch
@@ -134,7 +133,6 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
     return AtomModel(
         node_choices=core.state_choices,
         outcomes=outcomes_of(rows, gamma),
-        bundles=bundles_of(core.state_choices, rows),
         atoms=atoms,
         width=np.diff(atoms, prepend=0.0),
         atom_limits=np.append(
@@ -163,35 +161,6 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray
 
 def outcomes_of(rows: Transitions, gamma: float) -> AtomOutcomes:
     return AtomOutcomes(rows.row_start, rows.target, rows.probability, rows.cost, float(gamma))
-
-
-def bundles_of(node_choices: IntArray, rows: Transitions) -> Bundles:
-    """The choices of each node in bundles with much the same outcomes, which share their runs."""
-    n, size = rows.n + 1, len(rows.target)
-    found = Bundles(
-        node_bundles=np.empty(len(node_choices), dtype=np.int64),
-        bundle_choices=np.empty(n, dtype=np.int64),
-        bundle_runs=np.empty(n, dtype=np.int64),
-        run_target=np.empty(size, dtype=np.int32),
-        run_cost=np.empty(size),
-        position=np.empty(size, dtype=np.int32),
-        choice_start=np.empty(0, dtype=np.int64),
-        run_probability=np.empty(0),
-    )
-    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, found)
-    choices, ends = (each[: count + 1].copy() for each in (found.bundle_choices, found.bundle_runs))
-    # Each choice of a bundle has a probability for every run of it.
-    start = offsets_from_lengths(np.repeat(np.diff(ends), np.diff(choices)))
-    run = start[rows.source] + found.position
-    return found._replace(
-        bundle_choices=choices,
-        bundle_runs=ends,
-        run_target=found.run_target[:runs].copy(),
-        run_cost=found.run_cost[:runs].copy(),
-        choice_start=start,
-        # Of nothing numpy counts integers.
-        run_probability=np.bincount(run, rows.probability, int(start[-1])).astype(np.float64),
-    )
 
 
 def _first_work(expected: FloatArray, atoms: FloatArray) -> AtomWork:
@@ -234,11 +203,8 @@ def start_from_risk_neutral(augmented: Augmented, tolerance: float) -> None:
     """Bring values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
     nodes = np.arange(augmented.n + 1)
     rows = augmented.core.transitions.restrict(augmented.risk_neutral)
-    alone = augmented.model._replace(
-        node_choices=nodes,
-        outcomes=outcomes_of(rows, augmented.model.outcomes.gamma),
-        bundles=bundles_of(nodes, rows),
-    )
+    outcomes = outcomes_of(rows, augmented.model.outcomes.gamma)
+    alone = augmented.model._replace(node_choices=nodes, outcomes=outcomes)
     policy = replace(augmented, model=alone)
     iterate(policy, merge_sweep(policy), tolerance, START_SWEEPS, None)
 
