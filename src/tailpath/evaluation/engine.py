@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -113,12 +112,8 @@ class Request:
 
     @property
     def again(self) -> Request:
-        """The same search up to where this one got, with nobody looking on."""
+        """The request for a search that is repeated for bounds: no limits, no progress."""
         return replace(self, alpha=2.0, limit=2**62, max_bytes=2**62, monitor=SearchMonitor())
-
-    def because(self, why: str) -> Request:
-        """The same with a reason more."""
-        return replace(self, reason=f"{self.reason}; {why}" if self.reason else why)
 
     @property
     def out_of_memory(self) -> str:
@@ -174,27 +169,27 @@ class Search(NamedTuple):
 NOTHING_FOUND = Search()
 
 
-class Engine(ABC):
-    """A way to evaluate a policy. Most of them know the chain that it unrolls to."""
+class Engine:
+    """A way to evaluate a policy; most search the chain that it unrolls to."""
 
     request: Request
     chain: CostChain
     #: Whether mean and probability of never arriving are sums over what the search found.
     sums = False
 
-    @abstractmethod
     def search(self, side: int, until: Any = None, head: FloatArray = NO_COSTS) -> Search:
-        """Search to the end or, if it is given, up to where another search got, whose head has
+        """Search to the end or, if `until` is given, as far as an earlier search, whose head has
         these costs.
         """
+        raise NotImplementedError
 
     def cycles(self, rows: Transitions) -> tuple[Transitions, IntArray] | None:
         """Where free cycles were solved beforehand: the chain, and the component of its nodes."""
         return None if rows is self.chain else (self.chain, zero_cost_cycles(self.chain)[1])
 
-    @abstractmethod
     def rows(self, side: int) -> Transitions:
         """What is searched, with probabilities too small (-1) or too large (+1)."""
+        raise NotImplementedError
 
     def largest_factor(self) -> float:
         """The most that any row is scaled by."""
@@ -202,16 +197,16 @@ class Engine(ABC):
         return float(np.max(high / plain, initial=1.0))
 
     def cost_to_go(self, found: Search, side: int) -> FloatArray:
-        """What each of the open nodes has still to pay in the mean."""
+        """The expected cost to go of each open node."""
         return one_side(self.chain.expected_cost, side)[found.node]
 
     def dearest(self, found: Search, side: int) -> float:
-        """The most that anything has still to pay, in the mean."""
+        """The largest expected cost to go of any node."""
         to_go = one_side(self.chain.expected_cost, side)[:-1][self.chain.proper]
         return float(np.max(to_go, initial=0.0))
 
     def mean(self, side: int) -> float:
-        """The expected cost, where it is no sum over what was found."""
+        """The expected cost, unless it is a sum over what was found (`sums`)."""
         return float(one_side(self.chain.expected_cost, side)[self.chain.start])
 
     def missed(self, found: Search, side: int) -> float:

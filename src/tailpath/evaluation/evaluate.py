@@ -61,7 +61,7 @@ def evaluate(
 ) -> Any:
     """Find the exact distribution of the total cost of a policy (the paper's ForPECVaR).
 
-    It is good for every tail mass from `alpha` up.
+    One call answers every tail mass from `alpha` up.
 
     Parameters
     ----------
@@ -72,15 +72,15 @@ def evaluate(
         of probabilities, a function of the state or of the history, an agent. Of a solution that
         has a policy for every alpha it is the one for `alpha`.
     alpha : float in (0, 1]
-        The least mass of the worst tail that the result answers. A smaller one takes longer.
+        The smallest tail mass for which the result has VaR and CVaR. A smaller one takes longer.
     engine : {"auto", "lattice", "queue"}
         `lattice` counts costs in whole units, compiled; `queue` takes everything: costs without a
         common unit, `gamma` < 1, memories that do not end. `auto` takes `lattice` where it applies.
     heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
         What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
-        expanded, and `zero` none. Your own is a lower bound on the cost to go, by state; it is
-        checked to be consistent along the policy, or refused, and needs `gamma` = 1 and a policy
-        whose memory is finite.
+        expanded, and `zero` orders by cost alone. Your own is a lower bound on the cost to go, by
+        state. It must be consistent along the policy, which is checked, and needs `gamma` = 1 and a
+        policy of finite memory.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional
@@ -135,8 +135,8 @@ def evaluate(
     if border.uncertain:
         if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
             raise OptionError(
-                "on a model with intervals a policy is evaluated without a discount, and by one"
-                " engine only"
+                "a model with intervals has an engine of its own, and takes no `engine`,"
+                " `heuristic` or `gamma`"
             )
         return evaluate_band(border.given, policy, alpha, max_nodes=max_nodes)
     alpha = check_invertible_alpha(alpha)
@@ -180,7 +180,7 @@ def evaluate_for(
 
 
 def evaluate_request(request: Request) -> CostDistribution:
-    """`evaluate` with everything decided."""
+    """`evaluate` once its arguments are checked; a mixture is evaluated policy by policy."""
     drawn = known(request.policy).drawn
     if not drawn:
         return engine_for(request).evaluated()
@@ -192,7 +192,7 @@ def evaluate_request(request: Request) -> CostDistribution:
 
 
 def engine_for(request: Request) -> Engine:
-    """What evaluates the policy of a request."""
+    """Choose how to evaluate: by budget, lazily, or on the chain that the policy unrolls to."""
     policy = request.policy
     if known(policy).endless:
         return LazyEngine(request)
@@ -210,10 +210,11 @@ def engine_for(request: Request) -> Engine:
     except LimitExceededError:
         if by_budget:
             return by_budget
-        # Perhaps its memory is not finite: it is followed as far as its probability matters.
+        # Perhaps its memory is infinite: it is followed for as long as its probability matters.
         limit = min(request.limit, MAX_NODES["queue"])
         why = f"followed lazily: more than {request.pairs} pairs of state and memory"
-        return LazyEngine(replace(request, limit=limit, engine="queue").because(why))
+        reason = f"{request.reason}; {why}" if request.reason else why
+        return LazyEngine(replace(request, limit=limit, engine="queue", reason=reason))
     chain.refuse_zero_cost_traps()
     if request.gamma < 1:
         return DiscountEngine(request, chain)
@@ -242,7 +243,7 @@ def deviation_of(found: CostDistribution) -> float:
 def _engine(
     ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float
 ) -> tuple[str, str]:
-    """The engine to take and, where it is not the fastest, why."""
+    """The engine to use and, if it is not the fastest one, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
     own, endless = not isinstance(heuristic, str), known(policy).endless
@@ -256,9 +257,9 @@ def _engine(
     reasons = [
         (gamma < 1, "gamma is below 1"),
         (ssp.cost_unit is None, "the costs have no common unit"),
-        (endless, "a history does not end"),
+        (endless, "the policy remembers the whole history"),
         (own, "the heuristic is your own"),
-        (engine == "queue", "the queue was asked for"),
+        (engine == "queue", "the queue engine was asked for"),
     ]
     reason = next((why for holds, why in reasons if holds), "")
     if engine == "lattice" and reason:
