@@ -71,18 +71,15 @@ def test_info_tells_costs_from_what_is_free(capsys, tmp_path):
     assert line.split("  ")[-1].strip() == "4 to 40, 1 outcome free"
 
 
-def test_values_and_sentences_keep_to_the_width():
+def test_sentences_keep_to_the_width():
     text = (
         "what it is  a long walk to the goal and back again\ncosts       1\n\n"
         "method  value\n------  -----\nx           1\n\n"
         "one percentage point more saves something of the mean"
     )
     assert fitted(text, None) == fitted(text, 80) == text
-    assert fitted(text, 30) == (
-        "what it is  a long walk to the\n            goal and back\n            again\n"
-        "costs       1\n\nmethod  value\n------  -----\nx           1\n\n"
-        "one percentage point more\nsaves something of the mean"
-    )
+    *tables, sentence = text.split("\n\n")
+    assert fitted(text, 30).split("\n\n") == [*tables, sentence.replace(" saves", "\nsaves")]
 
 
 def test_what_is_misspelt_is_asked_about():

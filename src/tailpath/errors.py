@@ -1,7 +1,7 @@
-"""Every refusal of input, in one family.
+"""The errors of the package.
 
-Each message is one line that names what is wrong and where: the state, the action, the line or the
-number at fault. The command line prints it as it stands and leaves with exit code 2.
+Each message is one line that says what is wrong and where: the state, the action, the line or the
+number at fault. The command line prints it and exits with code 2.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class TailpathError(Exception):
-    """Root of all refusals: a message names the state, the action, the line or the number at fault.
+    """Base of all errors: a message names the state, the action, the line or the number at fault.
 
     Its kinds are in `tailpath.errors`: `ModelError`, `FormatError`, `OptionError`, `PolicyError`,
     `GoalUnreachableError`, `InfeasibleError`, `LimitExceededError` and `RefutedError`.
@@ -52,8 +52,8 @@ class GoalUnreachableError(TailpathError):
 
 
 class InfeasibleError(TailpathError):
-    """No policy keeps the limits. `least` is the least value of the measure that can be had, where
-    one limit alone is at fault.
+    """No policy keeps the limits. If one limit alone is at fault, `least` is the least possible
+    value of its measure.
     """
 
     def __init__(self, message: str, least: float | None = None) -> None:
@@ -62,9 +62,7 @@ class InfeasibleError(TailpathError):
 
 
 class _Bounded(BaseException):
-    """Carries what is certain about the CVaR at the moment of an early end, also through a pickle:
-    `bounds` is `(low, high)`.
-    """
+    """Has `bounds`, `(low, high)`, on the CVaR at the moment of an early end, also once pickled."""
 
     def __init__(self, message: str, bounds: tuple[float, float]) -> None:
         super().__init__(message)
@@ -75,23 +73,19 @@ class _Bounded(BaseException):
 
 
 class LimitExceededError(_Bounded, TailpathError):
-    """A limit on nodes or memory was met. `bounds` holds what is certain about the CVaR at that
-    moment: `(low, high)`.
-    """
+    """A limit on nodes or memory was reached. `bounds`, `(low, high)`, hold for the CVaR."""
 
 
 class EvaluationInterrupted(_Bounded, KeyboardInterrupt):
-    """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment:
-    `(low, high)`.
-    """
+    """Ctrl-C ended an evaluation. `bounds`, `(low, high)`, hold for the CVaR."""
 
 
 class RefutedError(TailpathError):
-    """A result does not hold on its model: the checker names the claim and what is true instead."""
+    """A result is wrong: the checker names the claim and what is true instead."""
 
 
 class TailpathWarning(UserWarning):
-    """Something was repaired or assumed, and the user should know.
+    """Something was repaired or assumed that the user should know.
 
     Examples
     --------
@@ -101,7 +95,7 @@ class TailpathWarning(UserWarning):
 
 
 def kind_of(value: Any) -> str:
-    """What a refusal says of something of the wrong type: `a list`, `an int`."""
+    """The type of a value in a message: `a list`, `an int`."""
     return with_article(type(value).__name__)
 
 

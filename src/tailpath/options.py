@@ -1,5 +1,5 @@
-"""The checks of arguments that several verbs take, what an option is, the progress they tell, and
-the processors a verb may use.
+"""Checks of arguments that several verbs share, options, progress callbacks, and the number of
+processors.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tailpath.progress import AFTER, progress_line
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Verb = TypeVar("Verb", bound=Callable[..., Any] | type[Any])
-#: Alphas that agree so far, relatively, are the same: 1 - 0.95 is 0.05.
+#: Alphas that differ by less, relatively, are the same: 1 - 0.95 is 0.05.
 SAME_ALPHA = 1e-9
-#: From here on an alpha looks like a level of confidence.
+#: An alpha of this or more looks like a level of confidence.
 CONFIDENT = 0.9
-#: Letters of a value that a message shows as it is.
+#: Values of up to this many characters are shown in messages.
 SHORT = 40
 
 
@@ -49,9 +49,7 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
 
 
 def percent_hint(value: float) -> str:
-    """What to say to somebody who may have given a percentage without its sign, or a level of
-    confidence.
-    """
+    """A hint for what may be a percentage without its sign, or a level of confidence."""
     if 100 * CONFIDENT <= value < 100:
         return f"; for {value:g} % confidence say {1 - value / 100:.6g}"
     return f"; {value:g} % is {value / 100:g}" if 1 < value < 100 else ""
@@ -63,20 +61,20 @@ def same_alpha(a: float, b: float) -> bool:
 
 
 def alpha_from(alpha: Any, least: float) -> float | None:
-    """`alpha` for a table that answers `least` and more, `least` itself if they are the same; None
-    below.
+    """`alpha` for a table made for `least` and more, `least` itself if they are the same, or None
+    if it is smaller.
     """
     value = check_alpha(alpha)
     return value if value >= least else least if same_alpha(value, least) else None
 
 
 def usual_alphas(least: float) -> list[float]:
-    """The alphas to show of a result that answers `least` and more, the largest first."""
+    """The alphas to show of a result for `least` and more, the largest first."""
     return [*(a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > least), least]
 
 
 def confidence_note(alpha: float) -> str | None:
-    """What to say to somebody who may have given a level of confidence."""
+    """A note on an alpha that may be a level of confidence."""
     if not CONFIDENT <= alpha < 1:
         return None
     return (
@@ -85,9 +83,8 @@ def confidence_note(alpha: float) -> str | None:
 
 
 def warn_of_confidence(alpha: float) -> None:
-    """Warn the caller of a verb of an alpha that looks like a level of confidence.
-
-    Not if the package itself is the caller: whoever called the package was warned.
+    """Warn the caller of a verb about an alpha that looks like a level of confidence, unless the
+    package itself is the caller.
     """
     note, frame = confidence_note(alpha), sys._getframe(2)
     while _module(frame) == __name__ and frame.f_back is not None:  # what stands around the verb
@@ -97,7 +94,7 @@ def warn_of_confidence(alpha: float) -> None:
 
 
 def warn_caller(text: str) -> None:
-    """Warn at the line of whoever called the package, however deep inside it this is."""
+    """Warn at the line of code that called the package, however deep inside it this is."""
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and _module(frame).split(".")[0] == "tailpath":
         frame, level = frame.f_back, level + 1
@@ -109,10 +106,8 @@ def _module(frame: FrameType) -> str:
 
 
 def takes_alpha(verb: Verb) -> Verb:
-    """Let a verb, or all methods of a class that take an alpha, answer `confidence=` with a
-    sentence, and warn of an alpha that looks like a confidence.
-
-    What is made of an alpha does not warn; the verbs that it is given to do.
+    """Let a verb, or all methods of a class that take an alpha, refuse `confidence=` with a
+    sentence, and warn about an alpha that looks like a confidence. Constructors do not warn.
     """
     if isinstance(verb, type):
         for name, method in list(vars(verb).items()):
@@ -134,7 +129,7 @@ def takes_alpha(verb: Verb) -> Verb:
             given = args[position] if len(args) > position else named.get(names[position])
             for alpha in given if isinstance(given, (list, tuple)) else (given,):
                 if isinstance(alpha, (float, np.floating, str)):
-                    with suppress(OptionError):  # the verb refuses what is no alpha
+                    with suppress(OptionError):  # the verb refuses what is not an alpha
                         warn_of_confidence(check_alpha(alpha))
         return verb(*args, **named)
 
@@ -147,7 +142,7 @@ def _alpha_of(verb: Any) -> tuple[list[str], str | None]:
     return names, next((word for word in ("alphas", "alpha", "a") if word in names), None)
 
 
-#: What an annotation asks for, and what a sentence calls it.
+#: The kinds of values that annotations allow, and what a message calls them.
 KINDS: dict[str, tuple[Any, str]] = {
     "float": (numbers.Real, "a number"),
     "int": (numbers.Integral, "a whole number"),
@@ -162,16 +157,15 @@ KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
-#: What goes wrong inside a function that was given something else than it expects.
+#: Errors inside a function that may be due to an argument of the wrong kind.
 MISTAKES = (AttributeError, LookupError, TypeError, ValueError, ArithmeticError)
 
 
 def answering(function: Function) -> Function:
-    """Let a public function that fails inside say which of its arguments is of a kind that it does
-    not take.
+    """Let a public function that fails inside say which of its arguments is of the wrong kind.
 
-    Arguments are compared with their annotations only once something went wrong: what works is
-    not refused, and costs nothing.
+    Arguments are compared with their annotations only after an error, so that nothing that works is
+    refused, and nothing is lost.
     """
     whole = inspect.unwrap(function)
 
@@ -237,8 +231,8 @@ def _misfit(
 
 
 def _kinds(asked: str, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
-    """The kinds that an annotation allows, each with a word; None for what cannot be checked."""
-    while "[" in asked:  # what is inside a list or a function is not checked
+    """The kinds that an annotation allows, each with a word; None if it is not checked."""
+    while "[" in asked:  # items of lists and arguments of functions are not checked
         asked = re.sub(r"\[[^][]*\]", "", asked)
     for name in asked.split(" | "):
         first, *rest = name.split(".")
@@ -259,10 +253,8 @@ def _kinds(asked: str, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
 
 
 def takes_model(verb: Function) -> Function:
-    """Let a verb that is given something else in the place of its model say how to make one, and
-    show after two seconds that it runs, if nobody else was asked to.
-
-    Outermost, so that the others see the verb.
+    """Let a verb that is given something else than a model say how to make one, and show progress
+    after two seconds, unless it has a callback. This decorator comes first.
     """
     answered = answering(verb)
 
@@ -271,8 +263,8 @@ def takes_model(verb: Function) -> Function:
         given = args[0] if args else named.get("ssp", verb)
         if not hasattr(given, "n_states") and given is not verb:
             raise OptionError(
-                f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes"
-                " one of files, names and tables, SSP.from_outcomes of rows"
+                f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes one from"
+                " files, names and tables, SSP.from_outcomes from rows"
             )
         if named.get("progress") is not None:
             return answered(*args, **named)
@@ -283,9 +275,7 @@ def takes_model(verb: Function) -> Function:
 
 
 def vectorised(method: Function) -> Function:
-    """Let a method of one alpha take a list or an array of them, too; the answer is
-    then an array.
-    """
+    """Let a method of one alpha also take a list or an array of them, and return an array."""
 
     @functools.wraps(method)
     def of_all(self: Any, alpha: Any, *rest: Any) -> Any:
@@ -297,7 +287,7 @@ def vectorised(method: Function) -> Function:
 
 
 def check_invertible_alpha(alpha: Any, what: str = "alpha") -> float:
-    """As `check_alpha`, for those that divide by it: 1 / alpha must be a number, too."""
+    """As `check_alpha`, if 1 / alpha must be finite, too."""
     value = check_alpha(alpha, what)
     if math.isinf(1 / value):
         raise OptionError(f"{what} = {value!r} is too small for floating point")
@@ -314,7 +304,7 @@ def check_alphas(alphas: Any) -> list[float]:
 
 
 def check_named(given: Any, what: str) -> Mapping[str, Any]:
-    """What is given by name, such as policies; None is nothing."""
+    """Things given by name, such as policies; None stands for none."""
     by_name = f"{what} are given by name, {{'mine': ...}}"
     if given is not None and not isinstance(given, Mapping):
         raise OptionError(f"{by_name}, not as {kind_of(given)}")
@@ -330,16 +320,15 @@ def check_gamma(gamma: Any) -> float:
 
 
 def check_amount(value: Any, what: str, *, finite: bool = False, signed: bool = False) -> float:
-    """A cost to compare with, a float of at least 0, or of any sign if it is `signed`.
-
-    `what` says what it is for.
+    """A cost as a float of at least 0, or of any sign if it is `signed`; `what` is its name in
+    messages.
     """
     try:
         amount = float(value)
     except OverflowError:
         raise OptionError(f"{what} is too large a number") from None
     except (TypeError, ValueError):
-        raise OptionError(f"{what} is a number, not {value!r}") from None
+        raise OptionError(f"{what} must be a number, not {value!r}") from None
     if not amount >= (-sys.float_info.max if signed else 0) or (finite and math.isinf(amount)):
         least = "a number" if signed else "0 or more"
         raise OptionError(
@@ -349,7 +338,7 @@ def check_amount(value: Any, what: str, *, finite: bool = False, signed: bool = 
 
 
 def check_integer(value: Any, what: str, least: int = 0) -> int:
-    """A whole number of at least `least`; floats that are whole count."""
+    """A whole number of at least `least`, perhaps as a float."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -360,7 +349,7 @@ def check_integer(value: Any, what: str, least: int = 0) -> int:
 
 
 def check_index(value: Any, count: int, what: str) -> int:
-    """The index of one of so many things."""
+    """The index of one of `count` things."""
     try:
         index = operator.index(value)
     except TypeError:
@@ -416,7 +405,7 @@ class Option:
 
 
 class Progress(Protocol):
-    """Progress callback: called with the steps taken so far, and how far these have led.
+    """A progress callback: called with the steps taken so far and how far these have led.
 
     | who | steps | how far |
     | --- | --- | --- |

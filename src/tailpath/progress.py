@@ -1,7 +1,7 @@
 """Progress: one line, rewritten in place, on a terminal or below a notebook's cell.
 
-There is one line at a time. What runs inside something that has one writes on that, and what says
-nothing for a while is spoken for: after two seconds everything that runs has a line.
+There is one line at a time, which nested computations share. After two seconds every computation
+has one; if it is silent, the line shows how long it has run.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any
 from tailpath.texts import count
 
 PAUSE = 0.1  # seconds between two updates
-AFTER = 2.0  # seconds until a line that nobody asked for is shown
+AFTER = 2.0  # seconds until a line is shown without being asked for
 BEAT = 1.0  # seconds of silence after which the time is shown
 CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
 
 @dataclass
 class _Line:
-    """What runs, since when, what it said last, and when it was shown."""
+    """The line of a computation: its last text, when it began, and when it was last shown."""
 
     write: Callable[[str], None]
     text: str
@@ -42,7 +42,7 @@ class _Line:
             self.show(text, now)
 
     def beat(self, now: float) -> None:
-        """Say how long it has taken, if nothing else was said."""
+        """Show how long it has taken, if nothing else was shown."""
         since = max(self.began + max(self.after, AFTER) - BEAT, self.shown or self.began)
         if now - since >= BEAT:
             self.show(f"{self.text or 'working'}, {now - self.began:.0f} s", now)
@@ -84,13 +84,13 @@ def progress_line(
 ) -> Iterator[Callable[[str], None]]:
     """One line of progress, on a terminal or below a notebook's cell.
 
-    Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook.
-    The line is gone at the end, also after an error or an interrupt.
+    Nothing is shown if standard error is not a terminal and there is no notebook. The line is
+    removed at the end, also after an error or an interrupt.
 
     Parameters
     ----------
     what : str
-        What is going on, in words.
+        What is running, in words.
     pause : float
         The least time between two updates, in seconds.
     after : float
@@ -126,7 +126,7 @@ def progress_line(
 
 
 def end_line() -> None:
-    """Take the line away for good: what comes now is a result."""
+    """Remove the line for good: a result follows."""
     global _current
     with _lock:
         line, _current = _current, None
@@ -141,15 +141,15 @@ def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[in
     Parameters
     ----------
     what : str
-        What is going on, in words.
+        What is running, in words.
     pause : float
         The least time between two updates, in seconds.
 
     Yields
     ------
     callable
-        For the argument `progress=` of whatever takes one. It shows the steps taken so far and how
-        far they have led; what these are, `tailpath.options.Progress` tells.
+        For the argument `progress=` of a verb. It shows the steps taken so far and how far they
+        have led, as `tailpath.options.Progress` lists them.
 
     Examples
     --------
@@ -173,13 +173,13 @@ def _is_terminal() -> bool:
 
 
 def _on_terminal(text: str) -> None:
-    # A line that goes on below could not be taken back.
+    # A line that wraps could not be removed.
     sys.stderr.write(CLEAR + text[: _columns() - 1])
     sys.stderr.flush()
 
 
 def _columns() -> int:
-    """The width of the terminal behind standard error; where it says none, that of most."""
+    """The width of the terminal behind standard error, or 80 if it is unknown."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
@@ -197,7 +197,7 @@ def _notebook() -> Callable[[str], None] | None:
     handles: list[Any] = []
 
     def write(text: str) -> None:
-        if not handles:  # what never says anything leaves no empty line
+        if not handles:  # silent computations leave no empty line
             handles.append(display.display({"text/plain": text}, raw=True, display_id=True))
         else:
             handles[0].update({"text/plain": text}, raw=True)

@@ -1,11 +1,11 @@
-"""Registers: things by name that others may add to, one file and one line each.
+"""Registers of things by name, to which others may add: one file and one line each.
 
 Methods, domains, formats and measures each have one, with three sources: a table of addresses in
 this package, `add` in a running program, and entry points `name = "package.module:THING"` of one
-group in installed packages. A thing is loaded when it is first asked for.
+group in installed packages. A thing is loaded when it is first needed.
 
-One rule holds for names: those of this package are taken, and adding to them is refused. Any other
-name may be added again, as a cell of a notebook does, and the last one counts, before entry points.
+There is one rule for names: those of this package cannot be added again. Any other name can, as
+when a cell of a notebook runs again; the last one counts, before entry points.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ Thing = TypeVar("Thing")
 class Register(Generic[Thing]):
     """Things of one kind by their names.
 
-    `addresses` gives each name of our own its "module:attribute", `group` is that of the entry
-    points, and `taken` are names that nobody else may use, beside those of the table.
-    `checked(thing)` gives the thing that stands at an address, or None where it is not what is
-    `wanted`; `noun` is what messages call it.
+    `addresses` has the "module:attribute" of each name of the package, `group` is that of the entry
+    points, and `taken` has further names that others cannot use. `checked(thing)` returns the thing
+    at an address, or None if it is not `wanted`; messages call it a `noun`.
     """
 
     def __init__(
@@ -47,16 +46,14 @@ class Register(Generic[Thing]):
         self.added: dict[str, Thing] = {}
 
     def add(self, thing: Thing, *names: str) -> None:
-        """Make a thing known to this process by these names; added again, it replaces the one
-        before.
-        """
+        """Add a thing under these names to this process, in place of an earlier one."""
         for name in names:
             if name in self.taken:
                 raise OptionError(f"a {self.noun} named {name!r} is already registered")
         self.added |= dict.fromkeys(names, thing)
 
     def names(self) -> list[str]:
-        """The names of all things, those of our table first."""
+        """The names of all things, those of the package first."""
         return list(dict.fromkeys([*self.addresses, *installed(self.group), *self.added]))
 
     def find(self, name: str) -> Thing | None:
@@ -87,7 +84,7 @@ def public_names() -> dict[str, str]:
 
 def installed(group: str) -> dict[str, str]:
     """The addresses that installed packages name in a group of entry points, by name."""
-    # Slow to import, and only needed for what our tables lack.
+    # Slow to import, and only needed for names that the tables lack.
     from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=group)}
@@ -104,9 +101,8 @@ def loaded(address: str, noun: str, group: str) -> Any:
 
 
 def folder_of(package: str, extra: str) -> Path:
-    """The folder of an installed package whose files are read without running it.
-
-    Where it is not there, one line names the extra that brings it.
+    """The folder of an installed package whose files are read without importing it; an error names
+    the extra that installs it.
     """
     found = find_spec(package)
     if found is None or found.origin is None:
@@ -117,6 +113,6 @@ def folder_of(package: str, extra: str) -> Path:
 
 
 def module_of(name: str, extra: str) -> Any:
-    """A module of a package that comes with an extra; where it is not there, one line says so."""
+    """A module of a package that an extra installs."""
     folder_of(name.partition(".")[0], extra)
     return importlib.import_module(name)

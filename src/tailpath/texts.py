@@ -6,17 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
-from textwrap import fill
+from textwrap import TextWrapper
 from typing import Any
 
 #: What LaTeX would take for something else.
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "&%$#_{}"
 }
-#: Numbers lose digits, down to this many, before a table is cut into blocks.
-FEWEST_DIGITS = 3
-#: A value goes on below itself where so many letters fit beside what it is.
-FEWEST_LETTERS = 12
 
 
 def name(value: Any) -> str:
@@ -44,13 +40,13 @@ def count(amount: int, noun: str) -> str:
 
 
 def did_you_mean(given: Any, known: Iterable[Any]) -> str:
-    """The question that ends a refusal, `; did you mean 'home'?`; nothing where no name is near."""
+    """The end of a message, `; did you mean 'home'?`; empty if no name is close."""
     near = get_close_matches(str(given), [str(one) for one in known], 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def with_short_names(text: str) -> str:
-    """A message in which quoted names, such as states of many variables, take a line at most."""
+    """A message in which long quoted names, such as states of many variables, are shortened."""
     return re.sub(r"(?<!\w)'([^']{50})[^']{24,}([^']{20})'(?!\w)", r"'\1 ... \2'", text)
 
 
@@ -76,9 +72,8 @@ def table(
     """A plain table: texts to the left, numbers to the right with `digits` significant digits,
     `None` as a dash.
 
-    Where it is wider than `width` its `spare` columns are left out, one after the other, and named
-    below; then its numbers lose digits, and its columns draw together. If that is not enough, every
-    row is a block of lines.
+    If it is wider than `width`, its `spare` columns are left out, one after the other, and named
+    below. If that is not enough, every row is a block of lines.
     """
     cells = [list(row) for row in rows]
     for gone in range(len(spare) + 1):
@@ -89,33 +84,26 @@ def table(
         if width is None or max(map(len, lines)) <= width:
             left_out = [f"no room for {', '.join(spare[:gone])}"] if gone else []
             return "\n".join([*lines, *left_out])
-    narrower = [(fewer, "  ") for fewer in range(digits, FEWEST_DIGITS - 1, -1)]
-    for fewer, gap in [*narrower, (FEWEST_DIGITS, " ")]:
-        lines = _lines(headers, cells, fewer, gap)
-        if max(map(len, lines)) <= (width or 0):
-            return "\n".join(lines)
     return "\n\n".join(
         pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)])
         for row in cells
     )
 
 
-def _lines(
-    headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str = "  "
-) -> list[str]:
+def _lines(headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int) -> list[str]:
     cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
     sides = [">" if right else "<" for right in _numeric(headers, rows)]
     lines = [
-        gap.join(f"{cell:{s}{w}}" for cell, s, w in zip(row, sides, widths)).rstrip()
+        "  ".join(f"{cell:{s}{w}}" for cell, s, w in zip(row, sides, widths)).rstrip()
         for row in cells
     ]
-    lines.insert(1, gap.join("-" * w for w in widths))
+    lines.insert(1, "  ".join("-" * w for w in widths))
     return lines
 
 
 def _numeric(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[bool]:
-    """Which columns have no texts: they stand to the right."""
+    """Which columns hold no text: they are aligned to the right."""
     return [
         all(isinstance(row[k], (int, float, type(None))) for row in rows)
         for k in range(len(headers))
@@ -130,8 +118,8 @@ def _cell(value: Any, digits: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """What a result shows of itself: rows under headers, with a title above; without headers, what
-    and its value. Where there is no room, its `spare` columns are left out in this order.
+    """A part of how a result prints: rows under headers, with a title above, or, without headers,
+    pairs of what and value. If there is no room, its `spare` columns are left out in this order.
     """
 
     headers: Sequence[str]
@@ -180,7 +168,7 @@ def latex(text: str) -> str:
     return "".join(LATEX.get(sign, sign) for sign in "".join(shown))
 
 
-#: What a result tells, in order: tables, and sentences between them.
+#: How a result prints: tables, and sentences between them.
 Content = Sequence[Table | str]
 
 
@@ -193,34 +181,16 @@ def as_text(content: Content, width: int | None = None) -> str:
 
 
 def fitted(text: str, width: int | None) -> str:
-    """A text of tables, of pairs of what and value, and of sentences, in the width there is: tables
-    stay as they are, values go on below themselves.
+    """A text whose sentences are wrapped to the width; tables, and pairs of what and value, stay as
+    they are.
     """
-    if width is None:
-        return text
     parts = text.split("\n\n")
-    return "\n\n".join(
-        part if re.search(r"^-[- ]*$", part, re.MULTILINE) else _hanging(part, width)
-        for part in parts
-    )
-
-
-def _hanging(part: str, width: int) -> str:
-    lines = []
-    for line in part.splitlines():
-        what = re.match(r"\S+(?: \S+)*  +(?=\S)", line)
-        indent = " " * len(what[0]) if what and len(what[0]) < width - FEWEST_LETTERS else ""
-        # Words that are longer than a line stay whole, so that they can be copied.
-        wrapped = fill(
-            line,
-            width,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines.append(line if len(line) <= width else wrapped)
-    return "\n".join(lines)
+    return "\n\n".join(part if "  " in part else _wrapped(part, width) for part in parts)
 
 
 def _wrapped(text: str, width: int | None) -> str:
-    return text if width is None else "\n".join(fill(line, width) for line in text.splitlines())
+    """Sentences in the width there is; long words stay whole, so that they can be copied."""
+    if width is None:
+        return text
+    wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(wrap.fill(line) for line in text.splitlines())

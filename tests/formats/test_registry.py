@@ -122,10 +122,10 @@ def test_options_without_use_are_refused(source):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"step_cost": "x"}, "step_cost is a number, not 'x'"),
+        ({"step_cost": "x"}, "step_cost must be a number, not 'x'"),
         ({"step_cost": float("nan")}, "step_cost must be a number"),
-        ({"cost_of": {1: "x"}}, "cost_of is a number, not 'x'"),
-        ({"cost_of": {"a": 2}}, "a reward in cost_of is a number, not 'a'"),
+        ({"cost_of": {1: "x"}}, "cost_of must be a number, not 'x'"),
+        ({"cost_of": {"a": 2}}, "a reward in cost_of must be a number, not 'a'"),
         ({"cost_of": [1]}, "cost_of must be a mapping"),
         (
             {"cost_of": {99: 2}},

@@ -250,8 +250,8 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
             {"P": P[0]},
             ModelError,
             (
-                "P must have three axes, or be a list of matrices, or come with s_indices; its"
-                " shape is (3, 3)"
+                "P must have three axes, or be a list of matrices, or come with s_indices; it"
+                " has shape (3, 3)"
             ),
         ),
         ({"P": P[:, :2]}, ModelError, "P must have a square matrix of one size for every action"),

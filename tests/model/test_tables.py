@@ -327,7 +327,7 @@ def test_times_that_are_none(tmp_path):
     with pytest.raises(
         ModelError,
         match=(
-            r"^row 0: a distribution goes on a grid: durations\(law, unit=\) gives its"
+            r"^row 0: a distribution needs a grid: durations\(law, unit=\) makes its"
             r" outcomes$"
         ),
     ):

@@ -489,3 +489,15 @@ def test_the_lower_bound_is_rounded_down_where_no_budget_is_worth_it():
     low, high = best.bounds(1)
     assert low <= Fraction(157, 170) <= high and high - low < 1e-12
     assert "no policy has a CVaR below" in str(best.verify(1))
+
+
+def test_a_measure_that_knows_no_intervals_is_refused_in_a_sentence():
+    """One from outside, with neither a loss nor a tail; this was an AssertionError."""
+
+    class Odd(tp.risk.Measure):
+        def __str__(self) -> str:
+            return "odd"
+
+    rows = [("s", "go", "g", (0, 1), 1), ("s", "go", "g", (0, 1), 2)]
+    with pytest.raises(OptionError, match=r"^odd needs known probabilities: .*nominal\(\)"):
+        tp.solve(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), Odd())

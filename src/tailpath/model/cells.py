@@ -1,5 +1,5 @@
 """The cells of tables, in memory and in files: names, numbers and marks. Each different cell of a
-column is parsed once, and all that are at fault are refused together, by row.
+column is parsed once, and all invalid ones are reported together, by row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _THOUSANDS = re.compile(r"[+-]?[0-9]{1,3}(,[0-9]{3})+")
 
 
 class Categorical(NamedTuple):
-    """A column of cells as pandas has them: the code of each, (n,), and the different ones."""
+    """A column of cells as in pandas: the code of each, (n,), and the different cells."""
 
     codes: Array
     categories: list[Any]
@@ -38,12 +38,12 @@ class Categorical(NamedTuple):
         return cls(np.fromiter(map(known.__getitem__, cells), np.int32, len(cells)), list(known))
 
     def map(self, parse: Callable[[list[str]], Array]) -> Array:
-        """What each text, without the blanks around it, is parsed to, (n,); equal ones once."""
+        """The cells, (n,), parsed without blanks around them; equal ones are parsed once."""
         return parse([text.strip() for text in self.categories])[self.codes]
 
 
 def as_they_appear(number: Array, count: int) -> IntArray:
-    """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
+    """The numbers from 0 .. count - 1 that are in a column, in the order of first appearance."""
     first = np.full(count, len(number), dtype=np.int64)
     # Of equal ones, the last assignment stays.
     first[number[::-1]] = np.arange(len(number) - 1, -1, -1)
@@ -52,16 +52,14 @@ def as_they_appear(number: Array, count: int) -> IntArray:
 
 
 class OutcomeTable:
-    """A table in memory; those in files say otherwise where they differ. `names` are those of its
-    columns.
-    """
+    """A table in memory; tables in files override what differs. `names` are those of columns."""
 
     names: Sequence[Any] = ()
     noun, title = "columns", "the table"
-    #: States that are numbered before, and behind, those of its rows.
+    #: States that are numbered before and after those of its rows.
     first: Sequence[Name] = ()
     last: Sequence[Name] = ()
-    #: Whether rows of goals must stay there at no cost; else they are left out, with a note.
+    #: Whether rows of goals must stay there at no cost; if not, they are left out, with a note.
     strict = False
     is_file = False
     error: type[TailpathError] = ModelError
@@ -69,19 +67,19 @@ class OutcomeTable:
     decimal_commas = False
 
     def called(self, chosen: Mapping[str, Any], intervals: bool) -> dict[str, Any]:
-        """Which of the names is which column."""
+        """The name of each column."""
         return columns_called(self.names, chosen, intervals)
 
     def columns(self, called: Mapping[str, Any], faults: Faults) -> dict[str, Categorical]:
-        """The cells of the columns that are called so."""
+        """The cells of the columns with these names."""
         raise NotImplementedError
 
     def place(self, row: int) -> str:
-        """Where a row stands, as a refusal begins."""
+        """The place of a row, at the beginning of a message."""
         return self.row(row)
 
     def row(self, row: int) -> str:
-        """The same in short, for all rows but the first."""
+        """The place of a row in short, for all rows but the first."""
         return f"row {row}"
 
     def name(self, cell: Any) -> Name:
@@ -98,8 +96,8 @@ class OutcomeTable:
     def numbered(
         self, cells: Sequence[Any], place: Callable[[int], str]
     ) -> tuple[Sequence[Name], list[int]]:
-        """The names of cells, as they first appear, and the number of each cell's; `place` says
-        where one stands.
+        """The names of cells, in the order of first appearance, and the number of each cell's name;
+        `place` says where a cell is.
         """
         index: dict[Name, int] = {}
         numbers = [index.setdefault(self.name(cell), len(index)) for cell in cells]
@@ -113,7 +111,7 @@ class OutcomeTable:
             raise ModelError(f"{cell!r} is not a finite number") from None
 
     def numbers(self, cells: Sequence[Any]) -> FloatArray | None:
-        """All at once, where all of them are plain numbers."""
+        """All at once, if all of them are plain numbers."""
         if not set(map(type, cells)) <= {int, float}:
             return None
         with np.errstate(over="ignore"):
@@ -124,27 +122,27 @@ class OutcomeTable:
         return bool(cell)
 
     def known(self, given: Any) -> Iterable[Any]:
-        """The names that a state which the caller gives may stand for."""
+        """The names that a state given by the caller may stand for."""
         return (given,)
 
 
 class Faults:
-    """The cells of a table that cannot be read, by what is wrong with them."""
+    """The faults of a table: rows by message."""
 
     def __init__(self, table: OutcomeTable) -> None:
         self.table = table
         self.found: dict[str, list[int]] = {}
         self.named: set[str] = set()
-        self.uncounted = 0  # of which no message was made
+        self.uncounted = 0  # further faults, without a message
 
     def add(self, rows: Array, message: str, *, named: bool = False) -> None:
-        """Take what is wrong with some rows; a message that is `named` says which state it is."""
+        """Add a fault of some rows; a message that is `named` names the state."""
         self.found.setdefault(message, []).extend(rows.tolist())
         if named:
             self.named.add(message)
 
     def refuse(self) -> None:
-        """Refuse all that were found: the first with its place, others with their rows."""
+        """Raise an error for all faults: the first with its place, others with their rows."""
         table, lines = self.table, list[str]()
         found = sorted((sorted(set(rows)), message) for message, rows in self.found.items())
         for (first, *others), message in found[:MOST_FAULTS]:
@@ -159,7 +157,7 @@ class Faults:
             raise table.error("; ".join(lines))
 
     def parsed(self, column: Categorical, parse: Callable[[Any], Any], what: str = "") -> list[Any]:
-        """What each different cell of a column is parsed to; None where it is at fault."""
+        """Each different cell of a column, parsed; None if it is invalid."""
         found: list[Any] = [None] * len(column.categories)
         for code, cell in enumerate(column.categories):
             try:
@@ -205,7 +203,7 @@ class Cells:
         return np.array([math.nan if value is None else value for value in values])
 
     def amounts(self, what: str) -> tuple[FloatArray, Fraction | None]:
-        """What outcomes cost or gain, and the unit, where floats alone would not tell it."""
+        """Costs or gains, and their unit if it does not follow from the floats alone."""
         column, values = self.columns[what], self._values(what)
         exact = {}
         for cell, value in zip(column.categories, values.tolist()):
@@ -246,15 +244,15 @@ class Cells:
 
 
 def _is_plain(cell: Any) -> bool:
-    """Whether a float holds a number as it is written: as an integer, or as a decimal."""
+    """Whether a float represents a number as it is written, as an integer or a decimal."""
     if isinstance(cell, str):
         return "/" not in cell
     return type(cell) is int and abs(cell) <= 2**53
 
 
 def _with_points(cells: list[Any], sure: bool) -> list[Any]:
-    """Cells with points for decimal commas: where a comma can only be one, or where not all of the
-    column's could part thousands.
+    """Cells with points for decimal commas, if a comma can only be one (`sure`), or if not all of
+    the column could separate thousands.
     """
     commas = [cell for cell in cells if isinstance(cell, str) and "," in cell]
     if not commas or any(isinstance(cell, str) and "." in cell for cell in cells):

@@ -1,6 +1,6 @@
-"""Which column of a table holds what, by its name, for tables in memory and in files;
-`docs/formats.md` has the table. Without a column of actions, each is called like the state it leads
-to, and surely leads there.
+"""Which column of a table holds what, by its name, for tables in memory and in files
+(`docs/tables.md`). Without a column of actions, each row is an action named after the state that it
+surely leads to.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from typing import Any
 from tailpath.errors import ModelError, OptionError
 from tailpath.texts import did_you_mean
 
-#: What the columns are called, each by its own name first; costs that are rewards have the other
-#: sign. The table of `docs/formats.md` is made of it.
+#: The names of each column, its own first; `docs/tables.md` lists them.
 WORDS = {
     "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
     "action": ("action", "a", "choice", "road", "route", "idaction"),
@@ -32,12 +31,12 @@ WORDS = {
     "goal": ("goal", "terminated", "done"),
     "start": ("start",),
 }
-#: One of them says what an outcome costs.
+#: One of them has the costs of outcomes.
 COST_COLUMNS = ("cost", "reward", "times")
 #: The columns that may hold probabilities, in the order in which a model with intervals tries them.
 INTERVALS = (("low", "high"), ("count",), ("probability",))
 
-#: No column is chosen.
+#: No chosen columns.
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 

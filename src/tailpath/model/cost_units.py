@@ -1,4 +1,4 @@
-"""Costs as exact rationals: what a number stands for, and the grid a set of costs lies on."""
+"""Costs as exact rationals: the number that a float stands for, and the unit of a set of costs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.graph import FloatArray, IntArray
 
-#: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
+#: If the largest cost is more units than this, integers are of no use and costs stay floats.
 MAX_UNITS = 10_000_000
-#: No number of use has a larger exponent, and the power of ten would fill the memory.
+#: No useful number has a larger exponent, and the power of ten would fill the memory.
 MAX_EXPONENT = 5_000
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9_]+)\s*$")
 
@@ -36,7 +36,7 @@ def as_fraction(number: Any) -> Fraction:
 
 
 def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
-    """As `as_fraction`; raises the refusal where that is not a number."""
+    """As `as_fraction`; raises `refusal` if it is not a number."""
     try:
         return as_fraction(number)
     except (TypeError, ValueError, ArithmeticError):
@@ -44,7 +44,7 @@ def refused_unless_number(number: Any, refusal: Exception) -> Fraction:
 
 
 def exact_number(number: Any, what: str, *, signed: bool = False) -> Fraction:
-    """An argument as `as_fraction`; refused, as `what`, if it is negative and not `signed`."""
+    """An argument as `as_fraction`, called `what` in messages; negative only if `signed`."""
     exact = refused_unless_number(number, OptionError(f"{what} must be a number, not {number!r}"))
     if abs(exact) > sys.float_info.max:
         raise OptionError(f"{what} must be a finite number, not {number!r}")
@@ -54,7 +54,7 @@ def exact_number(number: Any, what: str, *, signed: bool = False) -> Fraction:
 
 
 def vanishes(decimal: str, value: float) -> bool:
-    """Whether a decimal that is not 0 has become a float that is."""
+    """Whether a decimal other than 0 was rounded to 0."""
     return value == 0 and decimal.lower().partition("e")[0].strip("+-0.") != ""
 
 
@@ -80,7 +80,7 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
 
 
 def in_levels(costs: FloatArray, unit: Fraction) -> IntArray:
-    """Costs in units, each the nearest whole number of them."""
+    """Costs in units, each to the nearest whole number."""
     return np.rint(costs * (unit.denominator / unit.numerator)).astype(np.int64)
 
 

@@ -1,8 +1,8 @@
-"""Laws of durations as outcomes: how probable each cost is, exactly or on a grid.
+"""Laws of durations as outcomes: the probability of each cost, exactly or on a grid.
 
-On a grid every duration is rounded to a multiple of `unit`, up or down, so that a run of any policy
-costs at least, or at most, what it does. Whatever rises with the cost lies between the two. Beyond
-the quantiles `cut` and `1 - cut` of a law without ends its mass goes to
+On a grid every duration is rounded to a multiple of `unit`, up or down, so that every run costs at
+least, or at most, its true cost; measures that rise with the cost lie between the two. The mass of
+an unbounded law beyond the quantiles `cut` and `1 - cut` goes to
 
 | rounded | below | beyond |
 | --- | --- | --- |
@@ -23,9 +23,9 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, exact_number
 
-#: Points of a grid beyond which a law is refused.
+#: The most points of a grid.
 MAX_POINTS = 200_000
-#: The mass at either end that is put together.
+#: The mass at either end that is put on one point.
 CUT = 1e-9
 Shares = dict[Fraction, Any]
 Listed = list[tuple[float, Any]]
@@ -94,7 +94,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
 def shares_of_law(law: Any, up: bool = True) -> Shares:
     """The probability of each value of samples, weights or a histogram, exactly; sums to 1."""
     if hasattr(law, "cdf"):
-        raise OptionError("a distribution goes on a grid: durations(law, unit=) gives its outcomes")
+        raise OptionError("a distribution needs a grid: durations(law, unit=) makes its outcomes")
     if isinstance(law, str):
         law = _parsed(law)
     if isinstance(law, tuple) and len(law) == 2 and np.ndim(law[1]) == 1:
@@ -152,7 +152,7 @@ def plain_number(cost: Fraction) -> Any:
 
 
 def _frozen(law: Any) -> Any:
-    """A distribution of scipy's newer kind under the names of the older one."""
+    """A distribution of scipy's newer kind, with the method names of the older kind."""
     names = {"cdf": "cdf", "sf": "ccdf", "ppf": "icdf", "isf": "iccdf", "mean": "mean"}
     if any(kind.__name__ == "DiscreteDistribution" for kind in type(law).__mro__):
         names["pmf"] = "pmf"
@@ -174,7 +174,7 @@ def _continuous(law: Any, step: Fraction, up: bool, cut: float) -> Shares:
 
 
 def _discrete(law: Any, up: bool, cut: float) -> Shares:
-    """The values one by one, which are a whole number apart."""
+    """The values one by one; they are whole numbers apart."""
     low, high = map(float, _quantiles(law, cut))
     _refuse_many(int(high - low), "the law is too wide")
     values = low + np.arange(int(high - low) + 1)
@@ -183,7 +183,7 @@ def _discrete(law: Any, up: bool, cut: float) -> Shares:
 
 
 def _with_ends(found: Shares, law: Any, up: bool, ends: list[float], masses: Masses) -> Shares:
-    """The shares and what is beyond the two ends, where the table of this module puts it."""
+    """The shares, with the mass beyond the two ends where the table of this module puts it."""
     least = max(float(law.support()[0]), 0.0)
     below, beyond = ends if not up else (ends[0], ends[1] + _mean_excess(law, ends[1], masses[1]))
     for value, mass in zip((below if up else least, beyond), masses):
@@ -193,11 +193,11 @@ def _with_ends(found: Shares, law: Any, up: bool, ends: list[float], masses: Mas
 
 
 def _mean_excess(law: Any, end: float, mass: float) -> float:
-    """By how much the law exceeds an end that it exceeds with this mass, on average; from above."""
+    """An upper bound on the mean excess over an end that is exceeded with this mass."""
     if mass <= 0:
         return 0.0
     if not math.isfinite(float(law.mean())):
-        raise OptionError("the law has no mean, so nothing bounds it from above; cut it yourself")
+        raise OptionError("the law has no finite mean; cut it off first")
     last = float(law.support()[1])
     if hasattr(law, "pmf"):
         count = MAX_POINTS if math.isinf(last) else round(last - end)
@@ -211,7 +211,7 @@ def _mean_excess(law: Any, end: float, mass: float) -> float:
 
 
 def _quantiles(law: Any, cut: float) -> tuple[Fraction, Fraction]:
-    """Where the mass `cut` is below, but not less than 0, and where it is beyond."""
+    """The points with mass `cut` below, but 0 at least, and with mass `cut` beyond."""
     if not 0 < cut < 0.5:
         raise OptionError(f"cut must lie between 0 and 0.5, not {cut!r}")
     negative = float(law.cdf(np.nextafter(0.0, -1.0)))
@@ -227,4 +227,4 @@ def _quantiles(law: Any, cut: float) -> tuple[Fraction, Fraction]:
 
 def _refuse_many(points: int, what: str) -> None:
     if points > MAX_POINTS:
-        raise OptionError(f"{what}: the law has {points} points, the most is {MAX_POINTS}")
+        raise OptionError(f"{what}: it would have {points} points, and the limit is {MAX_POINTS}")

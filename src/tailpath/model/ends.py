@@ -1,4 +1,4 @@
-"""Where the runs of a table begin and end, and what is noted about it."""
+"""Where the runs of a table begin and end, and the notes about it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tailpath.graph import Array, BoolArray
 from tailpath.model.outcomes import OutcomeColumns
 from tailpath.texts import count
 
-#: What is noted where gains were given: which way round costs are.
+#: The note of models whose costs were given as rewards.
 GAINS = "costs are minus the rewards"
-#: Among more states no name is searched for others that are near.
+#: With more states, names are not compared for typing errors.
 MANY = 2_000
 _DIGITS = re.compile("[0-9]+")
 
 
 class StartAndGoals(NamedTuple):
-    """Where runs begin and end: the goals, the number of the start, the rows that leave no goal, as
-    a `mask`, what was assumed, and whether the goals were.
+    """Where runs begin and end: the goals, the number of the start, a `mask` of the rows that do
+    not leave a goal, notes on what was assumed, and whether the goals were assumed.
     """
 
     is_goal: BoolArray

@@ -15,15 +15,15 @@ from tailpath.model.cells import Categorical, Faults, OutcomeTable
 from tailpath.model.columns import NONE, WORDS
 from tailpath.model.outcomes import Name, describe_outcome
 
-#: What the fourth entry of a row is, and the columns that it fills.
+#: The kinds of the fourth entry of a row, and the columns that it fills.
 PROBABILITY, INTERVAL, COUNT = "probability", "(low, high)", "count"
 COLUMNS = {PROBABILITY: ("probability",), INTERVAL: ("low", "high"), COUNT: ("count",)}
 
 
 class Rows(OutcomeTable):
     """Rows `(state, action, next_state, given, cost)`, of which `given` is a probability,
-    `(low, high)` or a count, as `kind` says. Goals need no rows, and what they have must lead to
-    themselves at no cost. States are numbered as they first appear, behind those of `first`.
+    `(low, high)` or a count, by `kind`. Goals need no rows, and any rows they have must lead to
+    themselves at no cost. States are numbered as they first appear, after those in `first`.
     """
 
     title, strict = "the model", True
@@ -60,7 +60,7 @@ class Rows(OutcomeTable):
         shares: Any = [given]
         if self.kind == INTERVAL:
             shares = list(zip(*map(_ends, self.rows))) or [(), ()]
-        if self.kind != COUNT:  # what cannot happen may cost anything
+        if self.kind != COUNT:  # the cost of what cannot happen does not matter
             never = [isinstance(share, Number) and not share for share in shares[-1]]
             cost = tuple(0 if free else one for free, one in zip(never, cost))
         cells = (state, action, target, *shares, cost)
@@ -84,14 +84,14 @@ def _ends(row: Any) -> tuple[Any, Any]:
         low, high = (given, given) if isinstance(given, str) or np.ndim(given) == 0 else given
     except (TypeError, ValueError):
         raise ModelError(
-            f"{describe_outcome(*outcome)} has probability {given!r}, which is neither a number nor"
-            " a pair (low, high)"
+            f"{describe_outcome(*outcome)} has probability {given!r}; expected a number or a pair"
+            " (low, high)"
         ) from None
     return low, high
 
 
 class Frame(OutcomeTable):
-    """A table of rows that have labels, as those of a DataFrame, or numbers from 0."""
+    """A table whose rows have labels, as in a DataFrame, or numbers from 0."""
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.names = frame, column_names(frame)
@@ -114,7 +114,7 @@ class Frame(OutcomeTable):
 
 
 def _factorised(column: Any) -> Categorical:
-    """The different cells of a column, by whichever way it has."""
+    """The codes and the different cells of a column."""
     try:
         codes, found = column.factorize(use_na_sentinel=False)
         codes, cells = np.asarray(codes), found.tolist()

@@ -135,7 +135,7 @@ class IntervalSSP(IntervalBuilder):
 
     @property
     def cost_unit(self) -> Fraction | None:
-        """The largest Fraction of which every cost is a multiple; None where it is too fine."""
+        """The largest Fraction of which every cost is a multiple, or None."""
         return self.inside.cost_unit
 
     # ------------------------------------------------------------------ what is open

@@ -1,5 +1,5 @@
-"""Outcomes by column, which every way of making a model leads to; and from there to the arrays of a
-model. Nothing here knows the SSP; it checks the rest.
+"""Outcomes by column, to which every way of making a model leads, and the arrays of a model that
+are made from them. The SSP checks these arrays.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from tailpath.model.records import hand_over
 Name = Hashable
 #: The choice, the target, the probability and the cost of every outcome.
 OutcomeArrays = tuple[Array, Array, Array, Array]
-#: Up to this many outcomes of a choice are compared one by one; sorting all of them would take
-#: longer.
+#: Up to this many outcomes of a choice are compared one by one, which is faster than sorting all.
 FEW = 64
 #: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
 ROW_TOLERANCE = 1e-9
@@ -48,7 +47,7 @@ class OutcomeColumns(NamedTuple):
     probabilities: tuple[Array, ...]
 
     def only(self, mask: Array) -> OutcomeColumns:
-        """Those that a mask marks, or of these numbers."""
+        """The outcomes in a mask, or of some numbers."""
         state, action, target, cost = (column[mask] for column in self[:4])
         shares = tuple(column[mask] for column in self.probabilities)
         return OutcomeColumns(state, action, target, cost, shares)
@@ -56,7 +55,7 @@ class OutcomeColumns(NamedTuple):
     def extended(
         self, state: Any, action: int, target: Array, cost: float, probability: float
     ) -> OutcomeColumns:
-        """With a row more for each of some targets."""
+        """With one more row for each of some targets."""
 
         def longer(column: Array, more: Any) -> Array:
             return np.append(column, np.broadcast_to(more, len(target)).astype(column.dtype))
@@ -84,8 +83,8 @@ class OutcomeColumns(NamedTuple):
 
 @dataclass(frozen=True)
 class CostRule:
-    """What outcomes cost whose rewards are given: these times `sign`, or `step_cost`; where the
-    reward is one of `cost_of`, what that says.
+    """Costs for rewards: these times `sign`, or `step_cost`; `cost_of` has the costs of particular
+    rewards.
     """
 
     sign: int
@@ -94,7 +93,7 @@ class CostRule:
 
     @property
     def is_sign(self) -> bool:
-        """Whether costs are rewards but for the sign."""
+        """Whether costs and rewards only differ in sign."""
         return self.step_cost is None and not self.cost_of
 
     @property
@@ -111,7 +110,8 @@ class CostRule:
                 present = [f"{value:g}" for value in np.unique(rewards)]
                 some = ", ".join(present[:8] + ["..."] * (len(present) > 8))
                 raise OptionError(
-                    f"cost_of has the reward {reward:g}, which no outcome has; there are {some}"
+                    f"cost_of has the reward {reward:g}, which no outcome has; the rewards are"
+                    f" {some}"
                 )
             costs[found] = cost
         return costs
@@ -220,8 +220,8 @@ def _picked(rows: OutcomeArrays, order: Array) -> OutcomeArrays:
 
 
 def can_happen(row: Array, low: FloatArray, high: FloatArray) -> BoolArray:
-    """Which outcomes of rows, numbered from 0, some probabilities inside their intervals let
-    happen.
+    """Which outcomes can have a positive probability inside their intervals; `row` has the number
+    of their row, from 0.
     """
     least = np.bincount(row, low)[row]
     return np.asarray((low > 0) | ((high > 0) & (least < 1)))

@@ -50,7 +50,7 @@ NEAREST = 2.0**-51
 
 
 class Reduction(NamedTuple):
-    """The reduced model, and what it takes to come back.
+    """The reduced model, and the way back.
 
     `level` (n_states,) is phi of each state in whole units; 0 where no goal can be reached.
     """
@@ -90,7 +90,7 @@ def reduction_of(ssp: SSP) -> Reduction:
 
 
 def _in_integers(ssp: SSP) -> tuple[Array, Fraction]:
-    """The costs in whole units, however small: of numpy where no sum of them can overflow."""
+    """The costs in whole units, however small, as int64 if no sum can overflow."""
     if ssp.cost_unit is not None:
         return ssp.outcome_level, ssp.cost_unit
     level, unit = integer_costs(ssp.outcome_cost)
@@ -114,7 +114,7 @@ def _least_costs(ssp: SSP, level: Array) -> tuple[Array, BoolArray]:
 
 
 def _round(ssp: SSP, edge: IntArray, met: int) -> str:
-    """What to say of a cycle: its states and actions, what it gains, and what helps."""
+    """The message about a cycle: its states and actions, its gain, and a remedy."""
     edges = [int(edge[met])]
     while int(ssp.outcome_target[edges[-1]]) != met:
         edges.append(int(edge[ssp.outcome_target[edges[-1]]]))
@@ -128,11 +128,11 @@ def _round(ssp: SSP, edge: IntArray, met: int) -> str:
     return (
         f"a cycle costs less than nothing, so that a run may gain without end: {shown}, and back"
         f" to {ssp.states[met]!r} gains {gained:.12g}; limit the steps with within(ssp, n)"
-        " (--within N), where nothing leads round"
+        " (--within N)"
     )
 
 
 def refuse_signed(ssp: SSP, who: str) -> None:
-    """Refuse negative costs on behalf of something that knows no way to take them."""
+    """Refuse negative costs, for something that cannot handle them."""
     if ssp.signed:
         raise ModelError(f"some costs are negative, and {who} needs costs of 0 or more")

@@ -1,17 +1,15 @@
-"""Plain data: what all nouns have in common.
+"""Plain data: what models, policies and results have in common.
 
-A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles by
-its fields alone (whatever it has found out on the way, by `found_once`, stays behind), and its
-arrays are read-only, after unpickling too.
+A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles only
+its fields (not what `found_once` has stored), and its arrays are read-only, also after unpickling.
 
-A model that was checked must not change, or kernels would read beside their arrays. Numpy cannot
-tell whether anybody else can write into an array: a read-only view of writable memory, a memory
-map, an `array.array` behind it, or an owner whose views were made before it was locked. So what
-comes from outside is copied, and what was made inside for a model is marked by `hand_over`.
+A model that was checked must not change, or kernels would read outside their arrays. Numpy cannot
+tell whether other code can write into an array: it may be a read-only view of writable memory, a
+memory map, or have views from before it was locked. So arrays from outside are copied, and arrays
+that were made for a model are marked by `hand_over`.
 
-A result shows itself (`Shown`): it says what people read, tables and sentences in order, and the
-columns it holds. From these follow what `print` writes, what a notebook shows, a DataFrame and a
-table for LaTeX.
+A result (`Shown`) defines its content, tables and sentences in order, and its columns. `print`,
+notebooks, DataFrames and LaTeX follow from these.
 """
 
 from __future__ import annotations
@@ -47,8 +45,8 @@ def _fields(record: Any) -> tuple[Field[Any], ...]:
 
 
 class Record:
-    """Base of the frozen dataclasses; declare them with `eq=False`, so that these methods hold.
-    Methods that are given something of the wrong kind say so.
+    """Base of the frozen dataclasses, which are declared with `eq=False` to keep these methods.
+    Methods say which argument is of the wrong kind.
     """
 
     def __init_subclass__(cls, **settings: Any) -> None:
@@ -57,9 +55,7 @@ class Record:
 
     @classmethod
     def trusted(cls, **values: Any) -> Self:
-        """From fields that are known to be valid, without the checks: a solver shares one large
-        table among all alphas.
-        """
+        """From valid fields, without checks."""
         record = cls.__new__(cls)
         record.__setstate__(values)
         return record
@@ -95,9 +91,7 @@ Item = TypeVar("Item", covariant=True)
 
 
 class Series(Record, Sequence[Item]):
-    """A record that is also the sequence of its `items`; they are the first field, under a name of
-    their own.
-    """
+    """A record that is also the sequence of the items in its first field."""
 
     @property
     def _items(self) -> Sequence[Item]:
@@ -127,7 +121,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _trace(value: Any) -> Any:
-    """Something cheap that equal values share."""
+    """A cheap property that equal values share."""
     return (
         value
         if isinstance(value, (str, int, float, bool, type(None)))
@@ -141,7 +135,7 @@ def _trace(value: Any) -> Any:
 
 
 class _Findings:
-    """What was found out about a model, and the lock under which more is found."""
+    """Results of `found_once`, and the lock under which they are found."""
 
     def __init__(self) -> None:
         self.known: dict[Hashable, Any] = {}
@@ -153,8 +147,8 @@ _FINDINGS: weakref.WeakSet[_Findings] = weakref.WeakSet()
 
 
 def _in_a_new_process() -> None:
-    """Renew the locks of what is found out once: a fork copies them as they are, held by threads
-    that only the parent has. Before Python 3.12 `cached_property` has one for all its objects.
+    """Renew the locks of `found_once`: a fork may copy them while another thread holds them. Before
+    Python 3.12, `cached_property` has such a lock, too.
     """
     for findings in _FINDINGS:
         findings.lock = threading.RLock()
@@ -172,8 +166,8 @@ if hasattr(os, "register_at_fork"):
 def found_once(
     find: Callable[Concatenate[Noun, Arguments], Result],
 ) -> Callable[Concatenate[Noun, Arguments], Result]:
-    """Have a function find out what it says of a model or of another record once for each of its
-    other arguments, whichever thread asks first, and store it there. It is not pickled.
+    """Store the results of a function of a model or another record there, by its other arguments,
+    so that it runs once, also with threads. They are not pickled.
     """
 
     @functools.wraps(find)
@@ -196,17 +190,15 @@ def found_once(
 
 
 def hand_over(array: Array) -> Array:
-    """Lock an array that was made for a model, and of which nobody has a view: the model need not
-    copy it.
-    """
+    """Lock an array that was made for a model and has no other views, so that it is not copied."""
     array.flags.writeable = False
     _LOCKED[id(array)] = array
     return array
 
 
 def own_array(values: Any, what: str, dtype: Any) -> Array:
-    """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is
-    its name in messages.
+    """The values as an array of one axis and of `dtype` that no other code can write into; `what`
+    is its name in messages.
     """
     locked = _LOCKED.get(id(values))
     if locked is not None and locked is values and locked.dtype == dtype and locked.ndim == 1:
@@ -215,7 +207,7 @@ def own_array(values: Any, what: str, dtype: Any) -> Array:
         raise ModelError(f"{what} has masked entries")
     try:
         given = np.asarray(values)
-        with np.errstate(invalid="ignore"):  # what does not fit is refused below
+        with np.errstate(invalid="ignore"):  # values that do not fit are refused below
             array = np.array(given, dtype=dtype, order="C")
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{what} must be an array of numbers") from None

@@ -45,9 +45,7 @@ def decimal(number: Any) -> Fraction:
 
 @dataclass(frozen=True)
 class ExactRows:
-    """All choices of a model in integers: `choice[k]` is a row over states; costs count
-    `unit`.
-    """
+    """All choices of a model in integers: `choice[k]` is a row over states; costs count `unit`."""
 
     choice: list[IntegerRow]
     unit: Fraction
@@ -61,15 +59,10 @@ def exact_costs(ssp: Any) -> list[Fraction]:
 
 
 def rows_of(ssp: SSP) -> ExactRows:
-    """The model as given. Without a unit of its own, costs count the finest decimal place among
-    them.
-    """
-    if ssp.cost_unit is not None:
-        unit, level = ssp.cost_unit, ssp.outcome_level.tolist()
-    else:
-        exact = exact_costs(ssp)
-        unit = Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
-        level = [int(cost / unit) for cost in exact]
+    """The model as given; costs without a unit count the finest decimal place among them."""
+    exact = exact_costs(ssp)
+    unit = ssp.cost_unit or Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
+    level = [int(cost / unit) for cost in exact]
     probability = map(decimal, ssp.outcome_probability.tolist())
     edges = list(zip(ssp.outcome_target.tolist(), probability, level))
     rows = pairwise(ssp.choice_outcomes.tolist())

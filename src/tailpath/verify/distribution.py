@@ -32,6 +32,7 @@ from tailpath.verify.chain import (
 BITS = 1400
 FINE = BITS + TOTAL_BITS
 MAX_NODES = 2_000_000
+EXCESS = "E[(Z - last cost)+]"
 
 
 @dataclass(frozen=True)
@@ -101,16 +102,14 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Tru
     chain, rank = zero_cost_cycles_removed(chain)
     to_go = enclosed_totals(chain.rows, [rate(row) for row in chain.rows])
     missed = (0, 0)
-    if trap is not None:
+    if chain.start == trap:
+        missed = (1 << TOTAL_BITS, 1 << TOTAL_BITS)
+    elif trap is not None:
         into = [
             Fraction(sum(w for to, w, _ in edges if to == trap), denominator)
             for denominator, edges in chain.rows
         ]
-        missed = (
-            enclosed_totals(chain.rows, into)[chain.start]
-            if chain.start != trap
-            else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
-        )
+        missed = enclosed_totals(chain.rows, into)[chain.start]
     end = math.floor(last / chain.unit)
     head, beyond = _forward(chain, rank, end, most, trap)
     tail, excess = [0, 0], [0, 0]  # below and above
@@ -120,16 +119,10 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MAX_NODES) -> Tru
             excess[side] += masses[side] * (
                 (cost - end << FINE - BITS) + (to_go[node][side] if node != GOAL else 0)
             )
-    mean = to_go[chain.start] if chain.start != GOAL else (0, 0)
-    return Truth(
-        chain.unit,
-        head,
-        end,
-        (tail[0], tail[1]),
-        (excess[0], excess[1]),
-        (mean[0] << BITS, mean[1] << BITS),
-        missed,
-    )
+    low, high = to_go[chain.start] if chain.start != GOAL else (0, 0)
+    mean = low << BITS, high << BITS
+    ends = (tail[0], tail[1]), (excess[0], excess[1])
+    return Truth(chain.unit, head, end, *ends, mean, missed)
 
 
 def _forward(
@@ -185,15 +178,11 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
     proved = [
         _head(costs, truth),
         _tail(costs, truth),
-        proved_within(
-            "E[(Z - last cost)+]",
-            truth.total(truth.excess),
-            _around(costs.tail_excess_bounds, _of_costs(costs)),
-        ),
+        proved_within(EXCESS, truth.total(truth.excess), _widened_excess(costs)),
         proved_within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
     refuse_outside("the mean", costs.mean, costs.mean_bounds)
-    refuse_outside("E[(Z - last cost)+]", costs.tail_excess, costs.tail_excess_bounds)
+    refuse_outside(EXCESS, costs.tail_excess, costs.tail_excess_bounds)
     width = 0.0
     for alpha in sorted(
         {costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}
@@ -214,22 +203,15 @@ def _may_miss(costs: Any, truth: Truth) -> Proof:
     what = "the probability of never arriving"
     proved = proved_within(what, (low, high), costs.unreached_bounds)
     refuse_outside(what, costs.unreached, costs.unreached_bounds)
-    finite = [
-        f"CVaR at alpha {a:g}"
-        for a in (costs.alpha, 0.5, 1.0)
-        if a >= costs.alpha and math.isfinite(costs.cvar(a))
-    ]
-    for what in finite + (["mean"] if math.isfinite(costs.mean) else []):
-        raise RefutedError(f"the {what} is claimed to be finite, but the policy may miss the goal")
-    return Proof(
-        (
-            _head(costs, truth),
-            _tail(costs, truth),
-            proved,
-            "the mean and every CVaR are infinite",
-        ),
-        math.inf,
-    )
+    levels = (a for a in (costs.alpha, 0.5, 1.0) if a >= costs.alpha)
+    claims = {f"CVaR at alpha {a:g}": costs.cvar(a) for a in levels} | {"mean": costs.mean}
+    for what, claim in claims.items():
+        if math.isfinite(claim):
+            raise RefutedError(
+                f"the {what} is claimed to be finite, but the policy may miss the goal"
+            )
+    lines = (_head(costs, truth), _tail(costs, truth), proved)
+    return Proof((*lines, "the mean and every CVaR are infinite"), math.inf)
 
 
 def _last(costs: Any, ssp: Any) -> Fraction:
@@ -334,20 +316,14 @@ def probability(mass: int) -> Fraction:
     return Fraction(mass, 1 << BITS)
 
 
-def _of_costs(costs: Any) -> Fraction:
-    """What the last cost, a float, may add to the excess beyond it, relatively to the excess;
-    nothing where that is 0. It may be off by its error, and `_last` takes it as much higher.
+def _widened_excess(costs: Any) -> tuple[Any, Any]:
+    """Bounds on the excess, with what the last cost, a float, may add: it may be off by its error,
+    and `_last` makes it that much higher.
     """
-    below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
-    share = Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0
-    return 2 * Fraction(costs.enclosure.cost_error) * (1 + share)
-
-
-def _around(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
-    low, high = bounds
-    return Fraction(low) * (1 - error_bound), (
-        Fraction(high) * (1 + error_bound) if high < float("inf") else high
-    )
+    low, high = costs.tail_excess_bounds
+    share = Fraction(float(costs.costs[-1]) * costs.tail_mass) / Fraction(low) if low > 0 else 0
+    off = 2 * Fraction(costs.enclosure.cost_error) * (1 + share)
+    return Fraction(low) * (1 - off), Fraction(high) * (1 + off) if high < math.inf else high
 
 
 def relative_width(low: float, high: float) -> float:
