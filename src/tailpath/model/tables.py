@@ -121,7 +121,8 @@ def _named(
 ) -> tuple[OutcomeColumns, dict[str, Any]]:
     """The rows that do not leave a goal, and the fields about the states and actions in them."""
     named = ends.is_goal.copy()
-    named[[ends.start, *rows.state[ends.mask], *rows.target[ends.mask]]] = True
+    for used in (ends.start, rows.state[ends.mask], rows.target[ends.mask]):
+        named[used] = True
     if not ends.mask.all():
         rows = rows.only(ends.mask)
         used, action = np.unique(rows.action, return_inverse=True)
