@@ -129,7 +129,7 @@ def test_options_without_use_are_refused(source):
         ({"cost_of": [1]}, "cost_of must be a mapping"),
         (
             {"cost_of": {99: 2}},
-            "cost_of has the reward 99, which no outcome has; the rewards are 0, 0.5, 1.5, 2",
+            "cost_of has the reward 99, which no outcome has; .* 0, 0.5, 1.5, 2",
         ),
         ({"goal": 3}, "goal must be a text"),
     ],
@@ -238,7 +238,7 @@ def test_suffixes_of_two_dots_are_found(monkeypatch, tmp_path):
 def test_a_format_without_a_name_is_refused():
     with pytest.raises(OptionError, match="neither a suffix nor a scheme"):
         tp.formats.register(tp.formats.Format("mine", read_chain))
-    with pytest.raises(OptionError, match="begins with a dot"):
+    with pytest.raises(OptionError, match="begin with a dot"):
         tp.formats.Format("mine", read_chain, suffixes=("mine",))
 
 

@@ -90,7 +90,7 @@ def read(
 ) -> SSP:
     """Read a model from a file, a `scheme:` string, a table, a graph or an environment.
 
-    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
+    A format refuses the options that it does not take. `ssp.notes` says what the reader assumed.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def read(
     FormatError
         If a file cannot be read; the text begins with the file and the line.
     OptionError
-        If the format is unknown, or has no use for an option.
+        If the format is unknown, or does not take an option.
     ModelError
         If a table, a graph or an environment in memory does not define a valid SSP.
 

@@ -26,8 +26,6 @@ from tailpath.errors import FormatError
 from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
 
-#: The bytes that are decoded at a time.
-_PIECE = 16 * 2**20
 #: The characters that a number may have.
 LONGEST = 700
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
@@ -119,7 +117,7 @@ def read_text(path: str) -> str:
 
 
 def text_bytes(path: str, data: bytes) -> bytes:
-    """The bytes of a text in UTF-8, without a byte order mark; what is no text is refused."""
+    """The bytes of a text in UTF-8, without a byte order mark; anything else is refused."""
     if not data or data.isspace():
         raise FormatError(f"{path}: the file is empty")
     nul = data.find(b"\0")
@@ -127,18 +125,13 @@ def text_bytes(path: str, data: bytes) -> bytes:
         raise FormatError(
             f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is not a text file"
         )
-    at = len(data) if data.isascii() else 0
-    while at < len(data):  # piece by piece, since the whole may take four times the memory
-        end = data.find(b"\n", at + _PIECE) + 1 or len(data)
-        try:
-            data[at:end].decode()
-        except UnicodeDecodeError as error:
-            line = data.count(10, 0, at + error.start) + 1
-            raise FormatError(
-                f"{path}:{line}: this is not UTF-8 text: save it in that encoding (a spreadsheet"
-                " calls it CSV UTF-8)"
-            ) from None
-        at = end
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise FormatError(
+            f"{path}:{data.count(10, 0, error.start) + 1}: this is not UTF-8 text: save it in that"
+            " encoding (a spreadsheet calls it CSV UTF-8)"
+        ) from None
     return data.removeprefix(codecs.BOM_UTF8)
 
 

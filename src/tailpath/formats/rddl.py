@@ -194,7 +194,7 @@ def _repository() -> dict[str, Path]:
 
 
 def checked(domain: Path, instance: Path, location: str) -> Any:
-    """The program as pyRDDLGym's model, which refuses what is none."""
+    """The program as pyRDDLGym's model; what that refuses is refused."""
     text = "\n".join(_text(path) for path in (domain, instance)) + "\n"
     parser = _parser()
     try:
@@ -209,7 +209,7 @@ def checked(domain: Path, instance: Path, location: str) -> Any:
             return model
     except FormatError:
         raise
-    except Exception as error:  # it raises what it meets
+    except Exception as error:  # it raises errors of any type
         words = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split())).strip()
         what = words[:300] or type(error).__name__
         raise FormatError(f"{location}: refused by pyRDDLGym: {what}") from None

@@ -261,7 +261,7 @@ class Ground:
             return bound.get(given, given.lstrip("@"))
         inner = self.term(given, bound)
         if not inner.known:
-            raise ValueError("a fluent as the argument of a fluent")
+            raise ValueError("a fluent cannot be the argument of a fluent")
         return str(inner.value)
 
     def _arithmetic(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:

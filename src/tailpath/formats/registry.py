@@ -179,7 +179,7 @@ class Format:
     def __post_init__(self) -> None:
         for suffix in self.suffixes:
             if not suffix.startswith("."):
-                raise OptionError(f"a suffix begins with a dot, as '.abc', not {suffix!r}")
+                raise OptionError(f"a suffix must begin with a dot, such as '.abc', not {suffix!r}")
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read a model.
@@ -199,7 +199,7 @@ class Format:
         Raises
         ------
         OptionError
-            If the format has no use for an option.
+            If the format does not take an option.
 
         Examples
         --------
