@@ -67,7 +67,7 @@ def test_every_way_on(lake, capsys, flags, cost):
         (["--give-up", "much"], "the price of giving up must be a number, not 'much'"),
         (["--give-up", "-1"], "the price of giving up must be 0 or more, not '-1'"),
         (["--within", "0"], "0 is not in the range"),
-        (["--otherwise", "3"], "--otherwise is the price of being late, and goes with --within N"),
+        (["--otherwise", "3"], "--otherwise is the cost of being late, and needs --within N"),
     ],
 )
 def test_what_is_refused(lake, capsys, flags, message):

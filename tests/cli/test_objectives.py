@@ -73,7 +73,7 @@ def test_the_frontier(capsys, tmp_path: pathlib.Path):
 
 
 def test_the_frontier_says_what_a_mixture_is(capsys):
-    coin = "policies: how many of them a coin, tossed once at the start, chooses among"
+    coin = "policies: how many of them the mixture of a corner has"
     assert coin in run(capsys, "frontier", "river:5x5", "--risk", "cvar(5%)").out
     assert coin not in run(capsys, "frontier", "river:10x3", "--risk", "late(6)").out
 

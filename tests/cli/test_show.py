@@ -35,7 +35,7 @@ def test_show_tells_the_table(capsys, ssp, policy_file):
 
 def test_show_cuts_and_picks(capsys):
     cut = run(capsys, "show", MODEL, "expected", "--most", 2)
-    assert "the 2 rows that are met most often" in cut.out
+    assert "the 2 most visited rows" in cut.out
     picked = run(capsys, "show", MODEL, "expected", "--state", "(4, 0)").out
     assert len(picked.splitlines()) == 3
     assert "no state 'nowhere'" in refusal(capsys, "show", MODEL, "expected", "--state", "nowhere")

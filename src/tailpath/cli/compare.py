@@ -94,7 +94,9 @@ FEW, MANY = 49, 193
         default=0.001,
         help="Planners stop if no value changes by more.",
     ),
-    click.option("--delta", help="Round costs to multiples of it; the optimum is then bracketed."),
+    click.option(
+        "--delta", metavar="D", help="Round costs to multiples of D; the optimum is then bracketed."
+    ),
 )
 @under("Output", click.option("--plot", type=picture, help="Draw CVaR against alpha."))
 @reported
@@ -258,7 +260,7 @@ def _draw(
     method_option("methods", multiple=True, help="Also this planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Unit of the costs, e.g. minutes."),
-    click.option("--delta", help="Round costs up to multiples of it."),
+    click.option("--delta", metavar="D", help="Round costs up to multiples of D."),
     click.option("--positions", help="A table with x and y, or lat and lon, of the states."),
 )
 @reported

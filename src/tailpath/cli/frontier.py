@@ -35,7 +35,9 @@ from tailpath.texts import count
     type=click.FloatRange(min=0),
     help="Stop this close to the frontier, as a share of its range; 0 finds all corners.",
 )
-@click.option("--delta", help="Round costs to multiples of it; the frontier is then bracketed.")
+@click.option(
+    "--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed."
+)
 @under(
     "Output",
     click.option("--all", "everything", is_flag=True, help="Print every corner."),
@@ -104,7 +106,7 @@ def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> I
     more = "" if everything or len(found) <= MAX_ROWS else "; --all shows all"
     yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
     if any(len(one.parts) > 1 for one in found):
-        yield "policies: how many of them a coin, tossed once at the start, chooses among"
+        yield "policies: how many of them the mixture of a corner has"
     if delta is not None:
         yield (
             f"costs are rounded up to multiples of {delta}; rounded down they give the mean that"

@@ -43,7 +43,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.progress import progress_line
 from tailpath.show.decisions import decision_in_words, decision_table
-from tailpath.texts import count, name, number, pairs
+from tailpath.texts import Table, count, name, number, pairs
 
 #: The alpha of the numbers beside decisions.
 ONE_ALPHA = click.option("--alpha", type=ALPHA, default=0.05, help="Mass of the worst tail.")
@@ -85,7 +85,7 @@ def evaluate_command(
     loose: bool,
     **options: Any,
 ) -> Output:
-    """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
+    """Compute the exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. Ctrl-C ends the search with the bounds reached so far.
@@ -240,7 +240,7 @@ def span(interval: tuple[float, float]) -> str:
 @given_policy
 @ONE_ALPHA
 @most_option(40, "Rows to show.")
-@click.option("--state", help="Only the rows of this state.")
+@click.option("--state", metavar="STATE", help="Only the rows of this state.")
 @click.option(
     "-o",
     "--output",
@@ -257,8 +257,8 @@ def show_command(
     state: str | None,
     output: str | None,
 ) -> Output:
-    """What a POLICY does on a MODEL: state, memory, action, how often a run is there, and the cost
-    from there.
+    """Show what a POLICY does on a MODEL: state, memory, action, how often a run is there, and the
+    cost from there.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. The most visited rows come first; budgets left with the same decision are
@@ -283,17 +283,13 @@ def show_command(
     if output is not None:
         rows.write(output)
     shown = rows[:most]
-    columns: dict[str, list[Any]] = {
-        "state": [name(row.state) for row in shown],
-        "memory": [row.memory for row in shown],
-        "action": [decision_in_words(row.action) for row in shown],
-        "visits": [row.visits for row in shown],
-        "mean to go": [row.mean for row in shown],
-        f"CVaR to go at {number(alpha)}": [row.cvar for row in shown],
-    }
-    if not any(columns["memory"]):
-        del columns["memory"]
-    text = fitted_table(list(columns), zip(*columns.values()))
+    headers = ("state", "memory", "action", "visits", "mean to go")
+    cells = [
+        (name(row.state), row.memory, decision_in_words(row.action), row.visits, row.mean, row.cvar)
+        for row in shown
+    ]
+    table = Table([*headers, f"CVaR to go at {number(alpha)}"], cells)
+    text = table.in_use().as_text(terminal_width())
     if len(rows) > most:
         text += f"\n\nthe {most} most visited rows; --most shows more"
     record = {
@@ -314,8 +310,8 @@ def show_command(
 @most_option(20, "Places to show.")
 @reported
 def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, most: int) -> Output:
-    """Where the policies FIRST and SECOND first decide differently on a MODEL, how probable that
-    is, and the cost of each from there.
+    """Show where the policies FIRST and SECOND first decide differently on a MODEL, how probable
+    that is, and the cost of each from there.
 
     A policy is a file made by `tailpath solve --output`, or the word expected for the policy with
     the least expected cost.
@@ -350,8 +346,8 @@ def diff_command(ssp: SSP, source: str, first: str, second: str, alpha: float, m
 def explain_command(
     ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int
 ) -> Output:
-    """The most probable runs of a POLICY that cost more than VaR, exactly, and what is to blame for
-    the excess.
+    """Show the most probable runs of a POLICY that cost more than VaR, exactly, and what causes the
+    excess.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost.

@@ -112,7 +112,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
         multiple=True,
         help="Such as 'late(35) <= 0.05' (repeatable).",
     ),
-    click.option("--deadline", type=float, help="T is short for --minimise 'late(T)'."),
+    click.option("--deadline", type=float, metavar="T", help="Short for --minimise 'late(T)'."),
 )
 @under(
     "Models with intervals",

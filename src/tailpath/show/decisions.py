@@ -35,7 +35,7 @@ from tailpath.show.visits import cvar_to_go
 from tailpath.texts import name as name_in_words
 from tailpath.texts import number as number_in_words
 
-#: Rows that simulated runs tell, if nobody asks for a number.
+#: Rows from simulated runs, if no number is asked for.
 MOST_ESTIMATED = 1_000
 
 
@@ -282,8 +282,8 @@ def decision_table(
     progress: Progress | None = None,
     of_state: Name | None = None,
 ) -> Decisions:
-    """All rows, or the `most` that are met most often, or those of one state; the likeliest first,
-    and of equally likely ones the one farther from the goal.
+    """All rows, or the `most` visited ones, or those of one state; the most visited first, and of
+    equals the one farther from the goal.
     """
     alpha, followed = check_invertible_alpha(alpha), Followed(ssp, policy)
     state = None if of_state is None else ssp.state_index(of_state)

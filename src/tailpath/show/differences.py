@@ -5,7 +5,7 @@ their two chains, from the pair of starts. A pair at which they decide different
 part. The probability of parting there is the expected number of visits of a node without edges,
 found with all others by one linear system. From there each policy goes its own way: the expected
 cost to go and the CVaR of the cost to go are those of its own chain. Partings at the same state
-between the same decisions are told as one, whatever was remembered.
+between the same decisions are one row, whatever was remembered.
 """
 
 from __future__ import annotations
@@ -183,8 +183,8 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
 
 
 def parted(one: Followed, other: Followed, alpha: float, to_go: bool = True) -> Differences:
-    """Where two policies part, of policies that are followed already; costs to go take longest,
-    and may be left out.
+    """Where two policies part, given what each reaches; CVaRs to go take longest, and may be left
+    out.
     """
     simulated = one.chain is None or other.chain is None
     rows, runs = (

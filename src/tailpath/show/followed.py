@@ -1,5 +1,5 @@
 """A policy on its model: all pairs of state and memory that it reaches, or, where these are too
-many, runs drawn at random. What is told of such a policy is estimated, and says so.
+many, runs drawn at random; results are then estimates, and say so.
 """
 
 from __future__ import annotations

@@ -177,8 +177,8 @@ def bad_runs(followed: Followed, alpha: float, k: int) -> WorstRuns:
 
 
 def _simulated(followed: Followed, alpha: float, k: int) -> WorstRuns:
-    """What simulated runs tell of those beyond VaR: a typical one, and where the excess is paid.
-    VaR, CVaR and the excess are exact, since the distribution is.
+    """A typical run beyond VaR, and where the excess is paid, from simulated runs. VaR, CVaR and
+    the excess are exact, since the distribution is.
     """
     ssp, costs, seen = followed.ssp, followed.costs, followed.seen
     var, cvar = costs.var(alpha), costs.cvar(alpha)

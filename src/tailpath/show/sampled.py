@@ -1,5 +1,5 @@
-"""Runs drawn at random, for policies that reach too many pairs of state and memory to be followed
-through all of them: what is told of such a policy is estimated, and says so.
+"""Runs drawn at random, for policies that reach too many pairs of state and memory to follow them
+all; results are then estimates, and say so.
 
 All runs take their steps side by side. Policies that look at the state alone or at the budget left
 are followed in arrays, all others through their own functions, with fewer runs. The same question
@@ -25,9 +25,9 @@ from tailpath.policies.kinds import MarkovPolicy
 #: Runs drawn at the least and at the most, and steps of all of them: in arrays, and by calls.
 FEWEST, MOST_RUNS = 100, 4_000
 STEPS, CALLED_STEPS = 4_000_000, 200_000
-#: Runs that tell how long runs are, and steps after which one is given up.
+#: Runs that show how long runs are, and steps after which one is given up.
 PILOT, MAX_STEPS = 20, 1_000_000
-#: Runs in a tail for which its mean is worth telling.
+#: Runs in a tail from which its mean is estimated.
 IN_TAIL = 10
 
 
