@@ -392,11 +392,10 @@ class BudgetPolicy(Kind):
     def remember_roughly(
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
     ) -> Any:
-        """Where some cost is negative, a budget counts beyond the least cost to go; states that the
-        model lacks are at 0.
-        """
         if self.unit is None:
             return memory
+        # Where some cost is negative, a budget counts beyond the least cost to go; states that the
+        # model lacks are at 0.
         here, there = (
             self._potential(self.ssp.state_index(name)) if name in self.ssp.states else Fraction(0)
             for name in (state, next_state)
