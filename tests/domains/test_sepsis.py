@@ -46,6 +46,7 @@ def test_the_published_chances_to_survive(model, stored):
     found = tp.solve_arrival(model)
     assert found.probability() == pytest.approx(0.88, abs=0.005)
     low, high = found.bounds
+    # A step has up to 712 outcomes, each charged three roundings, and a stay takes some ten steps.
     assert high - low < 2e-12
     # Value iteration over all 25 actions of all states, until nothing moves.
     chance = np.zeros(716)

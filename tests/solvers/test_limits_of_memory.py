@@ -148,12 +148,14 @@ def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
         assert low <= truth <= high <= truth + 1e-12
 
 
-@pytest.mark.filterwarnings("ignore:no upper bound")
 def test_a_loss_beyond_a_block_that_is_given_up_has_bounds():
     """10^16 rounds for nothing, and then 0.05: the lower bound was no number."""
     rows = [("s", "a", "t", 1, 0), ("t", "a", "s", 1 - 1e-16, 0), ("t", "a", "g", 1e-16, 0.05)]
-    low, high = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), tp.Shortfall(0.35)).bounds
-    assert low == 0 <= high
+    # The chance to leave is no more than the rounding of a step, so that doubles cannot prove that
+    # a run ends, and this is said.
+    with pytest.warns(tp.TailpathWarning, match="no upper bound on an expected total"):
+        low, high = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), tp.Shortfall(0.35)).bounds
+    assert low == 0 and high == math.inf
 
 
 def test_a_flat_loss_is_charged_what_vanishes():

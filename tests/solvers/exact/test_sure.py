@@ -39,6 +39,8 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
         solve_task(prepare(ssp), Task(0.01, pairs=False, skip=skip, **options))
         for skip in (False, True)
     )
+    low, high = tp.solve_expected(ssp).bounds
+    apart = (high - low) / low
     assert len(less.largest.choice) <= len(full.largest.choice)
     both = min(len(full.excess), len(less.excess))
     assert less.excess[:both] == pytest.approx(full.excess[:both], rel=1e-12)
@@ -47,8 +49,9 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
         assert less.var(alpha) == full.var(alpha)
         wide, narrow = full.bounds(alpha), less.bounds(alpha)
         assert narrow[0] <= wide[1] and wide[0] <= narrow[1]
-        # What is left out is V* - w, in which bounds of V* count whole: the rule of the ledger.
-        assert narrow[1] - narrow[0] <= max(4 * (wide[1] - wide[0]), 1e-12 * wide[1])
+        # What is left out is V* - w: of an excess the bounds on V* count whole, weighted by how often
+        # a run gets there, so that together they are at most V*'s relative width of the CVaR.
+        assert narrow[1] - narrow[0] <= 1.1 * (wide[1] - wide[0] + apart * wide[1])
         costs = tp.evaluate(ssp, less.policy(alpha), alpha)
         assert costs.cvar(alpha) == pytest.approx(less.cvar(alpha), rel=1e-12)
         assert costs.mean == pytest.approx(less.mean(alpha), rel=1e-12)

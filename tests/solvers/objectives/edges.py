@@ -18,8 +18,9 @@ OFF = Fraction(1, 10**11)
 #: So many policies have mixtures of three that can all be tried.
 FEW = 60
 TINY = (0.0, 0.0, 1e-300, 1e-20, 1e-16, 1e-13)
-#: How far bounds may be apart, relatively.
-GAP = 1e-9
+#: How far bounds may be apart, relatively; and where the answer is 0, which tables take everything
+#: below this for.
+GAP, VANISHED = 1e-9, 1e-250
 MEASURES = {
     "mean": lambda at: tp.Mean(),
     "late": tp.Late,
@@ -110,7 +111,7 @@ def _solved(
     assert low <= tight and loose <= high, (what, found.bounds, float(loose), float(tight))
     # What the limits are worth within what they are kept: on this side, where none is on the other.
     apart = float(loose - truth(2 * OFF) if math.isinf(tight) else tight - loose)
-    assert high - low <= GAP * abs(high) + 2 * apart + 1e-14, (what, found.bounds, float(loose))
+    assert high - low <= GAP * abs(high) + 2 * apart + VANISHED, (what, found.bounds, float(loose))
     for limit in words:
         kept = found.risk(limit.measure) <= limit.bound * (1 + 1e-9)
         assert kept or limit.bound == 0, (what, found.risk(limit.measure))
