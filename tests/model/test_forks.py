@@ -2,6 +2,8 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 import threading
 from functools import cached_property
 
@@ -60,3 +62,31 @@ def test_a_fork_while_a_thread_finds_out(monkeypatch, ask):
     go_on.set()
     thread.join()
     assert not hangs and child.exitcode == 1
+
+
+COMPILING = """
+import os, signal, sys, threading, time
+from numba.core.compiler_lock import global_compiler_lock
+from tailpath.kernels import jit, quantile
+
+def compile():
+    with jit._LOCK, global_compiler_lock:
+        begun.set()
+        time.sleep(1)
+
+begun = threading.Event()
+threading.Thread(target=compile).start()
+begun.wait()
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    jit.KERNELS[0]._compile()
+    with global_compiler_lock:
+        os._exit(0)
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+
+def test_a_fork_while_a_thread_compiles():
+    done = subprocess.run([sys.executable, "-c", COMPILING], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

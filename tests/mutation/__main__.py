@@ -4,252 +4,292 @@
     python -m tests.mutation --chosen [PART_OF_A_PATH ...]
 
 Mutants are drawn at random from the files named, by default those of certify, evaluation and dp, or
-are those of `chosen.py`. Each is written into a copy of the project, and the tests of its package
-run there. Where kernels may have changed they run as they are written (`NUMBA_DISABLE_JIT=1`: to
-compile them for every mutant would take longer); elsewhere compiled ones are stored with the copy.
+are those of `chosen.py`. One process imports everything and collects the tests once; for each
+mutant it forks, changes the code in place, and runs the tests that run the changed line, the
+quickest first, until one fails. `lines.py` finds out which these are, once for every state of the
+source.
 
-The tests are run on the unchanged copy first: those that fail there, or, for drawn mutants, take
-longer than `--slow` seconds, are left out. A mutant with which the others take ten times as long
-does not end, and is caught. Prints the mutants that survive, and the share that was caught.
+A mutant whose tests take ten times as long does not end, and is caught. Mutants that survive are
+printed with their change as they come, and everything is kept in `build/mutation`: the same command
+goes on where it was ended, and asks again for what survived. `--unchanged` changes nothing: then
+every mutant has to survive. Tests run where they stand: do not edit the source meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import math
+import faulthandler
+import hashlib
+import json
 import os
 import pathlib
-import random
+import resource
+import select
 import shutil
-import subprocess
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from queue import SimpleQueue
-from typing import NamedTuple
-from xml.etree import ElementTree
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from tests.mutation.chosen import CHOSEN
+import pytest
+from _pytest.runner import runtestprotocol
+from hypothesis import Phase, settings
 
-ROOT = pathlib.Path(__file__).parents[2]
-PACKAGE = pathlib.Path("src/tailpath")
-FOLDERS = ("certify", "evaluation", "dp")
-#: Tests of each package, those most likely to fail first.
-TESTS = {
-    "certify": ["tests/certify", "tests/dp", "tests/evaluation", "tests/solvers"],
-    "evaluation": ["tests/evaluation", "tests/any_sign", "tests/certify", "tests/risk"],
-    "dp": ["tests/dp", "tests/certify", "tests/evaluation", "tests/solvers"],
-}
-SOURCES = ("src", "papers/forpecvar/src")
-#: The first run of the tests, on what is unchanged, may take this many seconds, and reports.
-FIRST, REPORT = 7200.0, "--junitxml=report.xml"
+from tests.mutation.applying import apply
+from tests.mutation.changes import ROOT, Mutant, chosen, drawn
+from tests.mutation.chosen import Chosen
+from tests.mutation.lines import WAITING, Lines
 
-SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-    ast.USub: ast.UAdd,
-}
-NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum"}
-NAMES |= {"floor": "ceil", "ceil": "floor", "any": "all", "all": "any"}
+KEPT = ROOT / "build" / "mutation"
+#: Tests that may catch a mutant. Those of commands start processes, in which nothing is changed.
+TESTS = (
+    *("certify", "dp", "evaluation", "risk", "solvers", "uncertain", "any_sign", "analysis"),
+    *("test_backup.py", "test_graph.py", "kernels", "verify"),
+)
+#: Of these a drawn mutant asks none: they are about other packages, and take long.
+LEFT_OUT = ("tests/solvers/published", "tests/solvers/related", "tests/kernels", "tests/verify")
+#: So many cases of a test with parameters are asked, evenly chosen.
+CASES = 6
+#: Bytes that the tests of a mutant may take.
+MEMORY = 8 << 30
+OUTPUT = os.dup(1)
+SCRATCH = tempfile.mkdtemp(prefix="tailpath-mutation-")
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """One change: the file, the place of the node and of its part, and what stands there then."""
-
-    path: pathlib.Path
-    node: int
-    part: int
-    text: str
-
-    def source(self) -> str:
-        tree = ast.parse((ROOT / self.path).read_text(encoding="utf-8"))
-        for number, (node, part, _) in enumerate(places(tree)):
-            if number == self.node and part == self.part:
-                change(node, part)
-        return ast.unparse(tree)
-
-    def tests(self) -> tuple[str, ...]:
-        """Those of its package, and of those that use it."""
-        package = self.path.relative_to(PACKAGE).parts[0]
-        return tuple(TESTS.get(package, [f"tests/{package}"]))
-
-
-def places(tree: ast.AST) -> Iterator[tuple[ast.AST, int, str]]:
-    """Everything that can be changed, in the order of the source: a node and its part."""
-    hidden = {
-        id(inner)
-        for node in ast.walk(tree)
-        for part in ("annotation", "returns")
-        if getattr(node, part, None) is not None
-        for inner in ast.walk(getattr(node, part))
-    }
-    for node in ast.walk(tree):
-        if id(node) in hidden:
-            continue
-        where = f"line {getattr(node, 'lineno', 0)}"
-        if isinstance(node, ast.Compare):
-            for part, operator in enumerate(node.ops):
-                if type(operator) in SWAPPED:
-                    yield node, part, f"{where}: {ast.unparse(node)}"
-        elif isinstance(node, ast.BinOp | ast.BoolOp | ast.UnaryOp | ast.AugAssign):
-            if type(node.op) in SWAPPED and not is_text(node):
-                yield node, 0, f"{where}: {ast.unparse(node)}"
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            yield node, 0, f"{where}: {node.value!r}"
-        elif isinstance(node, ast.Name) and node.id in NAMES:
-            yield node, 0, f"{where}: {node.id}"
-        elif isinstance(node, ast.Attribute) and node.attr in NAMES:
-            yield node, 0, f"{where}: .{node.attr}"
-
-
-def is_text(node: ast.AST) -> bool:
-    return any(
-        isinstance(inner, ast.JoinedStr)
-        or (isinstance(inner, ast.Constant) and isinstance(inner.value, str))
-        for inner in ast.walk(node)
-    )
-
-
-def change(node: ast.AST, part: int) -> None:
-    """Change the node in place: another operator, another function, or another number."""
-    match node:
-        case ast.Compare():
-            node.ops[part] = SWAPPED[type(node.ops[part])]()  # type: ignore[assignment, call-overload]
-        case ast.BinOp() | ast.BoolOp() | ast.UnaryOp() | ast.AugAssign():
-            node.op = SWAPPED[type(node.op)]()  # type: ignore[assignment]
-        case ast.Constant(value=int() as value):
-            node.value = value + 1
-        case ast.Constant(value=float() as value):
-            node.value = 0.0 if value else 1.0
-        case ast.Name():
-            node.id = NAMES[node.id]
-        case ast.Attribute():
-            node.attr = NAMES[node.attr]
-
-
-def mutants(paths: list[pathlib.Path]) -> list[Mutant]:
-    found = []
-    for path in paths:
-        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        numbered = enumerate(places(tree))
-        found += [Mutant(path, number, part, text) for number, (_, part, text) in numbered]
-    return found
+def say(text: str) -> None:
+    os.write(OUTPUT, f"{text}\n".encode())
 
 
 @dataclass
-class Copy:
-    """A copy of the project, and which tests can be run there, by what they are named by."""
+class Child:
+    """A forked process, its end of a pipe, and when it will be ended."""
 
-    folder: pathlib.Path
-    slow: float
-    known: dict[tuple[str, bool], tuple[list[str], float]] = field(default_factory=dict)
+    pid: int
+    pipe: int
+    until: float
+    done: Callable[[str], None]
+    heard: bytes = b""
 
-    def run(self, tests: list[str], interpreted: bool, seconds: float) -> int | None:
-        """What pytest ends with; None if it takes longer."""
-        paths = os.pathsep.join(str(self.folder / part) for part in SOURCES)
-        environment = os.environ | {"PYTHONPATH": paths}
-        environment["NUMBA_CACHE_DIR"] = str(self.folder / "compiled")
-        if interpreted:
-            environment["NUMBA_DISABLE_JIT"] = "1"
-        listed = self.folder / "listed.txt"
-        listed.write_text("\n".join(tests), encoding="utf-8")
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider"]
-        try:
-            return subprocess.run(
-                [*command, f"@{listed}", *(["--maxfail=1000", REPORT] if seconds == FIRST else [])],
-                cwd=self.folder,
-                env=environment,
-                capture_output=True,
-                timeout=seconds,
-            ).returncode
-        except subprocess.TimeoutExpired:
-            return None
 
-    def tests(self, asked: tuple[str, ...], interpreted: bool) -> tuple[list[str], float]:
-        """Tests that pass and are quick on what is unchanged, and the time they take together."""
-        key = " ".join(asked), interpreted
-        if key not in self.known:
-            there = [test for test in asked if (self.folder / test).exists()]
-            self.run(there, interpreted, FIRST)
-            cases = ElementTree.parse(self.folder / "report.xml").iter("testcase")
-            quick = [
-                (f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}", seconds)
-                for case in cases
-                if not len(case) and (seconds := float(case.get("time", 0))) <= self.slow
-            ]
-            self.known[key] = [name for name, _ in quick], sum(seconds for _, seconds in quick)
-        return self.known[key]
+class Children:
+    """Functions run in forked processes, so many at a time."""
 
-    def catches(
-        self, path: pathlib.Path, source: str, asked: tuple[str, ...], interpreted: bool
-    ) -> bool:
-        """Whether a test fails, or none can run, with this source in the place of a file's; the
-        tests of this file come first.
-        """
-        tests, seconds = self.tests(asked, interpreted)
-        tests = sorted(tests, key=lambda test: f"test_{path.stem}.py" not in test)
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self.running: list[Child] = []
+
+    def start(self, work: Callable[[], str], seconds: float, done: Callable[[str], None]) -> None:
+        while len(self.running) >= self.workers:
+            self.wait()
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(read)
+            os.setpgid(0, 0)
+            code = 1
+            try:
+                os.write(write, work().encode())
+                code = 0
+            finally:
+                os._exit(code)
+        os.close(write)
+        self.running.append(Child(pid, read, time.monotonic() + seconds, done))
+
+    def wait(self) -> None:
+        """Until one says something, or its time is over."""
+        first = min(child.until for child in self.running)
+        pipes = [child.pipe for child in self.running]
+        ready = select.select(pipes, [], [], max(0.0, first - time.monotonic()))[0]
+        for child in list(self.running):
+            over = time.monotonic() >= child.until
+            if child.pipe in ready:
+                said = os.read(child.pipe, 1 << 16)
+                child.heard += said
+                if said:
+                    continue
+            elif not over:
+                continue
+            self.running.remove(child)
+            if over and child.pipe not in ready:
+                os.killpg(child.pid, signal.SIGKILL)
+            os.close(child.pipe)
+            status = os.waitpid(child.pid, 0)[1]
+            heard = child.heard.decode()
+            child.done(heard or ("took too long" if over else f"ended with status {status}"))
+
+    def finish(self) -> None:
+        while self.running:
+            self.wait()
+
+
+class Session:
+    """A plug-in of pytest that runs mutants in the place of the tests."""
+
+    def __init__(self, asked: argparse.Namespace, mutants: list[Mutant]) -> None:
+        self.asked, self.mutants = asked, mutants
+        self.children = Children(asked.workers)
+        self.lines = Lines(KEPT / "lines")
+        self.counts: Counter[str] = Counter()
+        self.known = {} if asked.unchanged else known()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        # What fails need not become small: that takes minutes.
+        quick = settings(settings.default, phases=(Phase.explicit, Phase.generate))
+        settings.register_profile("mutation", quick, report_multiple_bugs=False)
+        settings.load_profile("mutation")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        warm()
+        items = [item for item in session.items if not item.get_closest_marker("kill")]
+        self.items = {item.nodeid: item for item in items}
+        if not self.asked.chosen:
+            self.watch(some(items))
+        for mutant in self.mutants:
+            self.ask(mutant)
+        self.children.finish()
+        return True
+
+    def watch(self, items: list[pytest.Item]) -> None:
+        files: dict[pathlib.Path, list[pytest.Item]] = {}
+        for item in items:
+            files.setdefault(item.path, []).append(item)
+        missing = {path: tests for path, tests in files.items() if not self.lines.load(path)}
+        for path, tests in missing.items():
+
+            def work(path: pathlib.Path = path, tests: list[pytest.Item] = tests) -> str:
+                alone(tests)
+                self.lines.watch(path, tests)
+                return "done"
+
+            def done(said: str, path: pathlib.Path = path, tests: Any = tests) -> None:
+                found = self.lines.load(path)
+                say(f"{path.relative_to(ROOT)}: {len(tests)} tests {said if found else 'failed'}")
+
+            self.children.start(work, 600.0, done)
+        self.children.finish()
+
+    def ask(self, mutant: Mutant) -> None:
+        key = identity(mutant)
+        if self.known.get(key, {}).get("caught"):
+            self.counts["caught"] += 1
+            return
+        if isinstance(mutant.place, Chosen):
+            near = tuple(mutant.place.tests.split())
+            every = {name: 6.0 for name in self.items if name.startswith(near)}
+        else:
+            every = self.lines.of(mutant)
+        near = f"test_{mutant.file.stem}.py"
+        order = sorted(every, key=lambda name: every[name] * (0.3 if near in name else 1.0))
+        tests, total = [], 0.0
+        for name in order:
+            total += every[name]
+            if self.asked.chosen or total <= self.asked.seconds:
+                tests.append(name)
+
+        def done(said: str) -> None:
+            result = json.loads(said) if said.startswith("{") else {"caught": said}
+            result |= {"mutant": str(mutant), "key": key, "of": len(every)}
+            self.tell(mutant, result)
+
         if not tests:
-            raise SystemExit(f"no test of {' '.join(asked)} passes on the unchanged source")
-        changed = self.folder / path
-        original = changed.read_bytes()
-        try:
-            changed.write_text(source, encoding="utf-8")
-            return self.run(tests, interpreted, 60 + 10 * seconds) != 0
-        finally:
-            changed.write_bytes(original)
+            done(json.dumps({"caught": "", "ran": 0}))
+            return
+
+        def work() -> str:
+            limits = {name: 10.0 * every[name] + 10.0 for name in tests}
+            return json.dumps(self.tried(mutant, tests, limits))
+
+        self.children.start(work, 300.0 + 20.0 * sum(every[name] for name in tests), done)
+
+    def tried(self, mutant: Mutant, tests: list[str], limits: dict[str, float]) -> dict[str, Any]:
+        """What the tests say of a mutant: the name of the first that fails."""
+        items = [self.items[name] for name in tests]
+        alone(items)
+        if not self.asked.unchanged and not apply(mutant):
+            return {"caught": "", "ran": 0, "nothing changed": True}
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        for number, (item, following) in enumerate(zip(items, [*items[1:], None])):
+            signal.setitimer(signal.ITIMER_PROF, limits[item.nodeid])
+            signal.setitimer(signal.ITIMER_REAL, WAITING * limits[item.nodeid])
+            reports = runtestprotocol(item, log=False, nextitem=following)
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            if any(report.failed for report in reports):
+                return {"caught": item.nodeid, "ran": number + 1}
+        return {"caught": "", "ran": len(items)}
+
+    def tell(self, mutant: Mutant, result: dict[str, Any]) -> None:
+        how = "caught" if result["caught"] else "survived"
+        if result.get("nothing changed"):
+            how = "changed nothing"
+        self.counts[how] += 1
+        if not self.asked.unchanged:
+            KEPT.mkdir(parents=True, exist_ok=True)
+            with open(KEPT / "results.jsonl", "a", encoding="utf-8") as kept:
+                kept.write(json.dumps(result) + "\n")
+        done = self.counts.total()
+        if how != "caught":
+            tests = f"{result['ran']} of {result['of']} tests"
+            say(f"{how.upper()} after {tests}: {mutant}\n{mutant.diff()}")
+        if how != "caught" or done % 10 == 0:
+            say(f"[{done} of {len(self.mutants)}: {self.figure()}]")
+
+    def figure(self) -> str:
+        tried = self.counts["caught"] + self.counts["survived"]
+        share = self.counts["caught"] / tried if tried else 1.0
+        return f"{self.counts['caught']} of {tried} mutants caught ({share:.1%})"
 
 
-class Trial(NamedTuple):
-    """A file with another source, what was changed, and the tests that may see it."""
-
-    path: pathlib.Path
-    text: str
-    source: str
-    tests: tuple[str, ...]
-
-    @property
-    def interpreted(self) -> bool:
-        return self.path.relative_to(PACKAGE).parts[0] in ("dp", "kernels")
+def some(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Those of the packages that are changed, with a few cases of each."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not item.nodeid.startswith(LEFT_OUT):
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return [item for cases in functions.values() for item in cases[:: -(-len(cases) // CASES)]]
 
 
-def drawn_trials(paths: list[str], count: int, seed: int) -> list[Trial]:
-    files = [
-        file.relative_to(ROOT)
-        for path in map(ROOT.joinpath, paths or [f"{PACKAGE}/{name}" for name in FOLDERS])
-        for file in ([path] if path.suffix == ".py" else sorted(path.rglob("*.py")))
-    ]
-    everything = mutants(files)
-    drawn = random.Random(seed).sample(everything, min(count, len(everything)))
-    return [Trial(each.path, each.text, each.source(), each.tests()) for each in drawn]
+def warm() -> None:
+    """Load the machine code of what tests call most, once for all that are forked."""
+    import tailpath as tp
+    from tailpath.kernels.jit import interpreter
+
+    interpreter.compiles = True
+    ssp = tp.domains.gridworld("5x5")
+    best = tp.solve_cvar_exact(ssp, 0.1)
+    best.bounds(0.1)
+    tp.evaluate(ssp, best.policy(0.1), 0.1).bounds(0.1)
+    interpreter.compiles = None
 
 
-def chosen_trials(parts: list[str]) -> list[Trial]:
-    found = []
-    for each in CHOSEN:
-        path = PACKAGE / each.path
-        source = (ROOT / path).read_text(encoding="utf-8") if (ROOT / path).exists() else ""
-        if parts and not any(part in each.path for part in parts):
-            continue
-        if source.count(each.before) != 1:
-            raise SystemExit(f"{path} has not one place with {each.before!r}: mend chosen.py")
-        text = f"{each.before} -> {each.after}"
-        changed = source.replace(each.before, each.after)
-        found.append(Trial(path, text, changed, tuple(each.tests.split())))
-    return found
+def alone(items: list[pytest.Item]) -> None:
+    """A temporary folder of its own, and nothing on the terminal."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    factory = items[0].config._tmp_path_factory  # type: ignore[attr-defined]
+    factory._basetemp = pathlib.Path(tempfile.mkdtemp(dir=SCRATCH))
+    faulthandler.dump_traceback_later(200, file=open(KEPT / "waiting.txt", "a"))  # noqa: SIM115
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+def identity(mutant: Mutant) -> str:
+    """Of the change and of the function around it, as far as its file tells."""
+    text = f"{mutant.path} {mutant.text} {mutant.place} {mutant.file.read_text(encoding='utf-8')}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """Results of earlier runs, the last of each."""
+    if not (KEPT / "results.jsonl").exists():
+        return {}
+    lines = (KEPT / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return {result["key"]: result for result in map(json.loads, lines)}
 
 
 def main() -> int:
@@ -259,34 +299,23 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--slow", type=float, default=20.0)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--unchanged", action="store_true")
     asked = parser.parse_args()
-    trials = (
-        chosen_trials(asked.paths)
-        if asked.chosen
-        else drawn_trials(asked.paths, asked.count, asked.seed)
-    )
-    copies: SimpleQueue[Copy] = SimpleQueue()
-    with tempfile.TemporaryDirectory() as folder:
-        for worker in range(asked.workers):
-            place = pathlib.Path(folder) / str(worker)
-            ignored = shutil.ignore_patterns(".git", ".venv", "build", "__pycache__")
-            shutil.copytree(ROOT, place, ignore=ignored)
-            copies.put(Copy(place, math.inf if asked.chosen else asked.slow))
-
-        def tried(trial: Trial) -> bool:
-            copy = copies.get()
-            try:
-                caught = copy.catches(trial.path, trial.source, trial.tests, trial.interpreted)
-            finally:
-                copies.put(copy)
-            print("caught  " if caught else "SURVIVED", trial.path, trial.text, flush=True)
-            return caught
-
-        with ThreadPoolExecutor(asked.workers) as pool:
-            caught = sum(pool.map(tried, trials))
-    how = "chosen" if asked.chosen else f"seed {asked.seed}"
-    print(f"{caught} of {len(trials)} mutants caught ({caught / len(trials):.1%}), {how}")
+    mutants = chosen(asked.paths) if asked.chosen else drawn(asked.paths, asked.count, asked.seed)
+    session = Session(asked, mutants)
+    os.chdir(ROOT)
+    tests = [f"tests/{name}" for name in TESTS]
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "-o", "addopts="]
+    try:
+        code = pytest.main([*options, "-q", "--no-summary", *tests], plugins=[session])
+    finally:
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+    if not session.counts:
+        say(f"no mutant was tried: pytest ended with {code}")
+        return 2
+    how = "chosen" if asked.chosen else f"drawn with seed {asked.seed}"
+    say(f"{session.figure()}, {how}; {session.counts['changed nothing']} changed nothing")
     return 0
 
 

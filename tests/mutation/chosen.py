@@ -1,8 +1,8 @@
 """Mutations that were chosen, since each once survived or would do much harm: roundings, constants
 of certificates, directions of the checker, margins, ties, levels, one too many and when to stop.
 
-`python -m tests.mutation --chosen [PART_OF_A_PATH ...]` applies them one at a time, each to a copy
-of the source, and runs the tests named beside it.
+`python -m tests.mutation --chosen [PART_OF_A_PATH ...]` applies them one at a time, and runs the
+tests named beside them.
 """
 
 from __future__ import annotations

@@ -42,7 +42,9 @@ KERNELS: list[Kernel] = []
 #: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may
 #: take this long in all, which is less than to import the compiler.
 SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 20_000, 0.5
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+#: Of numba's locks, those that a fork holds.
+_held: list[Any] = []
 
 
 class Kernel:
@@ -241,3 +243,24 @@ def _digest() -> str:
     package = pathlib.Path(__file__).parents[1]
     sources = sorted(source for folder in FOLDERS for source in (package / folder).glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:8]
+
+
+def _before_fork() -> None:
+    """A fork waits until no thread compiles: its child would wait for that thread for ever."""
+    _LOCK.acquire()
+    numba = sys.modules.get("numba.core.compiler_lock")
+    if lock := getattr(numba, "global_compiler_lock", None):
+        lock.acquire()
+        _held.append(lock)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+    _LOCK.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
+    )

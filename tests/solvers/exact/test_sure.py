@@ -49,8 +49,8 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
         assert less.var(alpha) == full.var(alpha)
         wide, narrow = full.bounds(alpha), less.bounds(alpha)
         assert narrow[0] <= wide[1] and wide[0] <= narrow[1]
-        # What is left out is V* - w: of an excess the bounds on V* count whole, weighted by how often
-        # a run gets there, so that together they are at most V*'s relative width of the CVaR.
+        # What is left out is V* - w: of an excess the bounds on V* count whole, weighted by how
+        # often a run gets there: together at most V*'s relative width of the CVaR.
         assert narrow[1] - narrow[0] <= 1.1 * (wide[1] - wide[0] + apart * wide[1])
         costs = tp.evaluate(ssp, less.policy(alpha), alpha)
         assert costs.cvar(alpha) == pytest.approx(less.cvar(alpha), rel=1e-12)
