@@ -129,7 +129,7 @@ SENTENCES = {
     ],
     "docs/optimum.md": [
         "the planner promises {planner(grid(), 1e-3).cvar(1e-3):.1f}, its policy delivers"
-        " {delivered(grid(), 1e-3, 1e-3):.1f}, and {optimum(grid()).cvar(1e-3):.1f} can be had.",
+        " {delivered(grid(), 1e-3, 1e-3):.1f}, and {optimum(grid()).cvar(1e-3):.1f} is possible.",
         "the best on average ({tp.solve_expected(grid()).cost():.1f})",
         "the same CVaR, {optimum(river()).cvar(1e-3):.3f}, and a mean of"
         " {optimum(river(), 1e-3, True).mean(1e-3):.2f} instead of"
