@@ -36,7 +36,7 @@ from tailpath.model.ssp import SSP
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
 #: Where all nodes are nearer to the start, in units, a second pass costs more than levels too many.
-ONE_PASS_BELOW = 64
+ONE_PASS_BELOW = 128
 
 #: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
 Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
