@@ -227,10 +227,9 @@ def _explain(error: Exception) -> int | None:
         _drop_output()  # who reads it has gone, which is its right (`tailpath info model | head`)
         return PIPE_CLOSED
     if isinstance(error, click.Abort):
-        print_message("error", "interrupted")
-        return INTERRUPTED
-    if isinstance(error, EvaluationInterrupted):
-        print_message("error", str(error))
+        cause = error.__cause__  # click puts its own error in the place of a KeyboardInterrupt
+        known = isinstance(cause, EvaluationInterrupted)
+        print_message("error", str(cause) if known else "interrupted")
         return INTERRUPTED
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "tailpath"
