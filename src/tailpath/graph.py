@@ -65,7 +65,9 @@ def owners(offsets: Array, dtype: Any = np.int64) -> Array:
 def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
     """The members of each group, one after the other, from the group of each; and the offsets."""
     if len(group) <= SORTED_BY_NUMPY:
-        return np.argsort(group, kind="stable"), offsets_of(group, n_groups)
+        # Integers of 16 bits are sorted by their digits, in linear time.
+        key = np.asarray(group, np.uint16 if n_groups <= 2**16 else np.int64)
+        return np.argsort(key, kind="stable"), offsets_of(group, n_groups)
     members, start = np.empty(len(group), np.int32), np.zeros(n_groups + 2, dtype=np.int64)
     graph.group_members(*frozen(group.astype(np.int32, copy=False)), start, members)
     return members, start[:-1]
@@ -287,8 +289,8 @@ class Transitions:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         least = np.full(self.n + 1, np.inf)
         cost = self.cost if self.level is None else self.level.astype(np.float64)
-        into = self.replaced(cost=cost, level=None).transpose()
-        order = dijkstra(into.row_start, into.target, into.cost, self.n, least)
+        into, row_start = grouped(np.minimum(self.target, self.n), self.n + 1)
+        order = dijkstra(row_start, self.source[into], cost[into], self.n, least)
         settled = np.count_nonzero(order >= 0)
         farthest_first = order[:settled][::-1].astype(np.int64)
         position = np.full(self.n + 1, -1, dtype=np.int64)

@@ -75,7 +75,7 @@ class Border:
     @property
     def model(self) -> SSP:
         """The model with costs of 0 or more; a cycle that costs less than nothing is refused."""
-        model: SSP = self._reduction.ssp
+        model: SSP = self.given.reduction.ssp if self.moves else self.given
         return model
 
     @property

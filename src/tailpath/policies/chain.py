@@ -240,12 +240,11 @@ class CostChain(Record, Transitions):
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge from nodes inside; `outside` for all others."""
-
-        part, error = self.replaced(cost=price), self.ssp.probability_error
+        rate, error = self.sums(self.probability * price), self.ssp.probability_error
         if self.all_arrive:
-            return expected_total(part, part.rate, error, self.farthest_first[-2::-1])
-        part = part.restrict(inside).renumber(positions(inside))
-        inner = expected_total(part, part.rate, error)
+            return expected_total(self, rate, error, self.farthest_first[-2::-1])
+        part = self.restrict(inside).renumber(positions(inside))
+        inner = expected_total(part, rate[inside], error)
         ends = np.full((3, self.n), outside)
         ends[:, inside] = inner.value, inner.lower, inner.upper
         value, lower, upper = ends
