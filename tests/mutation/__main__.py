@@ -18,7 +18,6 @@ every mutant has to survive. Tests run where they stand: do not edit the source 
 from __future__ import annotations
 
 import argparse
-import faulthandler
 import hashlib
 import json
 import os
@@ -158,20 +157,26 @@ class Session:
         files: dict[pathlib.Path, list[pytest.Item]] = {}
         for item in items:
             files.setdefault(item.path, []).append(item)
-        missing = {path: tests for path, tests in files.items() if not self.lines.load(path)}
-        for path, tests in missing.items():
+        todo = [path for path in files if not self.lines.load(path)]
+        tries: Counter[pathlib.Path] = Counter()
+        while todo:
+            path = todo.pop(0)
 
-            def work(path: pathlib.Path = path, tests: list[pytest.Item] = tests) -> str:
-                alone(tests)
-                self.lines.watch(path, tests)
+            def work(path: pathlib.Path = path) -> str:
+                alone(files[path])
+                self.lines.watch(path, files[path])
                 return "done"
 
-            def done(said: str, path: pathlib.Path = path, tests: Any = tests) -> None:
-                found = self.lines.load(path)
-                say(f"{path.relative_to(ROOT)}: {len(tests)} tests {said if found else 'failed'}")
+            def done(said: str, path: pathlib.Path = path) -> None:
+                if said == "done" and self.lines.load(path):
+                    say(f"{path.relative_to(ROOT)}: {len(files[path])} tests, known by line")
+                elif tries[path] < len(files[path]):  # one of its tests took too long
+                    tries[path] += 1
+                    todo.append(path)
 
             self.children.start(work, 600.0, done)
-        self.children.finish()
+            if not todo:
+                self.children.finish()
 
     def ask(self, mutant: Mutant) -> None:
         key = identity(mutant)
@@ -179,8 +184,8 @@ class Session:
             self.counts["caught"] += 1
             return
         if isinstance(mutant.place, Chosen):
-            near = tuple(mutant.place.tests.split())
-            every = {name: 6.0 for name in self.items if name.startswith(near)}
+            folders = tuple(mutant.place.tests.split())
+            every = {name: 6.0 for name in self.items if name.startswith(folders)}
         else:
             every = self.lines.of(mutant)
         near = f"test_{mutant.file.stem}.py"
@@ -273,7 +278,6 @@ def alone(items: list[pytest.Item]) -> None:
     os.dup2(nowhere, 2)
     factory = items[0].config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = pathlib.Path(tempfile.mkdtemp(dir=SCRATCH))
-    faulthandler.dump_traceback_later(200, file=open(KEPT / "waiting.txt", "a"))  # noqa: SIM115
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
 

@@ -115,7 +115,7 @@ def change(node: ast.AST, part: int) -> None:
     """Change the node in place: another operator, another function, or another number."""
     match node:
         case ast.Compare():
-            node.ops[part] = SWAPPED[type(node.ops[part])]()  # type: ignore[assignment, call-overload]
+            node.ops[part] = SWAPPED[type(node.ops[part])]()  # type: ignore[call-overload]
         case ast.BinOp() | ast.BoolOp() | ast.UnaryOp() | ast.AugAssign():
             node.op = SWAPPED[type(node.op)]()  # type: ignore[assignment]
         case ast.Constant(value=int() as value):

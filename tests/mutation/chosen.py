@@ -86,14 +86,31 @@ CHOSEN = (
         "AFTERWARDS = 0 * ROUNDOFF",
         "tests/certify",
     ),
-    # Parts of a sweep of CVaRVIQ see each other as they were before.
     Chosen(
-        "solvers/published/sweeps.py",
-        "work.slope_before[:] = work.slope",
-        "work.slope_before[0] = work.slope[0]",
-        "tests/solvers/published",
+        "certify/rounding.py",
+        "return 2 * terms * ROUNDOFF + AFTERWARDS",
+        "return 0 * terms * ROUNDOFF + AFTERWARDS",
+        "tests/certify",
     ),
     # Ties, levels, one too many, and when to stop.
+    Chosen(
+        "dp/totals.py",
+        "np.argmax(tails <= alpha)",
+        "np.argmax(tails < alpha)",
+        "tests/evaluation/test_evaluate.py tests/evaluation/test_distribution.py tests/certify",
+    ),
+    Chosen(
+        "dp/sweeps.py",
+        "if moved == last or (change <= ROUNDING_NOISE and change >= previous):",
+        "if moved >= 0 or (change <= ROUNDING_NOISE and change >= previous):",
+        "tests/dp tests/solvers/test_expectation.py",
+    ),
+    Chosen(
+        "solvers/published/sweeps.py",
+        "if before and settled:",
+        "if before or settled:",
+        "tests/solvers/published/test_adaptive.py tests/solvers/published/test_variants.py",
+    ),
     Chosen(
         "kernels/shortest_paths.py",
         "if cost < out_distance[source]:",
@@ -102,8 +119,8 @@ CHOSEN = (
     ),
     Chosen(
         "kernels/shortest_paths.py",
-        "if child + 1 < size and key[child + 1] < key[child]:",
-        "if child + 1 < size and key[child + 1] > key[child]:",
+        "if child + one < size and key[child + one] < key[child]:",
+        "if child + one < size and key[child + one] > key[child]:",
         "tests/kernels tests/test_graph.py",
     ),
     Chosen(

@@ -1,13 +1,14 @@
 """Which tests run which lines, and how long they take: each test is run once, and watched.
 
-Twice, as kernels are compiled, which nobody can watch, and as they are written, which takes long:
-then only tests that call kernels of the packages that are changed, for `INTERPRETED` seconds each.
+Twice, as kernels are compiled, which nobody can watch, and as they are written, which takes long,
+if it calls kernels of the packages that are changed: then for `INTERPRETED` seconds at most.
 What is found is kept in `build/mutation`; of tests that changed alone, only those are run again.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import json
 import pathlib
@@ -18,7 +19,7 @@ from typing import Any
 
 import coverage
 import pytest
-from _pytest.runner import SetupState, runtestprotocol
+from _pytest.runner import runtestprotocol
 
 from tailpath.kernels.jit import KERNELS, Kernel
 from tests.mutation.applying import called, codes, interpret
@@ -33,14 +34,6 @@ FILE, WAITING = 20.0, 20.0
 CHANGED = ("certify", "dp")
 
 
-class TooSlow(BaseException):
-    """Not an Exception: whoever expects one must not catch it."""
-
-
-def too_slow(*_: Any) -> None:
-    raise TooSlow
-
-
 class Lines:
     """What was found: of every test its seconds, and of every line the tests that run it."""
 
@@ -51,59 +44,67 @@ class Lines:
         self.seconds: dict[str, float] = {}
         self.written: dict[str, float] = {}
         self.tests: dict[tuple[str, int], set[str]] = {}
+        self.called: set[int] = set()
 
     def load(self, path: pathlib.Path) -> bool:
-        """What is known of a file of tests, if it and the package are as they were then."""
+        """What is known of a file of tests; whether that is all."""
+        entries = self._entries(path)
+        for entry in entries:
+            if "seconds" in entry:
+                known = self.written if entry["written"] else self.seconds
+                known[entry["name"]] = entry["seconds"]
+                for source, numbers in entry["lines"].items():
+                    for number in numbers:
+                        self.tests.setdefault((source, number), set()).add(entry["name"])
+        return bool(entries) and "complete" in entries[-1]
+
+    def _entries(self, path: pathlib.Path) -> list[dict[str, Any]]:
+        """What was kept of a file of tests, if it and the package are as they were then."""
         kept = self._kept(path)
         if not kept.exists():
-            return False
-        found = json.loads(kept.read_text(encoding="utf-8"))
-        if (found["sources"], found["digest"]) != (self.sources, digest(path)):
-            return False
-        for name, (seconds, written, lines) in found["tests"].items():
-            self.seconds[name] = seconds
-            if written is not None:
-                self.written[name] = written
-            for source, numbers in lines.items():
-                for number in numbers:
-                    self.tests.setdefault((source, number), set()).add(name)
-        return True
-
-    def watch(self, path: pathlib.Path, items: list[pytest.Item]) -> None:
-        """Run the tests of a file, and keep what they run."""
-        tests = self._watched(items)
-        found = {"sources": self.sources, "digest": digest(path), "tests": tests}
-        kept = self._kept(path)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_suffix(".part")
-        part.write_text(json.dumps(found), encoding="utf-8")
-        part.replace(kept)
+            return []
+        entries = list(map(json.loads, kept.read_text(encoding="utf-8").splitlines()))
+        return entries if entries and entries[0] == self._state(path) else []
 
     def _kept(self, path: pathlib.Path) -> pathlib.Path:
-        name = path.relative_to(ROOT).with_suffix(".json").as_posix()
+        name = path.relative_to(ROOT).with_suffix(".jsonl").as_posix()
         return self.folder / name.replace("/", ".")
 
-    def _watched(self, items: list[pytest.Item]) -> dict[str, Any]:
-        """Tests that pass, with their seconds in both ways, and the lines of both."""
-        compiled = self._watch(items, COMPILED, set())
-        changed = closure(
-            kernel for kernel in KERNELS if kernel.plain.__module__.split(".")[1] in CHANGED
-        )
-        again = [
-            item for item in items if item.nodeid in compiled and compiled[item.nodeid][2] & changed
-        ]
-        written = self._watch(again, INTERPRETED, changed)
-        return {
-            name: (
-                seconds,
-                written[name][0] if name in written else None,
-                merged(lines, written[name][1] if name in written else {}),
-            )
-            for name, (seconds, lines, _) in compiled.items()
-        }
+    def _state(self, path: pathlib.Path) -> dict[str, str]:
+        return {"sources": self.sources, "digest": digest(path)}
 
-    def _watch(self, items: list[pytest.Item], limit: float, plain: set[int]) -> dict[str, Any]:
-        interpret(plain)
+    def watch(self, path: pathlib.Path, items: list[pytest.Item]) -> None:
+        """Run tests of a file, and keep what each runs. A test that takes too long ends this
+        process; asked again, it is left out.
+        """
+        entries, kept = self._entries(path), self._kept(path)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        spent = sum(entry.get("seconds", 0.0) for entry in entries)
+        begun = {entry["name"] for entry in entries if "name" in entry}
+        with open(kept, "a" if entries else "w", encoding="utf-8") as book:
+
+            def keep(entry: dict[str, Any]) -> None:
+                book.write(json.dumps(entry) + "\n")
+                book.flush()
+
+            if not entries:
+                keep(self._state(path))
+            for item in items:
+                if item.nodeid in begun or spent > FILE:
+                    continue
+                keep({"name": item.nodeid})
+                for written in (False, True):
+                    found = self._watched(item, written)
+                    if found is not None:
+                        spent += found["seconds"]
+                        keep({"name": item.nodeid, "written": written, **found})
+                    if found is None or not self.called & changeable():
+                        break
+            keep({"complete": True})
+
+    def _watched(self, item: pytest.Item, written: bool) -> dict[str, Any] | None:
+        """Seconds and lines of a test; None if it does not pass. `called` has its kernels."""
+        interpret(set(changeable()) if written else set())
         run, calls = Kernel.__call__, set[int]()
 
         def noted(self: Kernel, *arguments: Any) -> Any:
@@ -111,41 +112,25 @@ class Lines:
             return run(self, *arguments)
 
         Kernel.__call__ = noted  # type: ignore[method-assign]
+        self.called = calls
+        limit = INTERPRETED if written else COMPILED
         tracer = coverage.Coverage(data_file=None, source=[str(PACKAGE)], config_file=False)
+        begin = time.process_time()
+        signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.setitimer(signal.ITIMER_REAL, WAITING * limit)
         tracer.start()
-        signal.signal(signal.SIGPROF, too_slow)
-        signal.signal(signal.SIGALRM, too_slow)
-        started = time.process_time()
-        passed: dict[str, tuple[float, dict[str, list[int]], set[int]]] = {}
-        for item, following in zip(items, [*items[1:], None]):
-            calls.clear()
-            tracer.switch_context(item.nodeid)
-            begin = time.process_time()
-            if begin - started > FILE:
-                break
-            signal.setitimer(signal.ITIMER_PROF, limit, limit)
-            signal.setitimer(signal.ITIMER_REAL, WAITING * limit, WAITING * limit)
-            try:
-                reports = runtestprotocol(item, log=False, nextitem=following)
-            except BaseException:  # whatever a plug-in makes of a test that was ended
-                item.session._setupstate = SetupState()
-                continue
-            finally:
-                signal.setitimer(signal.ITIMER_PROF, 0.0)
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-            if all(report.passed for report in reports) and len(reports) == 3:
-                seconds = round(time.process_time() - begin, 4)
-                passed[item.nodeid] = (seconds, {}, set(calls))
-        tracer.switch_context("")
+        reports = runtestprotocol(item, log=False, nextitem=None)
         tracer.stop()
-        data = tracer.get_data()
-        for path in data.measured_files():
-            name = pathlib.Path(path).relative_to(ROOT).as_posix()
-            for number, contexts in data.contexts_by_lineno(path).items():
-                for context in contexts:
-                    if context in passed:
-                        passed[context][1].setdefault(name, []).append(number)
-        return passed
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        if len(reports) != 3 or not all(report.passed for report in reports):
+            return None
+        data, seconds = tracer.get_data(), round(time.process_time() - begin, 4)
+        lines = {
+            pathlib.Path(path).relative_to(ROOT).as_posix(): sorted(data.lines(path) or ())
+            for path in data.measured_files()
+        }
+        return {"seconds": seconds, "lines": lines}
 
     def of(self, mutant: Mutant) -> dict[str, float]:
         """Tests that run what is changed, with the seconds they take then; empty if none does."""
@@ -162,8 +147,10 @@ class Lines:
         }
 
 
-def merged(lines: dict[str, list[int]], more: dict[str, list[int]]) -> dict[str, list[int]]:
-    return {path: sorted({*lines.get(path, ()), *more.get(path, ())}) for path in {*lines, *more}}
+@functools.cache
+def changeable() -> frozenset[int]:
+    """Kernels that may be changed, and those that call them."""
+    return frozenset(closure(k for k in KERNELS if k.plain.__module__.split(".")[1] in CHANGED))
 
 
 def closure(kernels: Iterable[Kernel]) -> set[int]:
@@ -186,7 +173,7 @@ def reached(mutant: Mutant) -> Iterator[tuple[str, int, int, bool]]:
         (kernel.plain.__code__.co_filename, kernel.plain.__name__): kernel for kernel in KERNELS
     }
     tree = ast.parse(mutant.file.read_text(encoding="utf-8"))
-    outer = [node for node in tree.body if node.lineno <= mutant.first <= node.end_lineno]
+    outer = [node for node in tree.body if node.lineno <= mutant.first <= (node.end_lineno or 0)]
     inside = [
         node
         for node in ast.walk(tree)
