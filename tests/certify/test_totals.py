@@ -225,3 +225,13 @@ def test_weights_of_a_mixture_are_scaled_to_1(more: float) -> None:
     low, high = found.bounds(1.0)
     truth = (3 * weights[0] + 5 * weights[1]) / sum(weights)
     assert low <= truth <= high
+
+
+def test_a_sum_is_charged_each_of_its_terms() -> None:
+    """Added one by one to 1, terms of half a unit in the last place vanish, all of them."""
+    terms = [1.0, *[rounding.ROUNDOFF] * 1000]
+    found, exact = 0.0, sum(map(Fraction, terms))
+    for term in terms:
+        found += term
+    assert found == 1
+    assert 900 * rounding.ROUNDOFF < (exact - 1) / exact <= rounding.sum_error(len(terms))

@@ -133,6 +133,8 @@ class Session:
         self.children = Children(asked.workers)
         self.lines = Lines(KEPT / "lines")
         self.counts: Counter[str] = Counter()
+        #: Tests that failed on a mutant, and pass on what is unchanged.
+        self.trusted: set[str] = set()
         self.known = {} if asked.unchanged else known()
 
     @pytest.hookimpl(tryfirst=True)
@@ -193,13 +195,30 @@ class Session:
         tests, total = [], 0.0
         for name in order:
             total += every[name]
-            if self.asked.chosen or total <= self.asked.seconds:
+            if name in self.items and (self.asked.chosen or total <= self.asked.seconds):
                 tests.append(name)
 
         def done(said: str) -> None:
             result = json.loads(said) if said.startswith("{") else {"caught": said}
             result |= {"mutant": str(mutant), "key": key, "of": len(every)}
-            self.tell(mutant, result)
+            name = result["caught"]
+            if name not in self.items or name in self.trusted or self.asked.unchanged:
+                self.tell(mutant, result)
+                return
+
+            def confirmed(said: str) -> None:
+                if json.loads(said)["caught"] if said.startswith("{") else True:
+                    say(f"{name} fails on what is unchanged, too: it is left out")
+                    del self.items[name]
+                    self.ask(mutant)
+                else:
+                    self.trusted.add(name)
+                    self.tell(mutant, result)
+
+            def again() -> str:
+                return json.dumps(self.tried(None, [name], {name: 120.0}))
+
+            self.children.start(again, 600.0, confirmed)
 
         if not tests:
             done(json.dumps({"caught": "", "ran": 0}))
@@ -211,11 +230,13 @@ class Session:
 
         self.children.start(work, 300.0 + 20.0 * sum(every[name] for name in tests), done)
 
-    def tried(self, mutant: Mutant, tests: list[str], limits: dict[str, float]) -> dict[str, Any]:
-        """What the tests say of a mutant: the name of the first that fails."""
+    def tried(
+        self, mutant: Mutant | None, tests: list[str], limits: dict[str, float]
+    ) -> dict[str, Any]:
+        """What the tests say of a mutant, or of what is unchanged: the first that fails."""
         items = [self.items[name] for name in tests]
         alone(items)
-        if not self.asked.unchanged and not apply(mutant):
+        if mutant and not self.asked.unchanged and not apply(mutant):
             return {"caught": "", "ran": 0, "nothing changed": True}
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         for number, (item, following) in enumerate(zip(items, [*items[1:], None])):

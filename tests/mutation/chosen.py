@@ -94,12 +94,6 @@ CHOSEN = (
     ),
     # Ties, levels, one too many, and when to stop.
     Chosen(
-        "dp/totals.py",
-        "np.argmax(tails <= alpha)",
-        "np.argmax(tails < alpha)",
-        "tests/evaluation/test_evaluate.py tests/evaluation/test_distribution.py tests/certify",
-    ),
-    Chosen(
         "dp/sweeps.py",
         "if moved == last or (change <= ROUNDING_NOISE and change >= previous):",
         "if moved >= 0 or (change <= ROUNDING_NOISE and change >= previous):",
