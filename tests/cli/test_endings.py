@@ -82,14 +82,7 @@ def test_a_policy_for_a_model_that_has_changed(lake, capsys, tmp_path):
     tp.write(tp.SSP.from_outcomes([*sure, ("hole", "climb", "ice", 1, 6)], "ice", ["home"]), new)
     assert run(capsys, "solve", old, "--alpha", "0.1", "--output", policy).code == 0
     refused = run(capsys, "evaluate", new, policy, "--alpha", "0.1")
-    assert refused.code == 2 and "costs differ; strict=False (--loose)" in refused.err
-    for command in (["evaluate", new, policy], ["simulate", new, policy, "--runs", "10"]):
-        told = run(capsys, *command, "--alpha", "0.1", "--loose")
-        assert (
-            told.code == 0
-            and "warning: " in told.err
-            and "decisions were found again by name" in told.err
-        )
+    assert refused.code == 2 and "costs differ" in refused.err
 
 
 def test_a_policy_that_may_miss_the_goal_gets_the_ways_on(lake, capsys, tmp_path):

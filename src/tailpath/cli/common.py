@@ -362,16 +362,13 @@ def read_model(model: str, endings: Mapping[str, Any], **options: Any) -> SSP:
     return ssp
 
 
-#: The user's policies, and whether they may be those of another model.
+#: The user's policies.
 POLICIES = click.option(
     "--policy",
     "files",
     metavar="FILE",
     multiple=True,
     help="Also this policy of yours, named after its file (repeatable).",
-)
-LOOSE = click.option(
-    "--loose", is_flag=True, help="Take policies of another model with the same states and actions."
 )
 
 
@@ -380,7 +377,7 @@ def policy_output(text: str) -> Decorator:
     return click.option("-o", "--output", type=out_file(".json", ".npz"), help=text)
 
 
-def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
+def policy_argument(policy: str, ssp: Any) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or a method that needs no alpha, such as
     `expected` for the least expected cost.
     """
@@ -394,7 +391,7 @@ def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Poli
             f" for one without a file is {' or '.join(words)}"
         )
     policy_files.append(policy)
-    return tailpath.read_policy(policy, ssp, strict=not loose)
+    return tailpath.read_policy(policy, ssp)
 
 
 # ---------------------------------------------------------------------- several alphas

@@ -17,7 +17,6 @@ import tailpath
 from tailpath.cli.application import print_message
 from tailpath.cli.common import (
     ALPHA,
-    LOOSE,
     POLICIES,
     ManyAlphas,
     WholeNumber,
@@ -70,7 +69,6 @@ FEW, MANY = 49, 193
     "What is compared",
     method_option("named", multiple=True, help="This method, beside the optimum (repeatable)."),
     POLICIES,
-    LOOSE,
     click.option("--all", "everything", is_flag=True, help="Every method in every variant."),
     click.option(f"--{SLOW}", "with_slow", is_flag=True, help="Also CVaRVILI, by linear programs."),
     click.option(
@@ -119,14 +117,14 @@ def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: A
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
-        return compare_plans(ssp, source, alphas, asked.files, asked.loose)
+        return compare_plans(ssp, source, alphas, asked.files)
     return _compared(ssp, source, alphas, asked)
 
 
 def _compared(ssp: SSP, source: str, alphas: tuple[float, ...], asked: SimpleNamespace) -> Output:
     names = [*(asked.named or USUAL), *([SLOW] if asked.with_slow else [])]
     chosen = chosen_methods(names, asked.everything)
-    mine = own_policies(ssp, asked.files, asked.loose, chosen)
+    mine = own_policies(ssp, asked.files, chosen)
     leave_out = _note_left_out if asked.everything else None
     with progress_line() as update:
         asking = ssp, mine, chosen, alphas, vars(asked), update
@@ -160,13 +158,11 @@ def _note_left_out(name: str, reason: str) -> None:
     print_message("note", f"{name} is left out: {reason}")
 
 
-def own_policies(
-    ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]
-) -> list[PlannedRow]:
+def own_policies(ssp: SSP, files: Sequence[str], chosen: Sequence[Method]) -> list[PlannedRow]:
     """The user's policies, each named after its file; read before anything is planned, so that an
     error in a file is reported at once.
     """
-    found = [given_row(ssp, Path(file).stem, policy_argument(file, ssp, loose)) for file in files]
+    found = [given_row(ssp, Path(file).stem, policy_argument(file, ssp)) for file in files]
     names = [row.name for row in found] + [method.label for method in chosen]
     for name in [name for position, name in enumerate(names) if name in names[:position]][:1]:
         raise OptionError(f"two rows of the table would be called {name!r}: rename the file")
@@ -198,10 +194,10 @@ def measured(
 
 
 def compare_plans(
-    model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str], loose: bool
+    model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str]
 ) -> Output:
     """Policies planned on the nominal model and on the intervals, and what each may really cost."""
-    given = {file: policy_argument(file, model, loose) for file in files}
+    given = {file: policy_argument(file, model) for file in files}
     lines, rows = [], []
     for alpha, label, predicted, band in planned_lines(model, alphas, given):
         low, high = band.cvar(alpha)
@@ -256,7 +252,6 @@ def _draw(
 @under(
     "What is shown",
     POLICIES,
-    LOOSE,
     method_option("methods", multiple=True, help="Also this planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Unit of the costs, e.g. minutes."),
@@ -270,7 +265,6 @@ def page_command(
     out: str,
     files: tuple[str, ...],
     title: str | None,
-    loose: bool,
     **options: Any,
 ) -> Output:
     """Explain a MODEL on one page: what the average-best policy, yours, and the optimal one do for
@@ -285,7 +279,7 @@ def page_command(
     tailpath page river:8x6 --out page.html --unit steps
     tailpath page river:5x5 --out page.html --policy policy.json --method quantile
     """
-    mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
+    mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, [])}
     title = title or (os.path.basename(source) if os.path.isfile(source) else source)
     with progress_line() as update:
         options |= {"title": title, "progress": update}

@@ -18,7 +18,6 @@ from tailpath.analysis.reachability import WAYS
 from tailpath.cli.application import print_message
 from tailpath.cli.common import (
     ALPHA,
-    LOOSE,
     Decorator,
     ManyAlphas,
     ModelCommand,
@@ -60,7 +59,6 @@ def most_option(default: int, text: str) -> Decorator:
 @click.command(cls=ManyAlphas)
 @given_policy
 @several_alphas()
-@LOOSE
 @click.option("--from", "state", help="Start from this state, as `tailpath info` writes it.")
 @under(
     "How it is computed",
@@ -82,7 +80,6 @@ def evaluate_command(
     state: str | None,
     gamma: Fraction | None,
     plot: str | None,
-    loose: bool,
     **options: Any,
 ) -> Output:
     """Compute the exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
@@ -95,7 +92,7 @@ def evaluate_command(
     tailpath evaluate river:5x5 policy.json --alpha 0.05 0.01
     tailpath evaluate river:5x5 expected --alpha 0.05 --plot costs.png
     """
-    followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
+    followed, factor = policy_argument(policy, ssp), float(gamma or 1)
     least, facts = min(alphas), {}
     has_intervals = isinstance(ssp, IntervalSSP)
     if has_intervals:
@@ -189,7 +186,6 @@ def band_text(band: tailpath.CostBand, alphas: Sequence[float]) -> str:
     default=0.95,
     help="Confidence of every interval.",
 )
-@LOOSE
 @reported
 def simulate_command(
     ssp: SSP,
@@ -199,7 +195,6 @@ def simulate_command(
     seed: int,
     alphas: tuple[float, ...],
     confidence: float,
-    loose: bool,
 ) -> Output:
     """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence
     intervals.
@@ -212,7 +207,7 @@ def simulate_command(
     tailpath simulate river:5x5 policy.json --runs 10000 --alpha 0.05
     tailpath simulate river:5x5 expected --runs 1000 --seed 7 --alpha 0.1 --json
     """
-    costs = tailpath.simulate(ssp, policy_argument(policy, ssp, loose), runs, seed)
+    costs = tailpath.simulate(ssp, policy_argument(policy, ssp), runs, seed)
     found = [tailpath.estimate(costs, a, confidence, least=float(ssp.shift)) for a in alphas]
     record = {
         "model": source,

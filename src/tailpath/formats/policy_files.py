@@ -3,9 +3,8 @@
 A file has a header and arrays, which `docs/formats.md` lists by kind. In the header are the sizes
 of the model the policy was made for and a hash of its arrays, so that a table of choice numbers
 never meets a model whose choices are numbered otherwise. Beside the numbers stand the names they
-are for, by which a table can be carried over to another model (`policy_transfer.py`). A policy of
-names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the
-model.
+are for, so that other programs can follow the policy. A policy of names (`markov`, `memory`) has no
+model of its own: on reading, its names must be names of the model.
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists
 in the member `arrays`.
@@ -15,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.domains.register import Domain, find_domain
-from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
+from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import (
     converted_array,
@@ -33,7 +31,7 @@ from tailpath.formats.files import (
     write_bytes,
 )
 from tailpath.formats.headers import OBJECT, member_of, read_header
-from tailpath.formats.policy_kinds import PolicyReader, check_fit, only_known, pack
+from tailpath.formats.policy_kinds import PolicyReader, check_fit, pack
 from tailpath.graph import Array
 from tailpath.model.checks import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
@@ -93,9 +91,7 @@ def write_policy(policy: Any, path: str | os.PathLike[str], *, alpha: float | No
 
 
 @answering
-def read_policy(
-    path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict: bool = True
-) -> Policy:
+def read_policy(path: str | os.PathLike[str], ssp: SSP | IntervalSSP) -> Policy:
     """Read a policy and check that it belongs to this model.
 
     On a model made by `within`, a policy of names for the model behind it is understood.
@@ -107,9 +103,6 @@ def read_policy(
         as `sepsis:clinicians`.
     ssp : SSP
         The model it is for.
-    strict : bool
-        If False, the policy may have been made for another model with the same states and actions:
-        its tables are found again by name, and a warning says what differs.
 
     Returns
     -------
@@ -139,26 +132,13 @@ def read_policy(
         return _of_domain(domain, name, ssp)
     try:
         reader, found = _parts(path_name)
-        differs = _differences(reader.header["model"], ssp)
-        if differs and strict:
-            raise PolicyError(
-                f"{path_name}: {differs[0]}; strict=False (--loose) finds the same states and"
-                " actions again"
-            )
-        policy = reader.policy(ssp, elsewhere=bool(differs))
+        _check_model(reader.header["model"], ssp)
+        policy = reader.policy(ssp)
         for name in sorted(found - reader.array_names()):
             raise FormatError(f"{path_name}: unknown array {shorten(repr(name))}")
         if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
             return as_policy(ssp, policy.decisions)
-        if isinstance(policy, MarkovPolicy) and not strict:
-            policy = only_known(policy, ssp)
         check_fit(policy, ssp, path_name)
-        if differs:
-            warnings.warn(
-                f"{path_name}: {'; '.join(differs)}; decisions were found again by name",
-                TailpathWarning,
-                stacklevel=2,
-            )
     except RecursionError:
         raise FormatError(f"{path_name}: nested too deeply") from None
     except TailpathError as error:
@@ -188,30 +168,22 @@ def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
     return made
 
 
-def _differences(found: Any, ssp: SSP) -> list[str]:
-    """In what the model differs from the one that the policy was made for; a policy of names was
-    made for none.
-    """
-    if found is None:
-        return []
+def _check_model(found: Any, ssp: SSP) -> None:
+    """Refuse a policy that was made for another model; one of names was made for none."""
     here = fingerprint(ssp)
-    sizes = [
-        f"this policy was made for a model with {found.get(key)!r} {what}; this model has"
-        f" {here[key]}"
-        for key, what in (
-            ("n_states", "states"),
-            ("n_choices", "choices"),
-            ("n_outcomes", "outcomes"),
-        )
-        if found.get(key) != here[key]
-    ]
-    if sizes or found.get("sha256") == here["sha256"]:
-        return sizes
+    if found is None or found.get("sha256") == here["sha256"]:
+        return
+    for what in ("states", "choices", "outcomes"):
+        there, size = found.get(f"n_{what}"), here[f"n_{what}"]
+        if there != size:
+            raise PolicyError(
+                f"this policy was made for a model with {there!r} {what}; this model has {size}"
+            )
     parts = [part for part in PARTS if part in found and found[part] != here[part]]
-    return [
+    raise PolicyError(
         "this policy was made for another model of the same size:"
         f" {', '.join(parts) or 'probabilities, costs or targets'} differ"
-    ]
+    )
 
 
 def _listed(members: Mapping[str, Any], path: str, name: str, dtype: Any, axes: int) -> Array:

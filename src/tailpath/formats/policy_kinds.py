@@ -25,10 +25,8 @@ from tailpath.formats.headers import (
     MemberKind,
     checked,
     decode_name,
-    decode_names,
     positive_fraction,
 )
-from tailpath.formats.policy_transfer import budgets_on, has_state, made_for
 from tailpath.formats.writing import encode_name, encode_names, encode_unit
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
@@ -50,6 +48,7 @@ _STEPS = {
     "from_budget": (np.int64, 1),
     "choice": (np.int32, 1),
     "risk_neutral": (np.int32, 1),
+    "level": (np.int64, 1),
 }
 #: Those of the model that the others number.
 _CHOICES = {"state_choices": (np.int64, 1), "choice_action": (np.int32, 1)}
@@ -61,7 +60,7 @@ _OUTCOMES = {
 ARRAYS = {
     "atom": (*_ATOMS, *_CHOICES, *_OUTCOMES),
     "atom grids": (*_ATOMS, *_GRIDS, *_CHOICES, *_OUTCOMES),
-    "budget steps": (*_STEPS, "level", *_CHOICES),
+    "budget steps": (*_STEPS, *_CHOICES),
 }
 #: What a header has, by kind, besides what all of them have.
 _NAMED = {"states": ANYTHING, "actions": ANYTHING}
@@ -107,7 +106,7 @@ class Stored:
 
 
 def pack(policy: Policy) -> Stored:
-    """The parts of a policy, ; one made of functions is refused."""
+    """The parts of a policy; one made of functions is refused."""
     if isinstance(policy, MarkovPolicy):
         decisions = {(state,): decision for state, decision in policy.decisions.items()}
         return Stored("markov", _decision_rows(decisions))
@@ -147,7 +146,7 @@ def _pack_budget(policy: BudgetPolicy) -> Stored:
         **_names(policy.ssp),
     }
     header |= {"deadline": True} if policy.deadline else {}
-    arrays = _fields(policy, (*_STEPS, "level")) | _fields(policy.ssp, _CHOICES)
+    arrays = _fields(policy, _STEPS) | _fields(policy.ssp, _CHOICES)
     return Stored("budget steps", header, arrays, policy.ssp)
 
 
@@ -225,8 +224,7 @@ class PolicyReader:
             raise FormatError(f"{path}: {what}")
         return cls(checked(header, {**_COMMON, **MEMBERS[kind]}, f"{path}: "), array, path)
 
-    def policy(self, ssp: SSP, *, elsewhere: bool = False) -> Policy:
-        """The policy; with `elsewhere`, found again by name on a model it was not made for."""
+    def policy(self, ssp: SSP) -> Policy:
         kind = self.header["kind"]
         if kind == "markov":
             decisions = self._decisions(1)
@@ -238,13 +236,11 @@ class PolicyReader:
                 self._table("remember", 5, "memory"),
             )
         if kind == "mixed":
-            policies = tuple(each.policy(ssp, elsewhere=elsewhere) for each in self._members())
+            policies = tuple(each.policy(ssp) for each in self._members())
             return MixedPolicy(policies, tuple(self.header["weights"]))
         try:
-            return self._of_numbers(ssp, elsewhere)
+            return self._of_numbers(ssp)
         except PolicyError as error:
-            if elsewhere:
-                raise
             raise self._error(str(error)) from None
 
     def array_names(self) -> set[str]:
@@ -267,45 +263,23 @@ class PolicyReader:
 
     # ------------------------------------------------------------------ tables of numbers
 
-    def _of_numbers(self, ssp: SSP, elsewhere: bool) -> Policy:
-        """A policy whose numbers are those of the model it was made for."""
+    def _of_numbers(self, ssp: SSP) -> Policy:
+        """A policy whose numbers are those of the model."""
         header = self.header
-        if header["kind"].startswith("atom"):
-            if elsewhere:
-                raise PolicyError(
-                    f"{self.path}: a table of atoms fits only the model it was made for; solve"
-                    " this one"
-                )
-            return self._atoms(ssp)
-        model, level = ssp, self.array("level", np.int64, 1)
-        if elsewhere:  # where costs are those of the other model
-            names = {
-                what: decode_names(header[what], f"{self.path}: {what}")
-                for what in ("states", "actions")
-            }
-            model = made_for({**names, **self._arrays(_CHOICES)}, self.path)
-            level = np.zeros(model.n_outcomes, dtype=np.int64)
-        policy = BudgetPolicy(
-            model,
-            header["budget"],
-            level=level,
-            unit=positive_fraction(header["unit"]) or header["unit"],
-            **self._arrays(_STEPS),
-        )
-        policy = budgets_on(ssp, policy, self.path) if elsewhere else policy
-        return policy.by_deadline() if header["deadline"] else policy
-
-    def _arrays(self, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
-        return {name: self.array(name, *kind) for name, kind in kinds.items()}
-
-    def _atoms(self, ssp: SSP) -> AtomPolicy:
-        start, arrays = self.header["start_atom"], self._arrays(_ATOMS)
-        if self.header["kind"] == "atom grids":
+        if header["kind"] == "budget steps":
+            unit = positive_fraction(header["unit"]) or header["unit"]
+            policy = BudgetPolicy(ssp, header["budget"], unit=unit, **self._arrays(_STEPS))
+            return policy.by_deadline() if header["deadline"] else policy
+        arrays = self._arrays(_ATOMS)
+        if header["kind"] == "atom grids":
             own, of_state = self._arrays(_GRIDS).values()
             if not np.isin(own, (0, 1)).all():
                 raise self._error("own must hold 0 and 1")
             arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-        return AtomPolicy(ssp, start_atom=start, **arrays)
+        return AtomPolicy(ssp, start_atom=header["start_atom"], **arrays)
+
+    def _arrays(self, kinds: Mapping[str, tuple[Any, int]]) -> dict[str, Any]:
+        return {name: self.array(name, *kind) for name, kind in kinds.items()}
 
     # ------------------------------------------------------------------ tables of names
 
@@ -378,10 +352,3 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
                 f"{path}: the policy takes {action!r} in state {state!r}, where the model has no"
                 " such action"
             )
-
-
-def only_known(policy: MarkovPolicy, ssp: SSP) -> MarkovPolicy:
-    """A policy of names without the states that a model does not have."""
-    return MarkovPolicy(
-        {state: decision for state, decision in policy.decisions.items() if has_state(ssp, state)}
-    )
