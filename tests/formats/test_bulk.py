@@ -11,7 +11,7 @@ from hypothesis import given
 
 import tailpath as tp
 from tailpath.formats import drn
-from tailpath.formats.writing import blocks
+from tailpath.formats.writing import in_blocks as in_pieces
 from tests.formats.models import (
     awkward,
     by_choice,
@@ -396,11 +396,11 @@ def test_progress_is_told(suffix, tmp_path):
 
 
 def test_a_write_that_is_interrupted_leaves_nothing_behind(tmp_path, monkeypatch):
-    def interrupt(model):
-        yield from blocks(model)
+    def interrupt(lines):
+        yield from in_pieces(lines)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(drn, "blocks", interrupt)
+    monkeypatch.setattr(drn, "in_blocks", interrupt)
     with pytest.raises(KeyboardInterrupt):
         tp.write(by_choice(), tmp_path / "m.drn")
     assert list(tmp_path.iterdir()) == []

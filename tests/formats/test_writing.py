@@ -10,14 +10,7 @@ from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _cost_text
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
-from tailpath.formats.writing import (
-    action_words,
-    extras_line,
-    formatted,
-    joined_columns,
-    put_before,
-    text_column,
-)
+from tailpath.formats.writing import action_words, extras_line
 from tests.formats.models import by_choice, many_numbers, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -178,22 +171,3 @@ def test_json_has_one_row_per_outcome(tmp_path):
         '"outcomes": [\n    [0, "left", 1, 0.25, 1.5],\n    [0, "left", 2, 0.75, 1.5],\n    [0,'
         ' "right", 3, 1.0, 0.0],\n' in text
     )
-
-
-def test_numbers_are_spelled_once():
-    for values in ([0.0, 0.1, 0.1, 0.1 + 2**-55, 5e-324, 0.1], [3, 1, 3], []):
-        asked = []
-        column = formatted(
-            np.array(values), lambda value, asked=asked: asked.append(value) or f"{value!r};"
-        )
-        assert column.tolist() == [f"{value!r};" for value in values]
-        assert sorted(asked) == sorted(set(values))
-
-
-def test_texts_are_joined_row_by_row():
-    columns = (["a", "ü", "\ud800"], ["1", "2", ""], ["\n"] * 3)
-    assert joined_columns(*map(text_column, columns)) == "a1\nü2\n\\ud800\n".encode()
-    assert joined_columns(text_column([]), text_column([])) == b""
-    heads = text_column(["x", "y", ""])
-    put_before(heads, [0, 2, 0, 2], ["a", "b", "c", "d"])
-    assert heads.tolist() == ["acx", "y", "bd"]

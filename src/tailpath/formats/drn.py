@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -38,14 +39,11 @@ from tailpath.formats.text_files import TextFile
 from tailpath.formats.writing import (
     MARK,
     action_words,
-    blocks,
     choice_costs,
-    encoded,
     extras_line,
-    formatted,
-    joined_columns,
-    put_before,
-    text_column,
+    in_blocks,
+    in_turn,
+    probability_texts,
 )
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, first_of, owners
 from tailpath.model.interval import IntervalSSP, underlying_ssp
@@ -240,50 +238,34 @@ def write(ssp: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
     the reward structure is `cost`.
     """
-    pieces = _pieces(ssp, "DTMC" if dtmc else "MDP")
+    pieces = in_blocks(_lines(ssp, "DTMC" if dtmc else "MDP"))
     if path.lower().endswith((".gz", ".xz")):
         write_bytes(path, packed_tar({"model.drn": b"".join(pieces)}, path[-2:].lower()))
     else:
         write_bytes(path, pieces)
 
 
-def _pieces(model: SSP | IntervalSSP, what: str) -> Iterator[bytes]:
+def _lines(model: SSP | IntervalSSP, what: str) -> Iterator[str]:
     ssp = underlying_ssp(model)
     target, choice_cost, auxiliary = _without_branch_costs(ssp)
     n_states = ssp.n_states + len(auxiliary)
     n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(auxiliary)
-    yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(auxiliary))}\n")
+    yield f"// Written by tailpath\n//{extras_line(ssp, len(auxiliary))}\n"
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
-    yield encoded(f"@type: {what}\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
-    yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
-    number, word = text_column(map(str, range(n_states))), action_words(ssp, writable_action)
-    for block in blocks(model):
-        # What stands before a target: two tabs, or the line of the choice and those of states as
-        # well. At last, the lines after all targets.
-        heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
-        action = formatted(
-            block.of_choices(ssp.choice_action), lambda action: f"\taction {word(action)}"
-        )
-        rewards = formatted(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
-        heads[block.of_choices(ssp.choice_outcomes) - block.outcomes.start] = action + rewards
-        heads[-1] = ""
-        first_choice = ssp.state_choices[block.states.start : block.states.stop]
-        position = ssp.choice_outcomes[first_choice] - block.outcomes.start
-        put_before(heads, position.tolist(), _state_lines(ssp, block.states))
-        yield joined_columns(
-            heads[:-1], number[block.of_outcomes(target)], *block.probabilities(" : ", ", ", "\n")
-        )
-        yield encoded(heads[-1])
+    yield f"@type: {what}\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n"
+    yield f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n"
+    word = action_words(ssp, writable_action)
+    choices = in_turn(ssp.choice_action, choice_cost, np.diff(ssp.choice_outcomes))
+    outcomes = zip(in_turn(target), probability_texts(model))
+    for state, (is_goal, size) in enumerate(in_turn(ssp.is_goal, np.diff(ssp.state_choices))):
+        yield f"state {state} [0]{' init' * (state == ssp.start_index)}{' goal' * is_goal}\n"
+        if is_goal:
+            yield f"\taction {UNNAMED} [0]\n\t\t{state} : 1\n"
+        for action, cost, n_outcomes in islice(choices, size):
+            yield f"\taction {word(action)} [{cost!r}]\n"
+            yield from (f"\t\t{end} : {p}\n" for (end,), p in islice(outcomes, n_outcomes))
     for state, (end, cost) in enumerate(auxiliary, start=ssp.n_states):
-        yield encoded(f"state {state} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{end} : 1\n")
-
-
-def _state_lines(ssp: SSP, states: range) -> Iterator[str]:
-    """The line of every state, and for a goal those of its loop."""
-    for state in states:
-        init = " init" if state == ssp.start_index else ""
-        loop = f" goal\n\taction {UNNAMED} [0]\n\t\t{state} : 1" if ssp.is_goal[state] else ""
-        yield f"state {state} [0]{init}{loop}\n"
+        yield f"state {state} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{end} : 1\n"
 
 
 def _without_branch_costs(ssp: SSP) -> tuple[Array, Array, list[tuple[int, float]]]:

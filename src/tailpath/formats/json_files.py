@@ -8,6 +8,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,11 @@ from tailpath.formats.headers import (
 )
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
-    blocks,
     encode_members,
     encode_name,
-    encoded,
-    joined_columns,
-    text_column,
+    in_blocks,
+    in_turn,
+    probability_texts,
 )
 from tailpath.graph import Array, BoolArray, FloatArray, first_of
 from tailpath.model.cost_units import common_unit
@@ -220,10 +220,10 @@ def _float(value: Any, what: str, location: str) -> float:
 
 def write(ssp: SSP | IntervalSSP, path: str) -> None:
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
-    write_bytes(path, _pieces(ssp))
+    write_bytes(path, in_blocks(_pieces(ssp)))
 
 
-def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP) -> Iterator[str]:
     ssp = underlying_ssp(model)
     head: dict[str, Any] = {
         "format": FORMAT,
@@ -238,19 +238,16 @@ def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
         for key, value in head.items()
         if value is not None or key == "start"
     ]
-    yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
-    target = text_column(f"{_text(encode_name(state))}, " for state in ssp.states)
-    source = ",\n    [" + target
-    for block in blocks(model):
-        rows = joined_columns(
-            block.sources(source),
-            block.actions(lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
-            block.targets(target),
-            *block.probabilities("", ", ", ", ", estimates=True),
-            block.costs("{!r}]".format),
-        )
-        yield rows if block.outcomes.start else rows.removeprefix(b",\n")
-    yield b"\n  ]\n}\n"
+    yield "{\n  " + ",\n  ".join(members) + ',\n  "outcomes": ['
+    state = [_text(encode_name(name)) for name in ssp.states]
+    action = cache(lambda a: _text(encode_name(ssp.actions[a])))
+    choice, comma = ssp.outcome_choice, "\n"
+    columns = ssp.choice_state[choice], ssp.choice_action[choice], ssp.outcome_target
+    texts = probability_texts(model, estimates=True)
+    for (s, a, t, cost), p in zip(in_turn(*columns, ssp.outcome_cost), texts):
+        yield f"{comma}    [{state[s]}, {action(a)}, {state[t]}, {p}, {cost!r}]"
+        comma = ",\n"
+    yield "\n  ]\n}\n"
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
@@ -18,15 +18,11 @@ from tailpath.formats.outcomes import cost_rule, model_of
 from tailpath.formats.registry import Reading
 from tailpath.formats.table_text import ArrowTable, TextTable, encode
 from tailpath.formats.writing import (
-    Block,
-    blocks,
-    encoded,
-    formatted,
-    joined_columns,
+    in_blocks,
+    in_turn,
     probability_columns,
-    text_column,
 )
-from tailpath.graph import first_of
+from tailpath.graph import Array, first_of
 from tailpath.model.columns import has_intervals
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP, underlying_ssp
@@ -79,31 +75,23 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
             f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
             " write .json or .npz"
         )
-    write_bytes(path, _pieces(model))
+    write_bytes(path, in_blocks(_pieces(model)))
 
 
-def _pieces(model: SSP | IntervalSSP) -> Iterator[bytes]:
-    """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
+def _pieces(model: SSP | IntervalSSP) -> Iterator[str]:
+    """The lines. The start comes first, since that is how a reader knows it."""
     ssp, probabilities = underlying_ssp(model), probability_columns(model)
-    state = text_column(_cell(encode(state)) for state in ssp.states)
-
-    def rows(states: range) -> bytes:
-        block = Block(ssp, states)
-        return joined_columns(
-            block.sources(state),
-            block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
-            block.targets(state),
-            *(formatted(block.of_outcomes(p), ",{!r}".format) for p in probabilities.values()),
-            block.costs(lambda cost: f",{_cost_text(ssp, cost)}\n"),
-        )
-
-    start = ssp.start_index
-    yield encoded(f"{','.join((*COLUMNS, *probabilities, 'cost'))}\n")
-    yield rows(range(start, start + 1))
-    for states in (block.states for block in blocks(ssp)):
-        first, last = np.clip([start, start + 1], states.start, states.stop).tolist()
-        yield rows(range(states.start, first))
-        yield rows(range(last, states.stop))
+    yield f"{','.join((*COLUMNS, *probabilities, 'cost'))}\n"
+    state = [_cell(encode(name)) for name in ssp.states]
+    action = cache(lambda a: _cell(encode(ssp.actions[a])))
+    cost_text = cache(partial(_cost_text, ssp))
+    choice = ssp.outcome_choice
+    source = ssp.choice_state[choice]
+    order = np.argsort(source != ssp.start_index, kind="stable")
+    columns: list[Array] = [source, ssp.choice_action[choice], ssp.outcome_target]
+    columns += [ssp.outcome_cost, *probabilities.values()]
+    for s, a, t, cost, *ends in in_turn(*(column[order] for column in columns)):
+        yield f"{state[s]},{action(a)},{state[t]},{','.join(map(repr, ends))},{cost_text(cost)}\n"
 
 
 def _cell(text: str) -> str:

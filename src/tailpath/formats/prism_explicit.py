@@ -19,7 +19,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import chain, count, takewhile
+from itertools import chain, count, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -34,16 +34,12 @@ from tailpath.formats.prism_transitions import (
 )
 from tailpath.formats.registry import Reading
 from tailpath.formats.writing import (
-    Texts,
     action_words,
-    blocks,
     choice_costs,
-    encoded,
     extras_line,
-    formatted,
-    joined_columns,
-    put_before,
-    text_column,
+    in_blocks,
+    in_turn,
+    probability_texts,
 )
 from tailpath.graph import Array, FloatArray, first_of, offsets_of
 from tailpath.model.interval import IntervalSSP, underlying_ssp
@@ -257,43 +253,33 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     sizes = f"{ssp.n_states}" if dtmc else f"{ssp.n_states} {ssp.n_choices + n_goals}"
     costly = _rewarded(ssp)
     head = '# Reward structure "cost"\n'
-    files: dict[str, Iterable[bytes]] = {
+    files: dict[str, Iterable[str]] = {
         path: chain(
-            [encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")],
-            _transition_rows(model, dtmc),
+            [f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n"],
+            _transition_lines(model, dtmc),
         ),
-        f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
+        f"{stem}.lab": ['0="init" 1="goal"\n', *_label_lines(ssp)],
         # No state rewards; the file is there lest an older one be taken for ours.
-        f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
-        f"{stem}.trew": chain(
-            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, dtmc)
-        ),
+        f"{stem}.srew": [f"{head}{ssp.n_states} 0\n"],
+        f"{stem}.trew": chain([f"{head}{sizes} {len(costly)}\n"], _reward_lines(ssp, costly, dtmc)),
     }
-    for path_name, pieces in files.items():
-        write_bytes(path_name, pieces)
+    for path_name, lines in files.items():
+        write_bytes(path_name, in_blocks(lines))
 
 
-def _transition_rows(model: SSP | IntervalSSP, dtmc: bool) -> Iterator[bytes]:
-    """The lines of `.tra`, some states at a time, with a loop at each goal."""
+def _transition_lines(model: SSP | IntervalSSP, dtmc: bool) -> Iterator[str]:
+    """The lines of `.tra`, with a loop at each goal; a Markov chain has no numbers of choices."""
     ssp, one = underlying_ssp(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
-    word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
-    for block in blocks(model):
-        # The last one is for the goals after all outcomes.
-        heads = np.append(_heads(ssp, block.choice, dtmc), "")
-        goals = [state for state in block.states if ssp.is_goal[state]]
-        position = np.searchsorted(ssp.choice_state[block.choice], goals)
-        put_before(
-            heads,
-            position.tolist(),
-            (f"{goal} {'' if dtmc else '0 '}{goal} {one}\n" for goal in goals),
-        )
-        yield joined_columns(
-            heads[:-1],
-            block.targets(number),
-            *block.probabilities(" ", ",", " "),
-            block.actions(lambda action: f"{word(action)}\n"),
-        )
-        yield encoded(heads[-1])
+    word = action_words(ssp, writable_action)
+    choices = in_turn(ssp.choice_action, np.diff(ssp.choice_outcomes))
+    outcomes = zip(in_turn(ssp.outcome_target), probability_texts(model, ","))
+    for state, (is_goal, size) in enumerate(in_turn(ssp.is_goal, np.diff(ssp.state_choices))):
+        if is_goal:
+            yield f"{state} {'' if dtmc else '0 '}{state} {one}\n"
+        for number, (action, n_outcomes) in enumerate(islice(choices, size)):
+            begin, end = f"{state} {'' if dtmc else f'{number} '}", f"{word(action)}\n"
+            for (target,), p in islice(outcomes, n_outcomes):
+                yield f"{begin}{target} {p} {end}"
 
 
 def _rewarded(ssp: SSP) -> Array:
@@ -303,27 +289,13 @@ def _rewarded(ssp: SSP) -> Array:
     return np.asarray(once[ssp.outcome_cost[once] != 0])
 
 
-def _reward_lines(ssp: SSP, costly: Array, dtmc: bool) -> Iterator[bytes]:
-    number = text_column(map(str, range(ssp.n_states)))
-    for block in blocks(ssp):
-        begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
-        outcome = costly[begin:end]
-        costs = formatted(ssp.outcome_cost[outcome], " {!r}\n".format)
-        yield joined_columns(
-            _heads(ssp, ssp.outcome_choice[outcome], dtmc),
-            number[ssp.outcome_target[outcome]],
-            costs,
-        )
-
-
-def _heads(ssp: SSP, choice: Array, dtmc: bool) -> Texts:
-    """How lines begin: the state of each choice, (n,), and its number there unless it is alone."""
-    # The outcomes of a choice stand together.
-    new = np.append(True, np.diff(choice) != 0)[: len(choice)]
-    state = ssp.choice_state[choice[new]]
-    numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
-    heads = text_column(f"{state} " if dtmc else f"{state} {number} " for state, number in numbers)
-    return np.asarray(heads[np.cumsum(new) - 1])
+def _reward_lines(ssp: SSP, costly: Array, dtmc: bool) -> Iterator[str]:
+    choice = ssp.outcome_choice[costly]
+    state = ssp.choice_state[choice]
+    number = choice - ssp.state_choices[state]
+    columns = state, number, ssp.outcome_target[costly], ssp.outcome_cost[costly]
+    for source, nth, target, cost in in_turn(*columns):
+        yield f"{source} {'' if dtmc else f'{nth} '}{target} {cost!r}\n"
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:

@@ -1,7 +1,6 @@
-"""Text files written block by block: what is held as text is a few megabytes, whatever the model.
-
-A block is some columns of texts side by side. Equal numbers are formatted once. Names, and what
-else a model has besides numbers, are written as JSON, which `files.py` decodes.
+"""What the writers of all formats share. Texts are written line by line, a block at a time, so that
+what is held as text is small, whatever the model. Names, and what else a model has besides numbers,
+are written as JSON, which `files.py` decodes.
 
 A foreign format has no place for names of any kind, the exact cost unit, the geometry and notes.
 Our writers put them, as one line of JSON, where the tool that owns the format looks away: a
@@ -16,10 +15,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json
@@ -32,58 +31,36 @@ from tailpath.formats.headers import (
     decode_names,
 )
 from tailpath.graph import Array, BoolArray, FloatArray
-from tailpath.model.interval import IntervalSSP, underlying_ssp
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name
 
-#: The outcomes of a block, about: as many as the processor has at hand.
+#: The lines of a block, about: as many as the processor has at hand.
 BLOCK = 10_000
-Texts = NDArray[np.object_]
 
 
-class Block:
-    """Some states in a row of a model, with their choices and outcomes, as ranges; and columns of
-    texts, one for each outcome.
-    """
+def in_turn(*columns: Array) -> Iterator[tuple[Any, ...]]:
+    """The entries of columns side by side, as numbers of Python."""
+    for first in range(0, len(columns[0]), BLOCK):
+        yield from zip(*(column[first : first + BLOCK].tolist() for column in columns))
 
-    def __init__(self, model: SSP | IntervalSSP, states: range) -> None:
-        self.model, self.ssp = model, underlying_ssp(model)
-        self.states = states
-        self.choices = _between(self.ssp.state_choices, states)
-        self.outcomes = _between(self.ssp.choice_outcomes, self.choices)
-        self.choice = self.of_outcomes(self.ssp.outcome_choice)
 
-    def of_outcomes(self, array: Array) -> Array:
-        """Those entries of an array over outcomes that belong to the block."""
-        return array[self.outcomes.start : self.outcomes.stop]
+def in_blocks(lines: Iterable[str]) -> Iterator[bytes]:
+    """Lines as bytes, many at a time; what UTF-8 cannot hold is written as an escape."""
+    lines = iter(lines)
+    while block := "".join(islice(lines, BLOCK)):
+        yield block.encode("utf-8", "backslashreplace")
 
-    def of_choices(self, array: Array) -> Array:
-        return array[self.choices.start : self.choices.stop]
 
-    def sources(self, table: Texts) -> Texts:
-        return np.asarray(table[self.ssp.choice_state[self.choice]])
-
-    def targets(self, table: Texts) -> Texts:
-        return np.asarray(table[self.of_outcomes(self.ssp.outcome_target)])
-
-    def actions(self, to_text: Callable[[int], str]) -> Texts:
-        return formatted(self.ssp.choice_action[self.choice], to_text)
-
-    def costs(self, to_text: Callable[[float], str]) -> Texts:
-        return formatted(self.of_outcomes(self.ssp.outcome_cost), to_text)
-
-    def probabilities(
-        self, before: str, between: str, after: str, estimates: bool = False
-    ) -> Iterator[Texts]:
-        """Their probabilities; intervals in brackets, perhaps with what was estimated."""
-        columns = list(probability_columns(self.model).values())
-        if isinstance(self.model, IntervalSSP):
-            before, after = f"{before}[", f"]{after}"
-            if estimates and self.model.estimate is not None:
-                columns.append(self.model.estimate)
-        for position, column in enumerate(columns):
-            first = before if position == 0 else between
-            last = after if position == len(columns) - 1 else ""
-            yield formatted(self.of_outcomes(column), f"{first}{{!r}}{last}".format)
+def probability_texts(
+    model: SSP | IntervalSSP, between: str = ", ", estimates: bool = False
+) -> Iterator[str]:
+    """The probability of each outcome; intervals in brackets, perhaps with what was estimated."""
+    if not isinstance(model, IntervalSSP):
+        return (repr(p) for (p,) in in_turn(model.outcome_probability))
+    columns = [model.low, model.high]
+    if estimates and model.estimate is not None:
+        columns.append(model.estimate)
+    return (f"[{between.join(map(repr, ends))}]" for ends in in_turn(*columns))
 
 
 def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
@@ -102,53 +79,6 @@ def choice_costs(ssp: SSP) -> tuple[FloatArray, BoolArray]:
         for extreme in (np.minimum, np.maximum)
     )
     return least, least != most
-
-
-def _between(offsets: Array, part: range) -> range:
-    return range(int(offsets[part.start]), int(offsets[part.stop]))
-
-
-def blocks(model: SSP | IntervalSSP) -> Iterator[Block]:
-    """The states of a model, some at a time."""
-    ssp, first = underlying_ssp(model), 0
-    first_outcome = ssp.choice_outcomes[ssp.state_choices]
-    while first < ssp.n_states:
-        last = int(np.searchsorted(first_outcome, first_outcome[first] + BLOCK, side="right")) - 1
-        last = min(max(last, first + 1), first + BLOCK, ssp.n_states)
-        yield Block(model, range(first, last))
-        first = last
-
-
-def encoded(text: str) -> bytes:
-    """Text as bytes; what UTF-8 cannot hold is written as an escape."""
-    return text.encode("utf-8", "backslashreplace")
-
-
-def text_column(texts: Iterable[str]) -> Texts:
-    """Texts as a table: `table[numbers]` is a column."""
-    return np.array(list(texts), dtype=object)
-
-
-def formatted(values: Array, to_text: Callable[[Any], str]) -> Texts:
-    """A column: the text of every value, (n,). Equal ones are formatted once."""
-    different, number = np.unique(values, return_inverse=True)
-    return text_column(map(to_text, different.tolist()))[number]
-
-
-def joined_columns(*columns: Texts) -> bytes:
-    parts = [""] * (len(columns) * len(columns[0]))
-    for position, column in enumerate(columns):
-        parts[position :: len(columns)] = column.tolist()
-    return encoded("".join(parts))
-
-
-def put_before(heads: Texts, positions: Iterable[int], lines: Iterable[str]) -> None:
-    """Put each line before the text at its position; lines of one position stay in their order."""
-    found: dict[int, list[str]] = {}
-    for position, line in zip(positions, lines):
-        found.setdefault(position, []).append(line)
-    for position, some in found.items():
-        heads[position] = "".join([*some, heads[position]])
 
 
 # ---------------------------------------------------------------------- as JSON
