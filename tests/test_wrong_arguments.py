@@ -9,6 +9,7 @@ import warnings
 import pytest
 
 import tailpath as tp
+from tailpath.distributed.part import Part
 
 ROWS = [("home", "road", "work", 0.9, 20), ("home", "road", "work", 0.1, 60)]
 SSP = tp.SSP.from_outcomes([*ROWS, ("home", "train", "work", 1, 30)], "home", ["work"])
@@ -113,6 +114,17 @@ def test_the_sentence_names_the_argument():
         with pytest.raises(tp.TailpathError) as refused:
             call()
         assert str(refused.value).startswith(sentence)
+
+
+def test_a_part_of_a_model_is_for_verbs_that_take_parts():
+    part = Part.of(SSP, 0, 1)
+    for call in (
+        lambda: tp.solve_expected(part),
+        lambda: tp.evaluate(part, ROAD, 0.1),
+        lambda: tp.solve_on_time(part, 30),
+    ):
+        with pytest.raises(tp.TailpathError, match="takes a whole model, not a part of one"):
+            call()
 
 
 def test_what_works_is_not_refused():

@@ -256,7 +256,7 @@ def takes_model(verb: Function) -> Function:
     """Let a verb that is given something else than a model say how to make one, and show progress
     after two seconds, unless it has a callback. This decorator comes first.
     """
-    answered = answering(verb)
+    answered, in_parts = answering(verb), "comm" in inspect.signature(verb).parameters
 
     @functools.wraps(verb)
     def checked(*args: Any, **named: Any) -> Any:
@@ -265,6 +265,11 @@ def takes_model(verb: Function) -> Function:
             raise OptionError(
                 f"{verb.__name__} takes a model, not {kind_of(given)}; tailpath.read makes one from"
                 " files, names and tables, SSP.from_outcomes from rows"
+            )
+        if hasattr(given, "on_ranks") and not in_parts:
+            raise OptionError(
+                f"{verb.__name__} takes a whole model, not a part of one; solve_cvar_exact(part,"
+                " alpha, comm=) solves models in parts"
             )
         if named.get("progress") is not None:
             return answered(*args, **named)

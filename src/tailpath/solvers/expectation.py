@@ -218,7 +218,7 @@ def solve_expected(
 
     Parameters
     ----------
-    ssp : SSP, IntervalSSP or Part
+    ssp : SSP or IntervalSSP
         The model.
     gamma : float in (0, 1]
         The discount: the costs of step t count gamma^t times. That is the expected cost where every

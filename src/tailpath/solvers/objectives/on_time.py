@@ -68,7 +68,7 @@ def solve_on_time(
 
     Parameters
     ----------
-    ssp : SSP, IntervalSSP or Part
+    ssp : SSP or IntervalSSP
         The model.
     deadline : float
         The largest t that is answered; may be infinite, and below 0 only where some cost is.
