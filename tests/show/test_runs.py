@@ -275,6 +275,21 @@ def test_a_tail_too_long_for_a_table_is_told_from_simulated_runs():
     assert found.excess == pytest.approx(1 / 16)  # sum of 2^-k for k > 4
 
 
+def test_a_simulated_run_is_as_probable_as_its_draws_of_actions():
+    rows = [
+        (*step, 0.5, cost)
+        for action in ("go", "on")
+        for step, cost in ((("a", action, "a"), 1), (("a", action, "goal"), 10**7))
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["goal"])
+    with pytest.warns(tp.TailpathWarning, match="simulated runs"):
+        found = tp.worst_runs(ssp, {"a": {"go": 0.25, "on": 0.75}}, 0.05, 1)
+    weight = {"go": 0.25, "on": 0.75}
+    assert found.typical.probability == pytest.approx(
+        math.prod(0.5 * weight[step.action] for step in found.typical)
+    )
+
+
 # ---------------------------------------------------------------------- one run
 
 

@@ -7,8 +7,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
+from tailpath.evaluation.following import Follower
 from tailpath.show import beyond, followed
-from tailpath.show.sampled import Follower
 from tests.show.listing import data_of
 
 ALPHA = 0.1

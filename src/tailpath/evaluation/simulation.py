@@ -5,8 +5,7 @@ that equal costs come out equal. Each run has its own random numbers, made from 
 run's number: the result depends on neither threads nor blocks, and the first n runs of a longer
 simulation are the same runs. A run that can no longer arrive costs infinity.
 
-Walks are compiled: on the model's states with the budget that is left for a `BudgetPolicy`, on the
-unrolled chain for another finite memory. A memory that does not end is followed step by step
+Walks on the unrolled chain are compiled. A memory that does not end is followed step by step
 through the policy's own functions.
 """
 
@@ -19,24 +18,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import LimitExceededError, OptionError, PolicyError
-from tailpath.evaluation.budget import zero_cost_order
-from tailpath.graph import Array, BoolArray, FloatArray, IntArray, Transitions
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.following import Drawing, Follower, steps_of_runs
+from tailpath.graph import Array, FloatArray
 from tailpath.kernels.jit import steps_until_pause
-from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
-from tailpath.kernels.steps import NO_STEPS, Steps
+from tailpath.kernels.sampling import Paths, lay_rows, walk, walker
 from tailpath.model.border import prepare
-from tailpath.model.checks import same_numbering
 from tailpath.model.cost_units import in_costs
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, processors, takes_model
-from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.checks import decide, no_action
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy, known
-from tailpath.policies.unrolling import chain_of_choices, unroll
+from tailpath.policies.unrolling import MAX_PAIRS, unroll
 
 
 class RunTuning(NamedTuple):
@@ -51,6 +45,8 @@ class RunTuning(NamedTuple):
     steps: int = 100_000
 
 
+#: Runs that are followed side by side through a policy's own functions.
+TOGETHER = 64
 #: Runs whose costs no machine could hold.
 MAX_RUNS = 10**11
 
@@ -120,13 +116,12 @@ def simulate_request(
         )
     if kind.endless:
         return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
-    task = _budget_task(ssp, kind.by_budget) if kind.by_budget else None
-    if task is None:
-        try:
-            task = _chain_task(unroll(ssp, policy, max_nodes=tuning.pairs))
-        except LimitExceededError:
-            return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
-    totals = _walk_all(task, n, seed, threads, tuning)
+    try:
+        most = MAX_PAIRS if kind.by_budget else tuning.pairs
+        chain = unroll(ssp, policy, max_nodes=most)
+    except LimitExceededError:
+        return _simulate_by_calls(ssp, policy, n, seed, tuning.steps)
+    totals = _walk_all(chain, n, seed, threads, tuning)
     costs = (
         totals
         if ssp.cost_unit is None or totals.dtype != np.int64
@@ -158,62 +153,23 @@ def _simulate_mixture(
 # ---------------------------------------------------------------------- compiled walks
 
 
-class _Task(NamedTuple):
-    paths: Paths
-    rows: Steps
-    start: int
-    ssp: SSP
-
-
-def _laid_out(rows: Transitions, dead_end: BoolArray, spent: IntArray | None = None) -> Paths:
-    count = len(rows.target)
+def _laid_out(chain: CostChain) -> Paths:
+    count = len(chain.target)
     order, cumulative = np.empty(count, dtype=np.int64), np.empty(count)
-    lay_rows(rows.row_start, rows.probability, order, cumulative)
-    return Paths(
-        rows.row_start,
-        rows.target[order],
-        cumulative,
-        (rows.cost if rows.level is None else rows.level)[order],
-        np.empty(0, dtype=np.int64) if spent is None else spent[order],
-        dead_end,
-    )
+    lay_rows(chain.row_start, chain.probability, order, cumulative)
+    costs = chain.cost if chain.level is None else chain.level
+    return Paths(chain.row_start, chain.target[order], cumulative, costs[order], ~chain.arrives)
 
 
-def _chain_task(chain: CostChain) -> _Task:
-    return _Task(_laid_out(chain, ~chain.arrives), NO_STEPS, chain.start, chain.ssp)
-
-
-def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
-    """The model's own states, all goals in one; None where a run might cycle at no cost with budget
-    left, or leave the policy's states. A run never arrives exactly where the risk-neutral part
-    cannot.
-    """
-    if (
-        not same_numbering(policy.ssp, ssp)
-        or zero_cost_order(ssp, policy.level, np.ones(ssp.n_outcomes, dtype=np.bool_)) is None
-    ):
-        return None
-    try:
-        risk_neutral = chain_of_choices(ssp, policy.risk_neutral)
-    except PolicyError:
-        return None
-    dead_end = np.zeros(ssp.n_states, dtype=np.bool_)
-    dead_end[risk_neutral.state] = ~risk_neutral.arrives
-    node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    level = None if ssp.cost_unit is None else ssp.outcome_level
-    rows = ssp.transitions.renumber(node).replaced(level=level)
-    start = int(node[ssp.start_index])
-    return _Task(_laid_out(rows, dead_end, policy.level), policy.steps(), start, ssp)
-
-
-def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> Array:
+def _walk_all(chain: CostChain, n: int, seed: int, threads: int, tuning: RunTuning) -> Array:
     """The totals of all runs, block by block on several threads; -1 for what never arrives."""
-    totals = np.zeros(n, dtype=task.paths.cost.dtype)
+    paths = _laid_out(chain)
+    totals = np.zeros(n, dtype=paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     workers = max(1, min(threads, n // tuning.block))
     stopped = threading.Event()
     if workers == 1:
-        _walk_block(task, key, 0, totals, tuning.pause, stopped)
+        _walk_block(paths, chain.start, key, 0, totals, tuning.pause, stopped)
         return totals
     # Several blocks for each worker, so that all end at about the same time.
     size = max(tuning.block, -(-n // (16 * workers)))
@@ -222,7 +178,8 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -
             blocks = [
                 pool.submit(
                     _walk_block,
-                    task,
+                    paths,
+                    chain.start,
                     key,
                     first,
                     totals[first : first + size],
@@ -240,21 +197,17 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -
 
 
 def _walk_block(
-    task: _Task,
+    paths: Paths,
+    start: int,
     key: Array,
     first: int,
     totals: Array,
     pause: int,
     stopped: threading.Event,
 ) -> None:
-    now = walker()
-    while not stopped.is_set():
-        steps = steps_until_pause(pause)
-        status = walk(task.paths, task.rows, task.start, key, first, steps, now, totals)
-        if status == Pause.NO_ACTION:
-            raise no_action(task.ssp, int(now.node))
-        if status == Pause.FINISHED:
-            return
+    now, finished = walker(), False
+    while not finished and not stopped.is_set():
+        finished = walk(paths, start, key, first, steps_until_pause(pause), now, totals)
 
 
 # ---------------------------------------------------------------------- step by step
@@ -262,55 +215,15 @@ def _walk_block(
 
 def _simulate_by_calls(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
     unit = ssp.cost_unit
-    costs = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
-    dead = dead_ends(ssp)
-    random = np.random.default_rng(seed)
-    totals = [_walk_once(ssp, policy, costs, dead, random, most) for _ in range(n)]
-    sums = np.array([np.inf if total is None else total for total in totals], dtype=np.float64)
-    return sums if unit is None else in_costs(sums, unit)
-
-
-def _walk_once(
-    ssp: SSP,
-    policy: Policy,
-    costs: list[Any],
-    dead: BoolArray,
-    random: np.random.Generator,
-    most: int,
-) -> Any:
-    """The cost of one run, or None if it enters a state from which no policy arrives."""
-    state, total = ssp.start_index, 0
-    memory = None if ssp.is_goal[state] else policy.start(ssp.start)
-    for _ in range(most):
-        if ssp.is_goal[state]:
-            return total
-        if dead[state]:
-            return None
-        decision = decide(ssp, policy, state, memory)
-        choice = decision[_drawn([weight for _, weight in decision], random)][0]
-        first, end = int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
-        outcome = first + _drawn(ssp.outcome_probability[first:end].tolist(), random)
-        total += costs[outcome]
-        name, state = ssp.states[state], int(ssp.outcome_target[outcome])
-        if not ssp.is_goal[state]:
-            memory = policy.remember(
-                memory,
-                name,
-                ssp.choice_name(choice),
-                float(ssp.observed[outcome]),
-                ssp.states[state],
-            )
-    raise PolicyError(
-        f"a run has not arrived after {most} steps; it is in state {ssp.states[state]!r}. Does the"
-        " policy arrive at all?"
-    )
-
-
-def _drawn(weights: list[float], random: np.random.Generator) -> int:
-    """A position drawn by its weight; the weights sum to 1 up to rounding."""
-    u = random.random()
-    for position, weight in enumerate(weights[:-1]):
-        u -= weight
-        if u < 0:
-            return position
-    return len(weights) - 1
+    costs = ssp.outcome_cost if unit is None else ssp.outcome_level
+    blocks = -(-n // TOGETHER)
+    totals = np.zeros((blocks, TOGETHER))
+    for k, total in enumerate(totals):
+        follower, drawing = Follower(ssp, policy, [seed, k, 1]), Drawing(ssp, [seed, k])
+        state = np.full(TOGETHER, ssp.start_index, dtype=np.int64)
+        memory = follower.begin(TOGETHER)
+        for going, _, _, outcome in steps_of_runs(ssp, follower, state, memory, drawing, most):
+            total[going] += costs[outcome]
+        total[~ssp.is_goal[state]] = np.inf
+    found = totals.reshape(-1)[:n]
+    return found if unit is None else in_costs(found, unit)

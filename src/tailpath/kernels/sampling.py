@@ -12,22 +12,20 @@ first edge is nearly always the one. Long rows are searched by halving.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.kernels.jit import Array, kernel
-from tailpath.kernels.steps import Steps, step_choice
 
 #: Rows longer than this are halved until they are not.
 LONG = 16
 #: What `walk` puts in place of a total that never ends.
 NEVER = -1
-#: What survives between two calls of `walk`: the run at work, its node (-1: not begun), its budget,
-#: and the words of its generator.
+#: What survives between two calls of `walk`: the run at work, its node (-1: not begun), and the
+#: words of its generator.
 WALKER = np.dtype(
-    [(name, np.int64) for name in ("run", "node", "remaining")]
+    [(name, np.int64) for name in ("run", "node")]
     + [(word, np.uint64) for word in ("s0", "s1", "s2", "s3")],
 )
 
@@ -39,14 +37,6 @@ def walker() -> Any:
     return now
 
 
-class Pause(IntEnum):
-    """Why `walk` returned."""
-
-    FINISHED = 0
-    STEPS_DONE = 1
-    NO_ACTION = 2
-
-
 class Paths(NamedTuple):
     """Rows ready for drawing: edges by falling probability, with cumulative sums. The goal is the
     node behind the last of `trapped`.
@@ -56,7 +46,6 @@ class Paths(NamedTuple):
     target: Array
     cumulative: Array
     cost: Array
-    spent: Array
     trapped: Array
 
 
@@ -114,45 +103,36 @@ def _drawn(row_start: Array, cumulative: Array, row: Any, u: float) -> Any:
 @kernel
 def walk(
     paths: Paths,
-    rows: Steps,
     start: int,
     key: Array,
     first: int,
     pause: int,
     now: Any,
     out_total: Array,
-) -> int:
+) -> bool:
     """Walk runs `first`, `first` + 1, ... until each has arrived at the last node, or until `pause`
-    steps are done.
+    steps are done; True if all have arrived. `trapped` nodes never do.
 
     `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as
-    zeros. With a budget >= 0 rows belong to choices, and a node picks its row by the remaining
-    budget, which falls by `spent`. `trapped` nodes never arrive once no budget remains.
+    zeros.
     """
     goal = len(paths.trapped)
-    by_budget = rows.budget >= 0
     steps = 0
     while now.run < len(out_total):
         if now.node < 0:
             counter = np.uint64(first + now.run + 1) * _GOLDEN
             s0, s1 = _mixed(key[0] + counter), _mixed(key[1] + counter)
             s2, s3 = _mixed(key[2] + counter), _mixed(key[3] + counter)
-            node, remaining = start, max(rows.budget, 0)
+            node = start
         else:
             s0, s1 = now.s0, now.s1
             s2, s3 = now.s2, now.s3
-            node, remaining = now.node, now.remaining
+            node = now.node
         total = out_total[now.run]
         while node < goal and steps < pause:
-            row = node
-            if remaining <= 0 and paths.trapped[np.uint64(node)]:
+            if paths.trapped[np.uint64(node)]:
                 total, node = total * 0 + NEVER, goal
                 break
-            if by_budget:
-                row = step_choice(rows, node, remaining)
-                if row < 0:
-                    now.node = node
-                    return Pause.NO_ACTION
             u = ((s0 + s3) >> np.uint64(11)) * _STEP
             shifted = s1 << np.uint64(17)
             s2 ^= s0
@@ -161,17 +141,15 @@ def walk(
             s0 ^= s3
             s2 ^= shifted
             s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-            edge = _drawn(paths.row_start, paths.cumulative, np.uint64(row), u)
+            edge = _drawn(paths.row_start, paths.cumulative, np.uint64(node), u)
             total += paths.cost[edge]
-            if by_budget:
-                remaining = max(remaining - paths.spent[edge], 0)
             node = paths.target[edge]
             steps += 1
         out_total[now.run] = total
         if node < goal:
-            now.node, now.remaining = node, remaining
+            now.node = node
             now.s0, now.s1 = s0, s1
             now.s2, now.s3 = s2, s3
-            return Pause.STEPS_DONE
+            return False
         now.run, now.node = now.run + 1, -1
-    return Pause.FINISHED
+    return True

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +28,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.checks import finite_numbers, integer, integers, own_choices, require_model
 from tailpath.policies.policy import Kind
-from tailpath.policies.running import known_state, nearest_cost, observed_outcome, outcomes_to
+from tailpath.policies.running import observed_outcome
 
 #: What planners take: one list of atoms, or one for every state, as a mapping or a function of its
 #: name.
@@ -259,16 +258,18 @@ class AtomPolicy(Kind):
         return self.choice, self.start(ssp.start), moves
 
     def start(self, state: Name) -> int:
-        return self._nearest(state, self.start_atom)
+        return self._own(self.ssp.state_index(state), self.start_atom)
 
-    def _nearest(self, state: Name, atom: int) -> int:
-        index = None if self.grids is None else known_state(self.ssp, state)
-        if index is None:
+    def _own(self, state: int, atom: int) -> int:
+        """An atom, or the nearest that a state has."""
+        if self.grids is None:
             return atom
-        return int(nearest_own(self.atoms, self.grids, index, self.atoms[atom]))
+        return int(nearest_own(self.atoms, self.grids, state, self.atoms[atom]))
 
     def _decision(self, state: Name, memory: int) -> Name:
-        choice = int(self.choice[self.ssp.state_index(state), memory])
+        index = self.ssp.state_index(state)
+        memory = self._own(index, memory)
+        choice = int(self.choice[index, memory])
         if choice < 0:
             raise PolicyError(
                 f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}"
@@ -279,6 +280,7 @@ class AtomPolicy(Kind):
         self, memory: int, state: Name, action: Name, cost: float, next_state: Name
     ) -> int:
         source = self.ssp.state_index(state)
+        memory = self._own(source, memory)
         choice = int(self.choice[source, memory])
         if choice < 0 or self.ssp.choice_name(choice) != action:
             raise PolicyError(
@@ -286,24 +288,11 @@ class AtomPolicy(Kind):
                 f" {self.atoms[memory]:g}"
             )
         outcome = observed_outcome(self.ssp, state, action, cost, next_state)
-        return self._moved(memory, source, outcome)
-
-    def _moved(self, memory: int, state: int, outcome: int) -> int:
-        first = self.ssp.choice_outcomes[self.choice[state, memory]]
-        y = self.atoms[memory] * self.xi[self.xi_offset[state, memory] + outcome - first]
+        y = (
+            self.atoms[memory]
+            * self.xi[self.xi_offset[source, memory] + outcome - self.ssp.choice_outcomes[choice]]
+        )
         return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], y))
-
-    def remember_roughly(
-        self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
-    ) -> int:
-        if action is None:
-            return self._nearest(next_state, memory)
-        source = self.ssp.state_index(state)
-        choice = int(self.choice[source, memory])
-        near = outcomes_to(self.ssp, choice, known_state(self.ssp, next_state))
-        if not near:
-            return self._nearest(next_state, memory)
-        return self._moved(memory, source, near[nearest_cost(near, cost)])
 
 
 def atom_tables(policy: Any) -> dict[str, Any]:

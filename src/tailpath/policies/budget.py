@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -342,16 +343,20 @@ class BudgetPolicy(Kind):
         array of int64, shape (n,)
             Counted within the state from 1; 0 below the first.
         """
-        state, budget = np.asarray(state), np.asarray(budget)
-        # State by state budgets rise, so that all of them together rise as well; their ranks do,
-        # and cannot overflow.
-        known = np.unique(self.from_budget)
-        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * (
-            len(known) + 1
-        ) + np.searchsorted(known, self.from_budget)
-        wanted = state * (len(known) + 1) + np.searchsorted(known, budget, side="right")
+        known, key = self._ranked
+        rank = np.searchsorted(known, np.asarray(budget), side="right")
+        wanted = np.asarray(state) * (len(known) + 1) + rank
         found: IntArray = np.searchsorted(key, wanted) - self.first[state]
         return found
+
+    @cached_property
+    def _ranked(self) -> tuple[IntArray, IntArray]:
+        """All budgets of steps, and a key of each step. State by state budgets rise, so that all of
+        them together rise as well; their ranks do, and cannot overflow.
+        """
+        known = np.unique(self.from_budget)
+        state = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first))
+        return known, state * (len(known) + 1) + np.searchsorted(known, self.from_budget)
 
     def choices_at(self, state: Any, budget: Any) -> NDArray[np.int32]:
         """`choice_at` for arrays of states and integer budgets.

@@ -5,10 +5,8 @@ mixtures of policies, which an optimum under limits needs.
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,9 @@ from tailpath.errors import PolicyError, kind_of
 from tailpath.graph import Array
 from tailpath.kernels.unrolling import Memories
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.checks import checked_choices, checked_decision
+from tailpath.policies.checks import checked_choices
 from tailpath.policies.policy import Decision, Kind, Policy
-from tailpath.policies.running import nearest_cost, remember_roughly
+from tailpath.policies.running import remember_roughly
 from tailpath.texts import count
 
 
@@ -32,9 +30,6 @@ class MarkovPolicy(Kind):
     decisions : mapping
         `{state: action}` or `{state: {action: probability}}`, by names. States never visited may be
         left out.
-    made_for : tuple, optional
-        The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
-        nor travels with the policy.
 
     Raises
     ------
@@ -48,12 +43,6 @@ class MarkovPolicy(Kind):
     """
 
     decisions: Mapping[Name, Decision]
-    made_for: tuple[Callable[[], SSP | None], Array] | None = field(
-        default=None, kw_only=True, compare=False
-    )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"decisions": self.decisions}
 
     def __post_init__(self) -> None:
         if not isinstance(self.decisions, Mapping):
@@ -69,41 +58,9 @@ class MarkovPolicy(Kind):
     def _is_for(self, ssp: SSP) -> bool:
         return not self.decisions or any(name in self.decisions for name in ssp.states)
 
-    def choices_for(self, ssp: SSP) -> Array | None:
-        """The choice indices behind the names, if the policy was made for this very model.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model.
-
-        Returns
-        -------
-        array of int, shape (n_states,), or None
-            The choice of each state, -1 where there is none.
-        """
-        if self.made_for is None:
-            return None
-        made, choices = self.made_for[0](), self.made_for[1]
-        # The reduced model of one with negative costs has the same choices.
-        reduction = None if made is None else vars(made).get("reduction")
-        return choices if ssp is made or (reduction and reduction.ssp is ssp) else None
-
     def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
-        choices = self.choices_for(ssp)
-        if choices is None:
-            choices = named_choices(ssp, self.decisions)
+        choices = named_choices(ssp, self.decisions)
         return None if choices is None else (choices, 0, None)
-
-    def _shares_on(self, ssp: SSP) -> tuple[Array, Array, Array]:
-        shares: list[tuple[int, int, float]] = []
-        for name, decision in self.decisions.items():
-            index = ssp.state_index(name)
-            if not ssp.is_goal[index]:
-                shares += ((index, *pair) for pair in checked_decision(ssp, index, decision))
-        shares.sort(key=lambda row: row[0])
-        state, choice = (np.array([row[i] for row in shares], dtype=np.int64) for i in (0, 1))
-        return state, choice, np.array([weight for _, _, weight in shares])
 
     def start(self, state: Name) -> None:
         return None
@@ -148,7 +105,7 @@ class MarkovPolicy(Kind):
         decisions = {
             ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0
         }
-        return cls(decisions, made_for=(weakref.ref(ssp), choices))
+        return cls(decisions)
 
 
 def named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> Array | None:
@@ -176,10 +133,7 @@ def named_policy(ssp: SSP, table: Mapping[Any, Any]) -> MarkovPolicy | None:
     if ssp.origin is not None or not all(map(table.__contains__, states)):
         return None
     choices = named_choices(ssp, {state: table[state] for state in states})
-    if choices is None:
-        return None
-    names = (ssp.actions[action] for action in ssp.choice_action[choices[index]].tolist())
-    return MarkovPolicy(dict(zip(states, names)), made_for=(weakref.ref(ssp), choices))
+    return None if choices is None else MarkovPolicy.from_choices(ssp, choices)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -247,13 +201,9 @@ class MemoryPolicy(Kind):
             raise PolicyError(f"the policy does not say what to remember after {key!r}")
         return self.remember_[key]
 
-    def remember_roughly(
-        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
-    ) -> Any:
-        step = (memory, state, action, next_state)
-        table = {} if callable(self.remember_) else self.remember_
-        near = {key[3]: key for key in table if (*key[:3], key[4]) == step}
-        return self.remember_[near[nearest_cost(near, cost)]] if near else memory
+    def _costs_to(self, memory: Any, state: Name, action: Name, next_state: Name) -> list[float]:
+        table, step = self.remember_, (memory, state, action, next_state)
+        return [] if callable(table) else [key[3] for key in table if (*key[:3], key[4]) == step]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

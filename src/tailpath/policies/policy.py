@@ -5,7 +5,8 @@ object with these three methods is a policy.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from importlib import import_module
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,7 +15,7 @@ from tailpath.kernels.unrolling import Memories
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, takes_alpha
-from tailpath.policies.running import Runs
+from tailpath.policies.running import Runner, known_state, outcomes_to
 
 Decision = Name | Mapping[Name, float]
 
@@ -135,7 +136,7 @@ def _display() -> Any:
 
 
 @takes_alpha
-class Kind(Record, Runs, Policy):
+class Kind(Record, Policy):
     """What the package's own kinds have besides the three functions."""
 
     #: Whether the memory grows with every step, so that no chain has all of it.
@@ -151,15 +152,73 @@ class Kind(Record, Runs, Policy):
         """
         return None
 
-    def _shares_on(self, ssp: SSP) -> tuple[Array, Array, Array] | None:
-        """States, which rise, choices and their probabilities, if the policy remembers nothing."""
-        return None
-
     def action(self, state: Name, memory: Any = AT_START) -> Any:
         return self._decision(state, self.start(state) if memory is AT_START else memory)
 
     def _decision(self, state: Name, memory: Any) -> Decision:
         raise NotImplementedError
+
+    def start_run(self, *, seed: int | None = None) -> Runner:
+        """Begin a run in the world, where costs and states are observed.
+
+        Parameters
+        ----------
+        seed : int, optional
+            For policies that draw their actions.
+
+        Returns
+        -------
+        Runner
+            `runner.action(state)` says what to do, `runner.observe(cost, next_state)` takes note of
+            what happened, and `runner.surprises` lists what the model did not foresee.
+
+        Examples
+        --------
+        >>> runner = tp.solve_expected(ssp).policy.start_run()
+        >>> runner.action("home")
+        'road'
+        >>> runner.observe(20, "work")
+        >>> runner
+        <Runner in 'work' after 1 step and a cost of 20, 0 surprises>
+        """
+        return Runner(self, seed)
+
+    def remember_roughly(
+        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> Any:
+        """The memory after a step that the model did not foresee.
+
+        Parameters
+        ----------
+        memory, state, action : hashable
+            As of `Policy.remember`; no action where the run is suddenly in another state.
+        cost : Fraction
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
+
+        Returns
+        -------
+        hashable
+            As after the foreseen step of nearest cost that leads to the same state, or else the
+            same memory; a budget is charged exactly.
+        """
+        costs = [] if action is None else self._costs_to(memory, state, action, next_state)
+        if not costs:
+            return memory
+        # Of two costs as near, the dearer.
+        nearest = min(costs, key=lambda known: (abs(known - float(cost)), -known))
+        return self.remember(memory, state, action, nearest, next_state)
+
+    def _costs_to(
+        self, memory: Any, state: Name, action: Name, next_state: Name
+    ) -> Iterable[float]:
+        """The costs of the foreseen steps to a state."""
+        ssp: SSP | None = getattr(self, "ssp", None)
+        target = None if ssp is None else known_state(ssp, next_state)
+        if ssp is None or target is None:
+            return ()
+        return outcomes_to(ssp, ssp.choice_index(ssp.state_index(state), action), target)
 
     def _is_for(self, ssp: SSP) -> bool:
         """Whether the policy decides by the names of this model, where that was made of another;

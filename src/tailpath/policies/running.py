@@ -14,7 +14,7 @@ stays pure: all that changes is in the runner.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -31,58 +31,6 @@ class Surprise(NamedTuple):
     step: int
     kind: str
     text: str
-
-
-class Runs:
-    """What every kind of policy has: it can be run."""
-
-    def start_run(self, *, seed: int | None = None) -> Runner:
-        """Begin a run in the world, where costs and states are observed.
-
-        Parameters
-        ----------
-        seed : int, optional
-            For policies that draw their actions.
-
-        Returns
-        -------
-        Runner
-            `runner.action(state)` says what to do, `runner.observe(cost, next_state)` takes note of
-            what happened, and `runner.surprises` lists what the model did not foresee.
-
-        Examples
-        --------
-        >>> runner = tp.solve_expected(ssp).policy.start_run()
-        >>> runner.action("home")
-        'road'
-        >>> runner.observe(20, "work")
-        >>> runner
-        <Runner in 'work' after 1 step and a cost of 20, 0 surprises>
-        """
-        return Runner(self, seed)
-
-    def remember_roughly(
-        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
-    ) -> Any:
-        """The memory after a step that the model did not foresee.
-
-        Parameters
-        ----------
-        memory, state, action : hashable
-            As of `Policy.remember`; no action where the run is suddenly in another state.
-        cost : Fraction
-            What the step cost.
-        next_state : hashable
-            The name of the state it led to.
-
-        Returns
-        -------
-        hashable
-            The same memory, unless a kind knows better: a budget is charged exactly; an atom moves
-            as after the outcome of nearest cost that leads to the same state, and a table goes on
-            as after such a step that it has. Of two costs as near, the dearer counts.
-        """
-        return memory
 
 
 class Runner:
@@ -287,11 +235,6 @@ def observed_outcome(ssp: SSP, state: Name, action: Name, cost: float, next_stat
             f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
         )
     return known[cost]
-
-
-def nearest_cost(costs: Iterable[float], cost: Fraction) -> float:
-    """The cost nearest to another; of two as near, the dearer."""
-    return min(costs, key=lambda known: (abs(known - float(cost)), -known))
 
 
 def spent(memory: Any, cost: Fraction, unit: Any) -> Any:

@@ -1,8 +1,8 @@
 """Unrolling a policy: the chain of the pairs (state, memory) that it reaches on a model.
 
 For `AtomPolicy` this is the paper's CreateExtendedMDP (Algorithm 3), restricted to what can be
-reached. Policies made of tables are followed by `kernels/unrolling.py`, or laid out as edges of all
-conceivable nodes and cut to what is reached; all others by calling their own functions.
+reached. Policies made of tables are followed by `kernels/unrolling.py`, all others by calling their
+own functions.
 """
 
 from __future__ import annotations
@@ -13,15 +13,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import LimitExceededError, PolicyError
-from tailpath.graph import (
-    Array,
-    FloatArray,
-    IntArray,
-    first_of,
-    members,
-    offsets_of,
-    positions,
-)
+from tailpath.graph import Array, FloatArray, IntArray, members
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import NO_MEMORIES, Memories, follow, follow_budget
 from tailpath.model.checks import same_numbering
@@ -74,40 +66,17 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     """
     policy = as_policy(ssp, policy)
     kind = known(policy)
-    by_budget: BudgetPolicy | None = kind.by_budget
-    if by_budget is not None and not _counts(by_budget, ssp):
-        return _unroll_any(ssp, policy, max_nodes)
     table = kind._choices_on(ssp)
     if table is not None:
         return _unroll_table(ssp, *table)
-    if by_budget is not None:
-        return _unroll_budget(ssp, by_budget, max_nodes)
-    shares = kind._shares_on(ssp)
-    return _unroll_any(ssp, policy, max_nodes) if shares is None else _unroll_shares(ssp, *shares)
+    if kind.by_budget is not None and _counts(kind.by_budget, ssp):
+        return _unroll_budget(ssp, kind.by_budget, max_nodes)
+    return _unroll_any(ssp, policy, max_nodes)
 
 
 def _counts(policy: BudgetPolicy, ssp: SSP) -> bool:
     """Whether pairs of state and budget can be numbered."""
     return same_numbering(policy.ssp, ssp) and (policy.budget + 1) * ssp.n_states < 2**62
-
-
-def _unroll_shares(ssp: SSP, state: Array, choice: Array, share: FloatArray) -> CostChain:
-    """A policy that draws its choice in every state, and remembers nothing."""
-    # Every state is a node, whether it is reached or not, and goals are outside.
-    rows = ssp.transitions.restrict(choice)
-    rows = rows.replaced(probability=rows.probability * share[rows.source]).renumber(
-        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    )
-    rows = rows.joined(offsets_of(state, ssp.n_states))
-    start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
-    reached = rows.reachable(start)
-    for node in first_of(reached & (np.diff(rows.row_start) == 0)):
-        raise no_action(ssp, node)
-    number = positions(reached)
-    part = rows.restrict(reached).renumber(number)
-    outcome = ssp.transitions.edges(choice)[rows.edges(reached)]
-    columns = part.row_start, part.target, part.probability, outcome
-    return _chain(ssp, *columns, np.flatnonzero(reached), None, int(number[start]))
 
 
 def _chain(
@@ -263,5 +232,6 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
     probability = np.array([p for _, p, _ in edges], dtype=np.float64)
     outcomes = np.array([outcome for _, _, outcome in edges], dtype=np.int64)
     states = np.array([state for state, _ in queue], dtype=np.int32)
-    memories = tuple(memory for _, memory in queue)
+    known_memories = tuple(memory for _, memory in queue)
+    memories = known_memories if any(m is not None for m in known_memories) else None
     return _chain(ssp, np.array(row_start), target, probability, outcomes, states, memories)

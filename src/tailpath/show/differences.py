@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
+from tailpath.evaluation.following import Drawing, Follower
 from tailpath.graph import Transitions, grouped, members
 from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -31,7 +32,7 @@ from tailpath.show.decisions import (
     memory_in_words,
 )
 from tailpath.show.followed import Followed
-from tailpath.show.sampled import Drawing, Follower, onwards, tail_mean
+from tailpath.show.sampled import onwards, tail_mean
 from tailpath.show.visits import cvar_to_go, expected_visits
 from tailpath.texts import Content, Table, count, number
 

@@ -11,24 +11,23 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import LimitExceededError, OptionError, PolicyError
-from tailpath.graph import FloatArray, members
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.graph import Array, IntArray, members
 from tailpath.model.border import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
+from tailpath.policies.checks import decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
-from tailpath.policies.unrolling import successors
 from tailpath.show.beyond import Beyond, blame_of, simulated_blame
 from tailpath.show.decisions import memory_in_words
 from tailpath.show.followed import Followed
+from tailpath.show.sampled import Walks, walked
 from tailpath.show.traces import Step, Trace, WorstRuns
 
 #: Steps of a run drawn at random before it ends in an error.
@@ -73,36 +72,26 @@ def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     >>> run.cost, run[0].action, run[0].next_state
     (30.0, 'train', 'work')
     """
-    policy, random = as_policy(ssp, policy), np.random.default_rng(check_integer(seed, "the seed"))
-    dead = dead_ends(ssp)
-    state, probability = ssp.start_index, 1.0
-    outcomes: list[int] = []
-    steps: list[Step] = []
-    memory = None if ssp.is_goal[state] else policy.start(ssp.start)
-    while not ssp.is_goal[state] and not dead[state]:
-        if len(steps) >= MAX_STEPS:
-            raise PolicyError(
-                f"a run has not arrived after {MAX_STEPS} steps; it is in state"
-                f" {ssp.states[state]!r}. Does the policy arrive at all?"
-            )
-        way = list(successors(ssp, policy, state, memory))
-        chances = np.array([chance for *_, chance in way])
-        drawn = int(random.choice(len(way), p=chances / chances.sum()))
-        target, after, outcome, chance = way[drawn]
-        steps.append(_step(ssp, policy, state, memory, outcome))
-        outcomes.append(outcome)
-        state, memory = target, after
-        probability *= chance
-    return Trace(
-        tuple(steps), _total(ssp, outcomes) if ssp.is_goal[state] else math.inf, probability
-    )
+    policy, seed = as_policy(ssp, policy), check_integer(seed, "the seed")
+    return _of_walk(ssp, policy, walked(ssp, policy, 1, seed, MAX_STEPS))
 
 
-def _total(ssp: SSP, outcomes: list[int]) -> float:
+def _of_walk(ssp: SSP, policy: Policy, run: Walks) -> Trace:
+    """A run that was drawn, by names."""
+    chances = [
+        dict(decide(ssp, policy, state, memory))[ssp.outcome_choice[outcome]]
+        * ssp.outcome_probability[outcome]
+        for state, memory, outcome in zip(run.state, run.memory, run.outcome)
+    ]
+    arrived = bool(np.isfinite(run.total[run.run[:1]]).all())
+    return _trace(ssp, policy, run.state, run.memory, run.outcome, chances, arrived)
+
+
+def _total(ssp: SSP, outcomes: IntArray) -> float:
     """The cost of a run, added up in units where there is one."""
     if ssp.cost_unit is None:
         return math.fsum(ssp.outcome_cost[outcomes].tolist())
-    return float(int(ssp.outcome_level[outcomes].sum()) * ssp.cost_unit) if outcomes else 0.0
+    return float(int(ssp.outcome_level[outcomes].sum()) * ssp.cost_unit)
 
 
 @takes_model
@@ -190,11 +179,7 @@ def _simulated(followed: Followed, alpha: float, k: int) -> WorstRuns:
     if k > 0 and bad.any():
         ordered = np.flatnonzero(bad)[np.argsort(seen.total[bad], kind="stable")]
         run = seen.of(np.flatnonzero(seen.run == ordered[len(ordered) // 2]))
-        plain = isinstance(followed.policy, MarkovPolicy)
-        memory = [None] * len(run.state) if plain else run.memory.tolist()
-        steps = run.state.tolist(), memory, run.outcome.tolist()
-        chances = ssp.outcome_probability[run.outcome]
-        typical = _trace(followed, *steps, chances, bool(np.isfinite(run.total[run.run[0]])))
+        typical = _of_walk(ssp, followed.policy, run)
     blame = simulated_blame(ssp, seen, bad, var) if math.isfinite(excess) else ()
     return WorstRuns((), alpha, var, cvar, chance, excess, blame, typical, k, seen.runs)
 
@@ -292,27 +277,23 @@ def _content(followed: Followed, edges: list[int]) -> Trace:
     nodes = chain.source[edges]
     # A run of no steps is one that starts at a dead end.
     arrived = bool(edges) and int(chain.target[edges[-1]]) == chain.n
-    steps = (
-        chain.state[nodes].tolist(),
-        list(followed.memories[nodes]),
-        chain.outcome[edges].tolist(),
-    )
-    return _trace(followed, *steps, chain.probability[edges], arrived)
+    steps = chain.state[nodes], followed.memories[nodes], chain.outcome[edges]
+    return _trace(followed.ssp, followed.policy, *steps, chain.probability[edges], arrived)
 
 
 def _trace(
-    followed: Followed,
-    states: list[int],
-    memories: list[Any],
-    outcomes: list[int],
-    chances: FloatArray,
+    ssp: SSP,
+    policy: Policy,
+    states: Array,
+    memories: Array,
+    outcomes: IntArray,
+    chances: Iterable[float],
     arrived: bool,
 ) -> Trace:
-    steps = tuple(
-        _step(followed.ssp, followed.policy, *each) for each in zip(states, memories, outcomes)
-    )
-    cost = _total(followed.ssp, outcomes) if arrived else math.inf
-    return Trace(steps, cost, math.prod(chances.tolist()))
+    each = zip(states.tolist(), memories.tolist(), outcomes.tolist())
+    steps = tuple(_step(ssp, policy, *step) for step in each)
+    cost = _total(ssp, outcomes) if arrived else math.inf
+    return Trace(steps, cost, math.prod(map(float, chances)))
 
 
 def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:

@@ -217,9 +217,9 @@ def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
             "atoms": policy.atoms.tolist(),
             "decisions": [_runs_of(row) for row in rows],
         }
-    choices = case.of.usual
-    known = policy.choices_for(ssp) if isinstance(policy, MarkovPolicy) else None
-    positions = _positions(ssp, (choices if known is None else np.asarray(known))[shown], shown)
+    by_state = policy._choices_on(ssp) if isinstance(policy, MarkovPolicy) else None
+    choices = case.of.usual if by_state is None else by_state[0]
+    positions = _positions(ssp, choices[shown], shown)
     remembers = "nothing" if isinstance(policy, MarkovPolicy) else "more"
     return {"remembers": remembers, "decisions": [[[0, int(position)]] for position in positions]}
 
