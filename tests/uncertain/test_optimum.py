@@ -499,5 +499,5 @@ def test_a_measure_that_knows_no_intervals_is_refused_in_a_sentence():
             return "odd"
 
     rows = [("s", "go", "g", (0, 1), 1), ("s", "go", "g", (0, 1), 2)]
-    with pytest.raises(OptionError, match=r"^odd needs known probabilities: .*nominal\(\)"):
+    with pytest.raises(OptionError, match=r"^odd needs known probabilities; .*nominal\(\)"):
         tp.solve(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), Odd())
