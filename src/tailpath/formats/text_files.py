@@ -21,7 +21,7 @@ from tailpath.graph import Array, FloatArray
 from tailpath.options import Progress
 
 #: The bytes of a text that are held as lines at a time.
-BLOCK = 64_000
+BLOCK = 250_000
 _INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
 
 Result = TypeVar("Result")
