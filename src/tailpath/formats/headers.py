@@ -12,14 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain
 from typing import Any, NamedTuple
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json, shorten
 from tailpath.model.ssp import Geometry, Name
 
-_NESTED = frozenset((list, dict))
 _FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 
 
@@ -143,15 +141,10 @@ def decode_names(value: Any, location: str, count: int | None = None) -> Sequenc
 
 def decode_column(values: Sequence[Any], location: Callable[[int], str]) -> tuple[Name, ...]:
     """The names that pieces of JSON stand for; `location` says where the one at a position is."""
-    # Most names are simple, or lists of simple ones; a million of them should not wait for the
-    # message about one that is not.
-    if _NESTED.isdisjoint(map(type, values)):
-        return tuple(values)
-    if set(map(type, values)) == {list} and _NESTED.isdisjoint(
-        map(type, chain.from_iterable(values))
-    ):
-        return tuple(map(tuple, values))
-    return tuple(decode_name(value, location(position)) for position, value in enumerate(values))
+    return tuple(
+        decode_name(value, location(position)) if type(value) in (list, dict) else value
+        for position, value in enumerate(values)
+    )
 
 
 def decode_members(members: Mapping[str, Any], n_states: int, location: str) -> dict[str, Any]:

@@ -107,7 +107,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
             f" is number {dead_ends[0]}"
         )
     start = int(starts[0])
-    states = extras.state_names(n_states) if model.states is None else model.states
+    states = model.states or extras.names("states", n_states) or range(n_states)
     own = extras.fields(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
@@ -119,7 +119,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
-    if not extras.is_ours and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
+    if not extras.location and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which decimals cannot express")
     names: dict[str, Any] = {"states": states, "actions": actions}
@@ -274,7 +274,7 @@ def _named_choices(
     a#2, a#3.
     """
     action = np.asarray(model.choice_action, dtype=np.int64)[mask]
-    own = model.extras.action_names()
+    own = model.extras.names("actions")
     if own is not None:
         return own, _own_actions(model, own, action, choice_state[mask])
     state = choice_state[mask]

@@ -151,7 +151,7 @@ _MEMBERS = {
 
 @dataclass(frozen=True)
 class Extras:
-    """The members of such a line; none of them is there in a file of others."""
+    """The members of such a line, and where it stands; a file of others has none."""
 
     location: str = ""
     members: Mapping[str, Any] = field(default_factory=dict)
@@ -162,23 +162,14 @@ class Extras:
         members = checked(load_json(text, location), _MEMBERS, f"{location}: the {MARK} line: ")
         return cls(location, members, members["auxiliary"])
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether the file has such a line: our own writer wrote it."""
-        return bool(self.location)
-
     def has(self, member: str) -> bool:
         return self.members.get(member) is not None
 
-    def state_names(self, n_states: int) -> Sequence[Name]:
-        if not self.has("states"):
-            return range(n_states)
-        return decode_names(self.members["states"], f"{self.location}: states", n_states)
-
-    def action_names(self) -> Sequence[Name] | None:
-        if not self.has("actions"):
+    def names(self, what: str, count: int | None = None) -> Sequence[Name] | None:
+        """The names of states or actions, if the line has them."""
+        if not self.has(what):
             return None
-        return decode_names(self.members["actions"], f"{self.location}: actions")
+        return decode_names(self.members[what], f"{self.location}: {what}", count)
 
     def fields(self, n_states: int) -> dict[str, Any]:
         """Unit, geometry and notes, as fields of a model."""
