@@ -168,46 +168,23 @@ def _walk_all(chain: CostChain, n: int, seed: int, threads: int, tuning: RunTuni
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     workers = max(1, min(threads, n // tuning.block))
     stopped = threading.Event()
-    if workers == 1:
-        _walk_block(paths, chain.start, key, 0, totals, tuning.pause, stopped)
-        return totals
     # Several blocks for each worker, so that all end at about the same time.
     size = max(tuning.block, -(-n // (16 * workers)))
+
+    def walked(first: int) -> None:
+        own = totals[first : first + size]
+        now, finished = walker(), False
+        while not finished and not stopped.is_set():
+            pause = steps_until_pause(tuning.pause)
+            finished = walk(paths, chain.start, key, first, pause, now, own)
+
     with ThreadPoolExecutor(workers) as pool:
         try:
-            blocks = [
-                pool.submit(
-                    _walk_block,
-                    paths,
-                    chain.start,
-                    key,
-                    first,
-                    totals[first : first + size],
-                    tuning.pause,
-                    stopped,
-                )
-                for first in range(0, n, size)
-            ]
-            for block in blocks:
-                block.result()
+            list(pool.map(walked, range(0, n, size)))
         except BaseException:
             stopped.set()
             raise
     return totals
-
-
-def _walk_block(
-    paths: Paths,
-    start: int,
-    key: Array,
-    first: int,
-    totals: Array,
-    pause: int,
-    stopped: threading.Event,
-) -> None:
-    now, finished = walker(), False
-    while not finished and not stopped.is_set():
-        finished = walk(paths, start, key, first, steps_until_pause(pause), now, totals)
 
 
 # ---------------------------------------------------------------------- step by step

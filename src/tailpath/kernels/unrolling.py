@@ -23,19 +23,17 @@ _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 class Memories(NamedTuple):
     """How the memory, one of `n`, moves.
 
-    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms;
-    where states have atoms of their own, `own_borders` part those of a grid, whose numbers are
-    `own_atoms`, and `grid` has the grid of each state.
+    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, `grid` has the grid of each
+    state, and row by grid `borders` part its atoms, whose numbers are `own`.
     """
 
     n: int
     atoms: Array = _NO_NUMBERS
-    borders: Array = _NO_NUMBERS
     xi_offset: Array = _NO_INDICES
     xi: Array = _NO_NUMBERS
     grid: Array = np.empty(0, dtype=np.int32)
-    own_borders: Array = np.empty((0, 0))
-    own_atoms: Array = np.empty((0, 0), dtype=np.int64)
+    borders: Array = np.empty((0, 0))
+    own: Array = np.empty((0, 0), dtype=np.int64)
 
 
 #: Nothing is remembered; to the compiler it looks like the atoms of a policy.
@@ -62,7 +60,7 @@ def follow(
     size: Any = np.uint64(0)
     edge: Any = np.uint64(0)
     done = np.uint64(0)
-    _, atoms, borders, xi_offset, xi, grid, own_borders, own_atoms = memories
+    _, atoms, xi_offset, xi, grid, borders, own = memories
     pairs, most = len(choice), 0
     number = np.empty(pairs, dtype=np.int32)
     for i in range(pairs):
@@ -74,7 +72,7 @@ def follow(
     out_start = np.empty(pairs + 1, dtype=np.int64)
     out_target, out_outcome = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64)
     unknown = -1
-    by_atom, by_grid = len(atoms) > 0, len(grid) > 0
+    by_atom = len(atoms) > 0
     out_start[0] = 0
     for pair in first:
         number[np.uint64(pair)] = size
@@ -94,12 +92,8 @@ def follow(
                 after = np.uint64(0)
                 if by_atom:
                     y = atoms[memory] * xi[np.uint64(xi_offset[pair]) + outcome - begin]
-                    if by_grid:
-                        own = np.uint64(grid[state])
-                        nearest = np.uint64(first_at_least(own_borders[own], y))
-                        after = np.uint64(own_atoms[own, nearest])
-                    else:
-                        after = np.uint64(first_at_least(borders, y))
+                    row_of = np.uint64(grid[state])
+                    after = np.uint64(own[row_of, np.uint64(first_at_least(borders[row_of], y))])
                 there = state * n + after
                 to = number[there]
                 if to < 0:

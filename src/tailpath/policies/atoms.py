@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -241,20 +240,19 @@ class AtomPolicy(Kind):
             f" {self.atoms[self.start_atom]:g}>"
         )
 
-    @cached_property
-    def borders(self) -> FloatArray:
-        """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
-        return atom_borders(self.atoms)
-
     def _choices_on(self, ssp: SSP) -> tuple[Array, int, Memories | None] | None:
         if not same_numbering(self.ssp, ssp):
             return None
+        own, of_state = np.ones((1, len(self.atoms)), dtype=np.bool_), np.zeros(ssp.n_states)
+        grids = self.grids or Grids(own, of_state.astype(np.int32))
         moves = Memories(
-            len(self.atoms), self.atoms, self.borders, self.xi_offset.reshape(-1), self.xi
+            len(self.atoms),
+            self.atoms,
+            self.xi_offset.reshape(-1),
+            self.xi,
+            grids.of_state,
+            *borders_of(self.atoms, grids.own),
         )
-        if self.grids is not None:
-            border, atom = borders_of(self.atoms, self.grids.own)
-            moves = moves._replace(grid=self.grids.of_state, own_borders=border, own_atoms=atom)
         return self.choice, self.start(ssp.start), moves
 
     def start(self, state: Name) -> int:

@@ -320,13 +320,7 @@ class BudgetPolicy(Kind):
         >>> policy.choice_at(0, 3), policy.choice_at(0, 2)
         (1, 0)
         """
-        begin, end = int(self.first[state]), int(self.first[state + 1])
-        step = (
-            begin
-            + int(np.searchsorted(self.from_budget[begin:end], math.floor(budget), side="right"))
-            - 1
-        )
-        return int(self.choice[step]) if step >= begin else int(self.risk_neutral[state])
+        return int(self.choices_at(state, math.floor(budget)))
 
     def step_at(self, state: Any, budget: Any) -> IntArray:
         """The number of the step at each of some states with a budget.

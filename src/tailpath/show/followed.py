@@ -35,7 +35,6 @@ class Followed:
 
     def __init__(self, ssp: SSP, policy: Any, alpha: float = 1.0) -> None:
         self.ssp, self.policy, self.alpha = ssp, as_policy(ssp, policy, alpha=alpha), alpha
-        self._seen: Walks | None = None
         self.decided: dict[int, list[tuple[int, float]]] = {}
 
     @cached_property
@@ -51,16 +50,15 @@ class Followed:
         except LimitExceededError:
             return None
 
-    @property
+    @cached_property
     def seen(self) -> Walks:
         """Simulated runs, with a warning, once, that there are some."""
-        if self._seen is None:
-            self._seen = walks(self.ssp, self.policy)
-            warn_caller(
-                "the policy reaches too many pairs of state and memory to follow them all: what it"
-                f" does is estimated from {self._seen.runs:,} simulated runs"
-            )
-        return self._seen
+        found = walks(self.ssp, self.policy)
+        warn_caller(
+            "the policy reaches too many pairs of state and memory to follow them all: what it"
+            f" does is estimated from {found.runs:,} simulated runs"
+        )
+        return found
 
     @property
     def simulated(self) -> int:
