@@ -139,7 +139,7 @@ class Transitions:
         """The row of every edge: (A,)."""
         return next(frozen(owners(self.row_start, np.int32)))
 
-    @property
+    @cached_property
     def state_rows(self) -> IntArray:
         """Where the rows of each state begin: (S + 1,). Without `first_row`, each has one."""
         return np.arange(self.n + 1) if self.first_row is None else self.first_row
@@ -291,9 +291,8 @@ class Transitions:
         cost = self.cost if self.level is None else self.level.astype(np.float64)
         into, row_start = grouped(np.minimum(self.target, self.n), self.n + 1)
         order = dijkstra(row_start, self.source[into], cost[into], self.n, least)
-        settled = np.count_nonzero(order >= 0)
-        farthest_first = order[:settled][::-1].astype(np.int64)
-        position = np.full(self.n + 1, -1, dtype=np.int64)
+        farthest_first = order[np.count_nonzero(order >= 0) - 1 :: -1].astype(np.int64)
+        position = np.full(self.n + 1, -1)
         position[farthest_first] = np.arange(len(farthest_first))
         return Distances(*frozen(least, farthest_first, position))
 

@@ -120,33 +120,37 @@ ONE_PROCESS = OneProcess()
 
 
 @kernel
-def residuals(rows: Rows, value: Array, low_word: Array, off: float) -> tuple[Array, Array]:
+def residuals(rows: Rows, value: Array, low_word: Array, off: float) -> tuple[Array, Array, Array]:
     """By row rate + P v - v(s) for v = value + low word, and what its rounding may amount to, with
-    all that probabilities may be off.
+    all that probabilities may be off; and what is certain of value(s) - P value, its drift.
 
     Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
     stay small however long the way is, and rounding is charged on these.
     """
     first_row, row_start, target, probability, rate = rows
     out_residual, out_error = np.empty(len(rate)), np.empty(len(rate))
+    out_drift = np.empty(len(rate))
     for state in range(len(first_row) - 1):
         here, low_here = value[state], low_word[state]
         for row in range(first_row[state], first_row[state + 1]):
             found, size, mass = rate[row], abs(rate[row]), 0.0
-            vanished = 0.0
+            rise, distance, vanished = 0.0, 0.0, 0.0
             first, last = row_start[row], row_start[row + 1]
             for outcome in range(np.uint64(first), np.uint64(last)):
                 to, p = np.uint64(target[outcome]), probability[outcome]
                 ahead, low = value[to] - here, low_word[to] - low_here
                 found += p * (ahead + low)
                 size += p * (abs(ahead) + abs(low))
+                rise += p * ahead
+                distance += p * abs(ahead)
                 mass += p
                 if ahead != 0.0 or low != 0.0:
                     vanished = VANISHED
             out_residual[row] = found
-            rounding = PER_EDGE * (last - first + 2) * ROUNDOFF
-            out_error[row] = (rounding + abs(mass - 1.0) + off) * size + vanished
-    return out_residual, out_error
+            rounding = PER_EDGE * (last - first + 2) * ROUNDOFF + abs(mass - 1.0) + off
+            out_error[row] = rounding * size + vanished
+            out_drift[row] = -rise - (rounding * distance + vanished)
+    return out_residual, out_error, out_drift
 
 
 @kernel
@@ -176,7 +180,42 @@ def least_shares(residual: Array, error: Array, drift: Array, chosen: Array) -> 
     return below, above * (1 + AFTERWARDS)
 
 
+@kernel
+def outwards(
+    value: Array,
+    low_word: Array,
+    slope: Array,
+    below: float,
+    above: float,
+    out_lower: Array,
+    out_upper: Array,
+) -> None:
+    """Value + low word by so much of the slope below and above, rounded outwards. A value stays
+    where neither a residual nor rounding moves any.
+    """
+    one_word = True
+    for low in low_word:
+        one_word = one_word and low == 0.0
+    for state in range(len(value)):
+        v, low, t = value[state], low_word[state], slope[state]
+        rounding = AFTERWARDS * abs(low)
+        down, up = v, v
+        if below == np.inf:
+            down = -np.inf
+        elif not (below == 0.0 and one_word):
+            slack = below * t * (1 + AFTERWARDS) + rounding
+            down = np.nextafter(v + (low - slack), -np.inf)
+        if above == np.inf:
+            up = np.inf
+        elif not (above == 0.0 and one_word):
+            slack = above * t * (1 + AFTERWARDS) + rounding
+            up = np.nextafter(v + (low + slack), np.inf)
+        out_lower[state], out_upper[state] = down, up
+
+
 Solve = Callable[[Transitions, FloatArray], FloatArray]
+#: By row: what is missing in values, what its rounding may amount to, and the certain drift.
+Residuals = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _Certificate(NamedTuple):
@@ -188,53 +227,43 @@ class _Certificate(NamedTuple):
     error: float
     comm: OneProcess
 
-    def residuals(self, value: FloatArray, low_word: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def residuals(self, value: FloatArray, low_word: FloatArray) -> Residuals:
         words = frozen(self.comm.padded(value), self.comm.padded(low_word))
         columns = self.rows.columns(self.rate)
-        found: tuple[FloatArray, FloatArray] = residuals(columns, *words, self.error)
+        found: Residuals = residuals(columns, *words, self.error)
         return found
-
-    def drift(self, slope: FloatArray) -> FloatArray:
-        """What is certain of T(s) - P T, by row."""
-        free = self._replace(rate=np.zeros(self.rows.n))
-        rise, error = free.residuals(slope, np.zeros(len(slope)))
-        return np.asarray(-rise - error)
 
     def bounds(
         self,
         value: FloatArray,
         low_word: FloatArray,
-        residual: tuple[FloatArray, FloatArray],
+        residual: Residuals,
         slope: FloatArray,
     ) -> Bounds:
         """Of values and a low word, with residuals and their errors, by T = `slope`."""
+        found, error, drift = residual
+        if slope is not value:
+            drift = self.residuals(slope, np.zeros(len(slope)))[2]
         if self.comm.most(float(not np.all(slope >= 0.0))):
             return unproved(value)
-        shares = least_shares(*frozen(*residual, self.drift(slope), self.chosen))
+        shares = least_shares(*frozen(found, error, drift, self.chosen))
         below, above = map(self.comm.most, shares)
-
-        def away(share: float, side: int) -> FloatArray:
-            if share == np.inf:
-                return np.full_like(value, side * np.inf)
-            if share == 0.0 and not low_word.any():  # neither a residual nor rounding
-                return value
-            slack = share * slope * (1 + AFTERWARDS) + AFTERWARDS * np.abs(low_word)
-            return np.nextafter(value + (low_word + side * slack), side * np.inf)
-
-        return Bounds(value + low_word, away(below, -1), away(above, 1))
+        lower, upper = np.empty_like(value), np.empty_like(value)
+        outwards(*frozen(value, low_word, slope), below, above, lower, upper)
+        return Bounds(value + low_word, lower, upper)
 
     def slope(
-        self, value: FloatArray, residual: tuple[FloatArray, FloatArray], solve: Solve
+        self, value: FloatArray, residual: FloatArray, error: FloatArray, solve: Solve
     ) -> FloatArray:
         """The largest expected total of weights over all rows that tie with those chosen. A row
         weighs what rounding may make of its residual, in units, and a little more.
         """
         first_row = self.rows.state_rows
         here = np.repeat(np.abs(value), np.diff(first_row))
-        weight = residual[1] / ROUNDOFF
+        weight = error / ROUNDOFF
         mean = self.comm.sum(float(weight.sum())) / max(self.comm.sum(len(weight)), 1) or 1.0
         weight += ADDED_WEIGHT * np.minimum(mean, here) + LEAST_WEIGHT * mean
-        tied = residual[0] <= TIE * weight
+        tied = residual <= TIE * weight
         tied[self.chosen] = True
         left = self.rows.restrict(tied)
         left = left.replaced(first_row=np.append(0, np.cumsum(tied))[first_row])
@@ -262,9 +291,9 @@ def slope_of(
 ) -> FloatArray:
     """The slope of rows that weigh as much as their state is worth."""
     certificate = _Certificate(rows, rows.rate, chosen, 0.0, ONE_PROCESS)
-    residual, _ = certificate.residuals(value, np.zeros(len(value)))
+    residual = certificate.residuals(value, np.zeros(len(value)))[0]
     error = ROUNDOFF * np.repeat(value, np.diff(rows.state_rows))
-    return certificate.slope(value, (residual, error), solve)
+    return certificate.slope(value, residual, error, solve)
 
 
 def unproved(value: FloatArray) -> Bounds:
@@ -290,17 +319,18 @@ def value_bounds(
         return unproved(value), chosen
     certificate, low_word = _Certificate(rows, rate, chosen, error, comm), np.zeros(len(value))
     residual = certificate.residuals(value, low_word)
-    found = unproved(value)
     if comm.most(-float(rate.min(initial=np.inf))) < 0.0:
         found = certificate.bounds(value, low_word, residual, value)
-    if found.widest(comm) <= WEIGHTS_ABOVE:
-        return found, chosen
+        if found.widest(comm) <= WEIGHTS_ABOVE:
+            return found, chosen
+    else:
+        found = unproved(value)
     for attempt in range(1 + REFINEMENTS):
         if attempt > 0:
             low_word = low_word + certificate.missing(residual[0], solve)
             residual = certificate.residuals(value, low_word)
-            certificate = certificate.improved(*residual)
-        slope = certificate.slope(value, residual, solve)
+            certificate = certificate.improved(*residual[:2])
+        slope = certificate.slope(value, *residual[:2], solve)
         other = certificate.bounds(value, low_word, residual, slope)
         if other.widest(comm) < found.widest(comm):
             found, chosen = other, certificate.chosen
@@ -335,7 +365,7 @@ def _proved(
         directly |= how not in (SWEEPS, VALUE_ITERATION)
         values = partial(_value, solve, directly)
         bounds, chosen = value_bounds(rows, rate, value, chosen, error, values)
-        if directly or bounds.width < np.inf:
+        if directly or np.isfinite(bounds.upper - bounds.lower).all():
             break
     return Proved(chosen, replace(bounds, method=how), iterations)
 

@@ -408,21 +408,47 @@ def levels_of(runs: Array, begin: int, end: int) -> Array:
     return np.asarray(number + runs[run, 1])
 
 
+@kernel
+def _open_cells(
+    in_use: Array,
+    cell_mass: Array,
+    stride: int,
+    last_row: int,
+    node: Array,
+    bucket: int,
+    out_node: Array,
+    out_level: Array,
+    out_mass: Array,
+) -> int:
+    """What the ring holds from a bucket on: nodes, levels and masses; how many."""
+    count = U(0)
+    for block in range(U(len(in_use))):
+        if in_use[block] == 0:
+            continue
+        for cell in range(block << BITS, (block + ONE) << BITS):
+            if cell_mass[cell] > 0.0:
+                row = np.int64(cell // U(stride))
+                out_node[count] = node[cell - U(row * stride)]
+                out_level[count] = bucket + ((row - bucket) & last_row)
+                out_mass[count] = cell_mass[cell]
+                count += ONE
+    return int(count)
+
+
 def open_pairs(ring: Ring, bucket: int, heuristic: Array) -> tuple[Array, Array, Array]:
     """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
     levels, and masses.
     """
-    used = np.flatnonzero(ring.in_use)
-    held = np.flatnonzero(ring.mass.reshape(-1, 1 << BLOCK)[used].ravel() > 0)
-    cell = (used[held >> BLOCK] << BLOCK) + (held & ((1 << BLOCK) - 1))
-    row, x = np.divmod(cell, ring.stride)
-    level, mass = bucket + ((row - bucket) & ((1 << ring.shift) - 1)), ring.mass[cell]
+    most = np.count_nonzero(ring.in_use) << BLOCK
+    node, level, mass = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most)
+    cells = *frozen(ring.in_use, ring.mass), ring.stride, (1 << ring.shift) - 1
+    count = _open_cells(*cells, ring.node, bucket, node, level, mass)
+    node, level, mass = node[:count], level[:count], mass[:count]
     if ring.n_far:
         entry = np.flatnonzero(ring.far_mass > 0)
-        x = np.append(x, ring.far_node[entry])
+        node = np.append(node, ring.node[ring.far_node[entry]])
         level = np.append(level, ring.far_bucket[entry])
         mass = np.append(mass, ring.far_mass[entry])
-    node = ring.node[x]
     if heuristic.size:
         level -= heuristic[node].astype(np.int64)
     return node, level, mass

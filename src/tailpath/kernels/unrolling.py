@@ -17,6 +17,8 @@ from tailpath.kernels.hash_set import enlarge, insert
 from tailpath.kernels.jit import Array, frozen, kernel
 from tailpath.kernels.steps import Steps, step_choice
 
+#: Up to so many numbers it is faster to look at all than to search.
+FEW = 64
 _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 
 
@@ -155,13 +157,16 @@ def follow_budget(
 
 @kernel
 def first_at_least(rising: Array, y: float) -> int:
-    """Where y would stand in a rising array, before its equals."""
-    one = np.uint64(1)
-    low, high = np.uint64(0), np.uint64(len(rising))
-    while low < high:
-        middle = (low + high) >> one
-        if rising[middle] < y:
-            low = middle + one
-        else:
-            high = middle
-    return int(low)
+    """Where y would stand in a rising array, before its equals. The last few are counted, several
+    at once and without a branch to guess.
+    """
+    low, left = np.uint64(0), np.uint64(len(rising))
+    while left > FEW:
+        half = left >> np.uint64(1)
+        if rising[low + half] < y:
+            low += half
+        left -= half
+    below = np.int64(low)
+    for i in range(low, low + left):
+        below += 1 if rising[i] < y else 0
+    return int(below)
