@@ -76,6 +76,7 @@ def test_words_say_what_the_numbers_say(river, told):
     costs = tp.evaluate(river, tp.solve_expected(river).policy, 0.05)
     assert f"{costs.mean:.4g} on average" in words
     assert f"{costs.cvar(0.05):.4g}" in words
+    assert "on waterfall cells every move leads to the start" in words
     assert "moves are certain" in words
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from decimal import ROUND_HALF_UP, Context
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tailpath.graph import members
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
@@ -40,7 +42,7 @@ def sentences(
             "At this alpha the average-best policy is optimal: the two never decide differently."
         )
     more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
-    return [*found, *more]
+    return [*found, *_terrain(ssp), *more]
 
 
 def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> dict[str, Any]:
@@ -73,6 +75,29 @@ def headline(ssp: SSP, alpha: float, average: Case, best: Case, unit: str) -> di
             (costs.mean, "on average over all runs"),
         ],
     }
+
+
+def _terrain(ssp: SSP) -> list[str]:
+    """What the kinds of cells of a map do: for those who have never seen it."""
+    if ssp.geometry is None:
+        return []
+    parts = []
+    kinds = np.array(ssp.geometry.kind, dtype=object)
+    for kind in sorted({each for each in ssp.geometry.kind if each and each != "goal"}):
+        outcome = np.flatnonzero((kinds[ssp.choice_state] == kind)[ssp.outcome_choice])
+        if not outcome.size:  # goals of another kind
+            continue
+        target, costs = np.unique(ssp.outcome_target[outcome]), ssp.outcome_cost[outcome]
+        what = "moves may end elsewhere"
+        if len(target) == 1:
+            where = int(target[0])
+            known = "the start" if where == ssp.start_index else name_in_words(ssp.states[where])
+            what = f"every move leads to {'the goal' if ssp.is_goal[where] else known}"
+        elif (ssp.outcome_probability[outcome] == 1).all():
+            what = "moves are certain"
+        cost = " to ".join(f"{each:g}" for each in sorted({costs.min(), costs.max()}))
+        parts.append(f"on {kind} cells {what} (cost {cost})")
+    return [f"The map: {'; '.join(parts)}. A run begins at {name_in_words(ssp.start)}."]
 
 
 def _number(value: float, digits: int = 3) -> str:
