@@ -45,7 +45,6 @@ def positive_fraction(value: Any) -> Fraction | None:
 
 
 ANYTHING = MemberKind("given", lambda value: True)
-TEXT = MemberKind("a text", lambda value: type(value) is str)
 TRUTH = MemberKind("true or false", lambda value: type(value) is bool)
 WHOLE = MemberKind("a whole number", lambda value: type(value) is int and 0 <= value < 2**62)
 SIZE = MemberKind(
