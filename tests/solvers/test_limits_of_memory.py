@@ -30,7 +30,10 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 tiny, slow = {tiny}, {slow}
-{first}
+try:
+    {first}
+except LimitExceededError:
+    pass
 before = peak()
 try:
     {then}
@@ -43,10 +46,12 @@ print(peak() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other units elsewhere")
 @pytest.mark.parametrize(
     ("verb", "options"),
-    [("tp.solve_cvar_exact", "0.1, max_bytes=10**8"), ("tp.solve_on_time", "2e9, max_bytes=10**8")],
+    [("tp.solve_cvar_exact", "0.1"), ("tp.solve_on_time", "2e9")],
 )
 def test_a_limit_of_bytes_is_kept_within_a_fifth(verb, options):
-    assert bytes_taken(f"{verb}(tiny, {options})", f"{verb}(slow, {options})") < 1.2 * 10**8
+    """What takes a megabyte loads compiled code, which is not counted."""
+    first, then = (f"{verb}(slow, {options}, max_bytes=10**{k})" for k in (6, 8))
+    assert bytes_taken(first, then) < 1.2 * 10**8
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other units elsewhere")

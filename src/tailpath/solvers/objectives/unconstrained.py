@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from tailpath.certify.budgets import Later
 from tailpath.certify.losses import loss_error
 from tailpath.certify.rounding import AFTERWARDS
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
 from tailpath.kernels.rounding import SAME_MASS
+from tailpath.model.border import shifted_bounds
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
-from tailpath.risk.measure import Measure, is_cvar
+from tailpath.risk.measure import Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.exact.robust import robust_with_penalty, solve_robust_cvar
@@ -38,7 +41,7 @@ from tailpath.solvers.expectation import (
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses, costs_by_budget, horizon_of
-from tailpath.solvers.objectives.on_time import on_time_until, solve_on_time
+from tailpath.solvers.objectives.on_time import LONG, NOBODY_LATE, on_time_until, solve_on_time
 
 #: An optimum, a function that proves bounds on it, and a policy.
 Found = tuple[float, Callable[[], tuple[float, float]], Policy]
@@ -80,6 +83,8 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     require_unit(ssp)
     row, mean = row_of(goal), _factor_of_mean(goal)
     if row.factor == 0:
+        if spared := _risk_neutral_if_enough(ssp, goal):
+            return spared
         losses, alone = Losses(ssp, [row.curve]), np.ones(1)
         value, policy = losses.price(alone).value, losses.policy(alone)
         return value, lambda: (losses.low(alone), float(losses.high(alone)[0])), policy
@@ -102,6 +107,36 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
         return scale * low * (1 - rounding), scale * high * (1 + rounding)
 
     return value, bounds, policy
+
+
+def _risk_neutral_if_enough(ssp: SSP, goal: Measure) -> Found | None:
+    """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the
+    least; a long table is then spared.
+    """
+    assert ssp.cost_unit is not None
+    mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
+    others = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
+    curve = others.curve
+    if mean < 0 or curve is None or curve.slope < 0 or curve.units(ssp.cost_unit) <= LONG:
+        return None
+    if not almost_sure_states(ssp)[0][ssp.start_index]:
+        return None
+    expected, least = solve_expected(ssp), curve.least
+    try:
+        costs = evaluate_for(ssp, expected.policy, [goal, others], max_nodes=MAX_NODES)
+    except LimitExceededError:
+        return None
+    # What an evaluation cannot tell from nobody may still have its way before it.
+    longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
+    more = costs.bounds(others)[1] - least
+    if more > 100 * NOBODY_LATE * (1 + abs(least) + curve.slope * longest):
+        return None
+
+    def bounds() -> tuple[float, float]:
+        low = Fraction(mean) * Fraction(expected.bounds[0]) + Fraction(least)
+        return shifted_bounds((0.0, 0.0), low)[0], costs.bounds(goal)[1]
+
+    return mean * expected.cost() + least, bounds, expected.policy
 
 
 def _factor_of_mean(measure: Measure) -> float | None:
