@@ -85,7 +85,10 @@ def test_confidence_is_told_from_tail_mass_in_python(tmp_path):
 @pytest.mark.parametrize(
     ("verb", "match"),
     [
-        (lambda: tp.solve_cvar_quantile(RIVER, factors="printed"), "hand out more than the whole"),
+        (
+            lambda: tp.solve_cvar_quantile(RIVER, factors="printed"),
+            "more than the whole tail",
+        ),
         (lambda: tp.solve_cvar_quantile(RIVER, max_sweeps=2), "no convergence within 2 sweeps"),
         (lambda: tp.solve_cvar_exact(RIVER, 0.05, delta=1), "more than the least cost of a step"),
     ],

@@ -34,17 +34,9 @@ def python(code, *arguments, folder):
         "evaluate textbook:lottery expected --alpha 0.1",
         "compare textbook:lottery --alpha 0.1",
         "page textbook:lottery --out page.html --alpha 0.5",
-        "page road.json --out page.html --alpha 0.5",
     ],
 )
 def test_commands_need_no_extra(tmp_path, arguments):
-    if "road" in arguments:
-        made = python(
-            "import tailpath as tp; tp.write(tp.IntervalSSP.from_outcomes([('a', 'go', 'g',"
-            " (0.4, 0.6), 1), ('a', 'go', 'g', (0.4, 0.6), 5)], 'a', ['g']), 'road.json')",
-            folder=tmp_path,
-        )
-        assert made.returncode == 0, made.stderr
     found = python(COMMAND, *arguments.split(), folder=tmp_path)
     assert (found.returncode, found.stderr) == (0, "")
 
