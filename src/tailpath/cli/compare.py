@@ -58,9 +58,8 @@ from tailpath.risk.measure import Measure
 from tailpath.show.page.data import ALPHAS as PAGE_ALPHAS
 from tailpath.texts import number
 
-#: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
-#: curves that cost nothing.
-FEW, MANY = 49, 193
+#: Alphas of a figure, besides those asked for.
+DRAWN = 49
 
 
 @click.command(cls=ManyAlphas)
@@ -225,24 +224,22 @@ def _draw(
     """The figure: every method's prediction and what it delivers, and the optimum, from the
     smallest alpha to 1.
     """
-    few, many = (
-        sorted({*alphas, *(tailpath.log_atoms(alphas[0], n).tolist() if alphas[0] < 1 else ())})
-        for n in (FEW, MANY)
-    )
+    more = tailpath.log_atoms(alphas[0], DRAWN).tolist() if alphas[0] < 1 else ()
+    drawn = sorted({*alphas, *more})
     curves = []
     for row in rows:
         optimum = row is rows[-1]
-        predicted = [value for alpha in many if (value := row.plan.predict(alpha)) is not None]
+        predicted = [value for alpha in drawn if (value := row.plan.predict(alpha)) is not None]
         if predicted:
             kind = "optimum" if optimum else "predicted"
-            curves.append(MethodCurve(row.name, kind, many, predicted))
+            curves.append(MethodCurve(row.name, kind, drawn, predicted))
         if optimum:
             continue
         deployed = []
-        for alpha in few:
+        for alpha in drawn:
             update(f"figure: {row.name} at alpha {alpha:.3g}")
             deployed.append(tailpath.evaluate(ssp, row.policy(alpha), alpha).cvar(alpha))
-        curves.append(MethodCurve(row.name, "deployed", few, deployed))
+        curves.append(MethodCurve(row.name, "deployed", drawn, deployed))
     save_picture(plot_comparison(curves, title=source), path)
 
 

@@ -29,7 +29,6 @@ from tailpath.formats.files import converted_array, read_bytes, shorten, write_b
 from tailpath.formats.headers import (
     ANYTHING,
     EXTRAS,
-    LIST,
     SHARE,
     checked,
     decode_members,
@@ -250,9 +249,7 @@ _MEMBERS = {
     **EXTRAS,
     "confidence": SHARE.otherwise(),
 }
-_GEOMETRY = {"rows": ANYTHING, "columns": ANYTHING, "kinds": LIST}
 _INTERVALS = ("outcome_low", "outcome_high", "outcome_estimate")
-_CELLS = ("geometry_row", "geometry_column", "geometry_kind")
 
 
 def read(path: str) -> Any:
@@ -260,13 +257,12 @@ def read(path: str) -> Any:
     location = f"{path}: member header: "
     header = read_header(archive.text("header"), location[:-2], path, FORMAT, VERSION)
     header = checked(header, _MEMBERS, location)
-    members = ("header", *ARRAYS, *_INTERVALS, *_CELLS)
+    members = ("header", *ARRAYS, *_INTERVALS)
     refuse_unknown(archive.names(), members, f"{path}: the archive has the ")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     n_states = len(arrays["is_goal"])
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
-    header["geometry"] = _cells(archive, header["geometry"], location)
     ssp = SSP(
         **arrays,
         start_index=header["start"],
@@ -281,42 +277,12 @@ def read(path: str) -> Any:
     return IntervalSSP(ssp, low, high, estimate=seen, confidence=header["confidence"])
 
 
-def _cells(archive: Archive, value: Any, location: str) -> Any:
-    """The geometry as the JSON format has it, whose rules it is checked by; here the cells are
-    arrays of the archive."""
-    if value is None:
-        return None
-    found = checked(value, _GEOMETRY, f"{location}geometry.")
-    row, column, kind = (archive.array(name, np.int32).tolist() for name in _CELLS)
-    kinds = found["kinds"]
-    if any(not 0 <= index < len(kinds) for index in kind):
-        raise FormatError(
-            f"{archive.path}: member geometry_kind points outside the {len(kinds)} kinds"
-        )
-    return {
-        "rows": found["rows"],
-        "columns": found["columns"],
-        "row": row,
-        "column": column,
-        "kind": [kinds[index] for index in kind],
-    }
-
-
 def write(model: SSP | IntervalSSP, path: str) -> None:
     ssp = underlying_ssp(model)
     header = {"format": FORMAT, "version": VERSION, "start": ssp.start_index, **encode_members(ssp)}
-    header["notes"], geometry = list(ssp.notes), header.pop("geometry")
     members: dict[str, Any] = {name: getattr(ssp, name) for name in ARRAYS}
     if isinstance(model, IntervalSSP):
         header["confidence"] = model.confidence
         ends = (model.low, model.high, model.estimate)
         members.update({name: end for name, end in zip(_INTERVALS, ends) if end is not None})
-    if geometry is not None:
-        # Not by arrays of texts, which have no last character 0.
-        kinds = {kind: number for number, kind in enumerate(sorted(set(geometry["kind"])))}
-        number = [kinds[kind] for kind in geometry["kind"]]
-        size = {side: geometry[side] for side in ("rows", "columns")}
-        header["geometry"] = {**size, "kinds": list(kinds)}
-        cells = (geometry["row"], geometry["column"], number)
-        members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_CELLS, cells)})
     write_archive(path, {"header": json.dumps(header), **members})
