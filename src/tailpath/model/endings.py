@@ -205,7 +205,11 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     Once a layer follows itself, all later layers are the same.
     """
     layer, by_state = np.array([ssp.start_index], dtype=np.int64), ssp.by_state
-    layers, pairs = [layer], 1
+    on_the_way = (
+        by_state.reachable(ssp.start_index)[by_state.source] & ~ssp.is_goal[by_state.target]
+    )
+    endless = by_state.only(on_the_way).acyclic_order() is None
+    layers, pairs = [layer], steps if endless and steps > max_pairs else 1
     while len(layers) < steps and pairs <= max_pairs:
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
         reached[by_state.restrict(layer).target] = True
