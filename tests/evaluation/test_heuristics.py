@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import OptionError
+from tailpath.errors import LimitExceededError, OptionError
+from tests import reference, strategies
 from tests.reference import to_ssp
-from tests.strategies import proper_models
 
 GRID = tp.domains.gridworld("5x5")
 POLICY = tp.solve_cvar_quantile(GRID, tp.log_atoms(1e-2, 7)).policy(0.1)
@@ -40,7 +41,7 @@ def test_any_consistent_heuristic_gives_the_same_distribution(kind):
 
 
 @settings(max_examples=40, deadline=None)
-@given(proper_models().map(to_ssp))
+@given(strategies.proper_models().map(to_ssp))
 def test_half_of_v_min_on_random_models(ssp):
     policy = tp.solve_expected(ssp).policy
     chain = tp.unroll(ssp, policy)
@@ -51,12 +52,32 @@ def test_half_of_v_min_on_random_models(ssp):
     assert found.cvar(0.1) == pytest.approx(truth.cvar(0.1), rel=1e-9)
 
 
-def test_what_is_not_consistent_is_refused():
-    with pytest.raises(
-        OptionError,
-        match=r"the heuristic is not consistent: 50 at .* exceeds the cost 1 of a step to",
-    ):
-        tp.evaluate(GRID, POLICY, 0.1, heuristic=lambda state: 50.0 if state == GRID.start else 0.0)
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_any_numbers_at_all_give_the_truth(data):
+    """Inconsistent, or above V_min: nodes are expanded again, and nothing else changes. A search
+    that stops early encloses the truth, too.
+    """
+    model = data.draw(strategies.proper_models())
+    ssp, policy = to_ssp(model), data.draw(strategies.policies(model))
+    exact = reference.cost_distribution(model, policy, 0.1)
+    cvar, steps = exact.cvar(0.1), [0.0, 0.3, 1.0, 2.0, 5.0, 40.0]
+    height = data.draw(
+        st.lists(st.sampled_from(steps), min_size=ssp.n_states, max_size=ssp.n_states)
+    )
+    found = tp.evaluate(ssp, policy, 0.1, heuristic=height)
+    assert found.cvar(0.1) == pytest.approx(float(cvar), rel=1e-12, abs=1e-300)
+    assert found.var(0.1) == pytest.approx(float(exact.var(0.1)), rel=1e-15)
+    low, high = found.bounds(0.1)
+    assert low <= cvar <= high <= low + 1e-9 * high
+    for most in (1, 3, 9):
+        try:
+            tp.evaluate(ssp, policy, 0.1, heuristic=height, max_nodes=most)
+        except LimitExceededError as error:
+            assert error.bounds[0] <= cvar <= error.bounds[1]
+
+
+def test_what_is_no_heuristic_is_refused():
     for wrong, text in [
         ({GRID.start: 1.0}, "the heuristic has no value for state"),
         ([1.0, 2.0], "the heuristic has 2 values for 25 states"),

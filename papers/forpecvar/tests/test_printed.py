@@ -59,9 +59,9 @@ def test_line_23_is_the_cvar_at_the_tails_of_the_distribution():
     assert k > 5
 
 
-def test_an_admissible_heuristic_need_not_be_consistent_in_print():
-    """Every other state has V_min, the others 0: nodes are expanded again, and the value is right.
-    `evaluate` refuses such a heuristic.
+def test_an_admissible_heuristic_need_not_be_consistent():
+    """Every other state has V_min, the others 0: nodes are expanded again, by both, equally often
+    with the same ties.
     """
     ssp = tp.read("gridworld:5x5")
     policy = tp.solve_expected(ssp).policy
@@ -70,13 +70,14 @@ def test_an_admissible_heuristic_need_not_be_consistent_in_print():
         ssp.states[s]: least if k % 2 else 0.0
         for k, (s, least) in enumerate(zip(chain.state.tolist(), chain.least_cost.tolist()))
     }
-    printed = forpecvar(ssp, policy, 0.01, heuristic=lambda x: some.get(x[0], 0.0))
-    costs = tp.evaluate(ssp, policy, 0.01)
+    of_state = lambda state: some.get(state, 0.0)  # noqa: E731
+    printed = forpecvar(ssp, policy, 0.01, heuristic=lambda x: of_state(x[0]), ties="cost")
+    costs = tp.evaluate(ssp, policy, 0.01, heuristic=of_state)
     assert printed.cvar == pytest.approx(costs.cvar(0.01), rel=1e-9)
     assert printed.var == costs.var(0.01)
-    assert printed.expanded > forpecvar(ssp, policy, 0.01, ties="cost").expanded
-    with pytest.raises(tp.TailpathError, match="consistent"):
-        tp.evaluate(ssp, policy, 0.01, heuristic=lambda state: some.get(state, 0.0))
+    once = forpecvar(ssp, policy, 0.01, ties="cost").expanded
+    assert printed.expanded == pytest.approx(costs.expanded, rel=0.01)
+    assert min(printed.expanded, costs.expanded) > 1.1 * once
 
 
 def test_with_ties_in_the_order_of_insertion_the_heuristic_costs_expansions():

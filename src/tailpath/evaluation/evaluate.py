@@ -78,9 +78,9 @@ def evaluate(
         common unit, `gamma` < 1, memories that do not end. `auto` takes `lattice` where it applies.
     heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
         What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
-        expanded, and `zero` orders by cost alone. Your own is a lower bound on the cost to go, by
-        state. It must be consistent along the policy, which is checked, and needs `gamma` = 1 and a
-        policy of finite memory.
+        expanded, and `zero` orders by cost alone. Your own, by state, counts where it is below
+        `min`. If it is not consistent, nodes are expanded more than once. It needs `gamma` = 1 and
+        a policy of finite memory.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional

@@ -71,6 +71,7 @@ class QueueSearch:
         self.head: dict[Any, list[float]] = {}
         self._dead: list[float] = []
         self.expanded = self.longest = 0
+        self.highest: Any = -math.inf
         self._open: dict[Any, Entry] = {}
         self._left: list[Entry] = []
         self._heap: list[tuple[Any, Any, int, Any]] = []
@@ -104,14 +105,13 @@ class QueueSearch:
         monitor, limit = self.request.monitor, self.request.limit
         pause = self.request.pause or PAUSE
         base, arrived_since = 1.0, 0.0
-        highest: Any = -math.inf
         while self._heap:
             if monitor.stop:
                 return "user"
             if self.until is not None and not self._heap[0][0] < self.until:
                 return ""
             # Look before each new priority: the head is complete up to the highest one so far.
-            if self.until is None and self.head and self._heap[0][0] > highest:
+            if self.until is None and self.head and self._heap[0][0] > self.highest:
                 tail = base - arrived_since
                 if tail <= target * (1 + 1e-9) or tail < 0.25 * base:
                     base, arrived_since = self.open_mass(), 0.0
@@ -120,7 +120,7 @@ class QueueSearch:
                 if self.expanded > limit:
                     return self.request.out_of_nodes
             priority, _, _, key = heapq.heappop(self._heap)
-            highest = max(highest, priority)
+            self.highest = max(self.highest, priority)
             entry = self._open.pop(key)
             mass = entry.mass
             if entry.node == self.graph.goal:
@@ -176,7 +176,7 @@ class QueueSearch:
         costs, masses, last = self._head()
         until = self._heap[0][0] if self._heap else math.inf
         if stopped and self._heap:
-            last = until
+            last = max(self.highest, until)
         entries, unit = self.remaining(side), self.graph.unit
         paid: list[Any] = [entry.cost for entry in entries]
         overshoot = (

@@ -4,10 +4,11 @@ Costs without a common unit that is worth the name are integer multiples of a ti
 is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount
 costs are floats.
 
-The search is exact if the heuristic h is *consistent* along the policy: h(x) <= c + h(x') for every
-step that may happen, and h = 0 at the goal. Then a pair that has left the queue does not come back.
-V_min, the default, is the largest such h. One of the user's own is refused where it is not
-consistent, and rounded down to integer units, which keeps it so.
+The search is exact if the heuristic is *admissible*: at most V_min, the least cost of a run from
+there, which is the default. One of the user's own is cut down to V_min, and rounded down to integer
+units. If it is *consistent*, too, h(x) <= c + h(x') for every step, as V_min is, then a pair that
+has left the queue does not come back; otherwise pairs are expanded again, with the mass that came
+later.
 """
 
 from __future__ import annotations
@@ -30,9 +31,6 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import successors
-
-#: Allowance for the rounding of the user's numbers, relatively.
-ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +81,10 @@ def chain_graph(
     if gamma < 1:  # what never arrives has a total cost, too
         least = [0] * (chain.n + 1)
     elif not isinstance(heuristic, str):
-        checked, up = check_consistent(chain, heuristic), 1 + Fraction(ROUNDING)
         assert unit is not None
-        own = (math.floor(as_fraction(h) * up / unit) for h in checked.tolist())
-        least = [v if math.isinf(v) else min(v, h) for v, h in zip(least, own)]
+        own = [math.floor(as_fraction(h) / unit) for h in heuristic.tolist()]
+        nodes = zip(least, chain.state[: chain.n].tolist())
+        least = [v if math.isinf(v) else min(v, own[state]) for v, state in nodes] + [0]
     row_start = chain.row_start.tolist()
     edges = list(zip(chain.target.tolist(), costs, probability.tolist()))
     return SearchGraph(
@@ -154,18 +152,3 @@ def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
             " of at least 0"
         )
     return np.where(ssp.is_goal, 0.0, array)
-
-
-def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
-    """The heuristic at every node of a chain and at the goal."""
-    value = np.append(heuristic[chain.state[: chain.n]], 0.0)
-    over = value[chain.source] - (chain.cost + value[chain.target])
-    unit = 1.0 if chain.unit is None else float(chain.unit)
-    for transition in first_of(over > ROUNDING * np.maximum(unit, value[chain.source])):
-        source, target = int(chain.source[transition]), int(chain.target[transition])
-        to = "the goal" if target >= chain.n else chain.label(target)
-        raise OptionError(
-            f"the heuristic is not consistent: {value[source]:g} at {chain.label(source)} exceeds"
-            f" the cost {chain.cost[transition]:g} of a step to {to} plus {value[target]:g} there"
-        )
-    return value

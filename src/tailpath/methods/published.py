@@ -94,7 +94,7 @@ def plan(
 QUANTILE = Method(
     name="quantile",
     title="CVaRVIQ",
-    summary="CVaR value iteration by quantiles, as published",
+    summary="CVaR value iteration by quantiles (Stanko and Macek 2019)",
     plan=partial(plan, solve_cvar_quantile),
     options=(*OPTIONS, Option("factors", str, "shared", TIES, choices=tuple(FACTORS))),
     variants={"published": PUBLISHED, "printed": {**PUBLISHED, "factors": "printed"}},
@@ -103,7 +103,7 @@ QUANTILE = Method(
 INTERPOLATION = Method(
     name="interpolation",
     title="CVaRVILI",
-    summary="CVaR value iteration by linear interpolation, as published",
+    summary="CVaR value iteration by linear interpolation (Chow et al. 2015)",
     plan=partial(plan, solve_cvar_interpolation),
     options=(
         *OPTIONS,
