@@ -94,6 +94,12 @@ CHOSEN = (
     ),
     # Ties, levels, one too many, and when to stop.
     Chosen(
+        "dp/backup.py",
+        "best_choice = np.int64(row) if total < best else best_choice",
+        "best_choice = np.int64(row) if total <= best else best_choice",
+        "tests/dp",
+    ),
+    Chosen(
         "dp/sweeps.py",
         "if moved == last or (change <= ROUNDING_NOISE and change >= previous):",
         "if moved >= 0 or (change <= ROUNDING_NOISE and change >= previous):",
