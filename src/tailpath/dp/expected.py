@@ -52,7 +52,7 @@ def total(
         value, rounds = sweeps.run(rows, rate, np.zeros(rows.n), tolerance)
         if rounds <= MAX_ROUNDS and np.isfinite(value).all():
             return value, SWEEPS
-    found = _eliminated(rows, rate, sweeps) or _factorised(rows, rate)
+    found = _eliminated(rows, rate, sweeps) or factorised(rows, rate)
     if found is None and directly:
         return total(rows, rate, tolerance=tolerance, outwards=outwards)
     return (value, SWEEPS) if found is None else found
@@ -76,8 +76,8 @@ def _eliminated(
     return value[:-1] if found else np.full(n, np.inf), "elimination"
 
 
-def _factorised(rows: Transitions, rate: FloatArray) -> tuple[FloatArray, str] | None:
-    """By a sparse LU, where its factors do not fill too much."""
+def factorised(rows: Transitions, rate: FloatArray) -> tuple[FloatArray, str] | None:
+    """By a sparse LU, where its factors do not fill too much; rows may sum to more than 1."""
     from scipy.sparse import csgraph, csr_array, eye_array, linalg
 
     n, inside = rows.n, rows.target < rows.n

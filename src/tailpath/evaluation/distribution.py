@@ -41,6 +41,9 @@ from tailpath.options import alpha_from, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.pictures.style import Axes
+from tailpath.policies.chain import CostChain
+from tailpath.policies.policy import known
+from tailpath.policies.unrolling import unroll
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
 from tailpath.verify.optimum import check_border
@@ -49,6 +52,8 @@ from tailpath.verify.optimum import check_border
 #: fiftieth, with no more pairs than this.
 SHOWN, IN_TAIL = 10, 50
 MAX_DRAWN = 2_000_000
+#: What the refusals of a distribution without its policy have in common.
+PICKLED = "this distribution was pickled, which drops the policy; evaluate again before"
 
 
 def _evaluation() -> Any:
@@ -440,6 +445,34 @@ class CostDistribution(Record):
             density[position] = at_var / a
         return density
 
+    @cached_property
+    def chains(self) -> tuple[tuple[float, CostChain], ...]:
+        """What the policy unrolls to, for measures that the head does not decide: a tuple of pairs.
+
+        Each is a weight and a `CostChain`; there are several if the policy is a mixture.
+
+        Raises
+        ------
+        OptionError
+            If costs are discounted, the memory does not end, or the policy was dropped by a pickle.
+        PolicyError
+            If the policy reaches a state where it has no action.
+        LimitExceededError
+            If it reaches too many pairs of state and memory.
+
+        Examples
+        --------
+        >>> [(weight, chain)] = costs.chains
+        >>> chain.expected_sum(chain.cost).value
+        array([24.])
+        """
+        if self.ssp is None or self.policy is None:
+            raise OptionError(f"{PICKLED} this")
+        drawn = known(self.policy).drawn or ((1.0, self.policy),)
+        if self.gamma != 1 or any(known(member).endless for _, member in drawn):
+            raise OptionError("discounted costs, and policies without end, have no finite chain")
+        return tuple((weight, unroll(self.ssp, member)) for weight, member in drawn)
+
     @property
     def _tail_never_arrives(self) -> bool:
         """Whether all that is left never arrives, but for what was too small to follow."""
@@ -546,10 +579,7 @@ class CostDistribution(Record):
         every cost up to 60 (2 in all) and its probability, ...
         """
         if self.ssp is None or self.policy is None:
-            raise OptionError(
-                "this distribution was pickled, which drops the policy; evaluate again before"
-                " verify()"
-            )
+            raise OptionError(f"{PICKLED} verify()")
         border = self._border
         computed = self if not border.moves else self.restored(Border(border.model))
         found = check_distribution(computed, border.model, self.policy)

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.certify.products import expected_product
 from tailpath.certify.values import Bounds, expected_total
 from tailpath.dp.elimination import eliminate_dense
 from tailpath.errors import ModelError, PolicyError
@@ -236,7 +237,55 @@ class CostChain(Record, Transitions):
         border = prepare(self.ssp)
         if border.moves:
             return self.reduced.expected_cost.shifted(border.potential[self.state])
-        return self._total(self.cost, self.proper, np.inf)
+        return self.expected_sum(self.cost)
+
+    def expected_sum(self, price: FloatArray) -> Bounds:
+        """The expected sum of a price per transition, by node, with verified bounds.
+
+        Parameters
+        ----------
+        price : array of float64, shape (n_transitions,)
+            What each transition adds, 0 or more.
+
+        Returns
+        -------
+        Bounds
+            `value`, `lower` and `upper`, each (n,); infinite where a run may never arrive.
+
+        Examples
+        --------
+        >>> chain = tp.unroll(ssp, {"home": "road"})
+        >>> chain.expected_sum(chain.cost**2).value
+        array([720.])
+        """
+        return self._total(price, self.proper, np.inf)
+
+    def expected_product(self, factor: FloatArray) -> Bounds:
+        """The expected product of a factor per transition, over runs that arrive, by node.
+
+        Parameters
+        ----------
+        factor : array of float64, shape (n_transitions,)
+            What each transition multiplies by, 0 or more.
+
+        Returns
+        -------
+        Bounds
+            `value`, `lower` and `upper`, each (n,); infinite where the product has no mean, or none
+            that doubles can prove.
+
+        Examples
+        --------
+        >>> chain = tp.unroll(ssp, {"home": "road"})
+        >>> chain.expected_product(2.0 ** (chain.cost / 20)).value
+        array([2.6])
+        """
+        inside = self.arrives
+        rows = Transitions(self.row_start, self.target, self.probability * factor, self.cost, None)
+        end = rows.sums(np.where(self.target == self.n, rows.probability, 0.0))
+        part = rows.restrict(inside).renumber(positions(inside))
+        found = expected_product(part, end[inside], self.ssp.probability_error)
+        return found.map(lambda values: np.append(values, 0.0)[positions(inside)[:-1]])
 
     def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge from nodes inside; `outside` for all others."""

@@ -16,7 +16,7 @@ from tailpath.graph import Array
 from tailpath.kernels.unrolling import Memories
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
-from tailpath.policies.policy import Decision, Kind, Policy
+from tailpath.policies.policy import Decision, Kind, Policy, known
 from tailpath.policies.running import remember_roughly
 from tailpath.texts import count
 
@@ -305,8 +305,12 @@ class MixedPolicy(Kind):
 
     @property
     def drawn(self) -> tuple[tuple[float, Policy], ...]:  # type: ignore[override]
-        """Pairs (probability, policy) that a coin at the start draws from."""
-        return tuple(zip(self.weights, self.members))
+        """Pairs (probability, policy) that a coin at the start draws from; none is a mixture."""
+        return tuple(
+            (weight * share, own)
+            for weight, member in zip(self.weights, self.members)
+            for share, own in known(member).drawn or ((1.0, member),)
+        )
 
     def start(self, state: Name) -> Memory:
         return tuple(

@@ -17,7 +17,8 @@ each of them must say of itself, in one class in a file of its own:
 | a limit | `as_limit`, which names a measure with a curve or a tail | `as_limit` |
 | used with costs of any sign | `moves_with_costs`, or `moved` | both |
 
-It uses nothing of a distribution but its public methods.
+It uses nothing of a distribution but its public methods. What costs beyond the head decide, such as
+E[exp(Z)] or E[Z^2], is an `expected_product` or `expected_sum` of `costs.chains`, with bounds.
 """
 
 from __future__ import annotations
