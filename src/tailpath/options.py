@@ -45,6 +45,8 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
         raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
         raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}{percent_hint(value)}")
+    if math.isinf(1 / value):
+        raise OptionError(f"{what} = {value!r} is too small for floating point")
     return value
 
 
@@ -291,18 +293,10 @@ def vectorised(method: Function) -> Function:
     return cast(Function, of_all)
 
 
-def check_invertible_alpha(alpha: Any, what: str = "alpha") -> float:
-    """As `check_alpha`, if 1 / alpha must be finite, too."""
-    value = check_alpha(alpha, what)
-    if math.isinf(1 / value):
-        raise OptionError(f"{what} = {value!r} is too small for floating point")
-    return value
-
-
 def check_alphas(alphas: Any) -> list[float]:
     """One alpha or several, each once, smallest first."""
     one = isinstance(alphas, str) or not isinstance(alphas, Iterable)
-    found = sorted({check_invertible_alpha(alpha) for alpha in ([alphas] if one else alphas)})
+    found = sorted({check_alpha(alpha) for alpha in ([alphas] if one else alphas)})
     if not found:
         raise OptionError("give at least one alpha")
     return found
@@ -317,11 +311,6 @@ def check_named(given: Any, what: str) -> Mapping[str, Any]:
         if isinstance(value, (str, int)):  # the actions of one policy
             raise OptionError(f"{by_name}; {value!r} is not a policy")
     return given or {}
-
-
-def check_gamma(gamma: Any) -> float:
-    """`gamma`, the discount of a step, as a float in (0, 1]."""
-    return check_alpha(gamma, "gamma")
 
 
 def check_amount(value: Any, what: str, *, finite: bool = False, signed: bool = False) -> float:

@@ -22,7 +22,7 @@ from tailpath.distributed.search import graph_of
 from tailpath.dp.budget_model import EXCESS, Changes
 from tailpath.dp.layout_builders import LEFT_OUT
 from tailpath.graph import IntArray
-from tailpath.options import Progress, check_invertible_alpha
+from tailpath.options import Progress, check_alpha
 from tailpath.policies.budget import steps_of
 from tailpath.solvers.exact.solution import ExactSolution, first_best
 from tailpath.solvers.exact.table import fill_table
@@ -44,7 +44,7 @@ def solve_cvar(
     part: Part, comm: Any, alpha: float, max_bytes: int, progress: Progress | None
 ) -> PartSolution:
     """`solve_cvar_exact` of a model in parts."""
-    alpha = check_invertible_alpha(alpha)
+    alpha = check_alpha(alpha)
     expected = solve_part_expected(graph_of(comm, part))
     layout: Any = lay_out_part(expected, sure_budgets(expected))
     table = fill_table(

@@ -36,11 +36,11 @@ from tailpath.graph import IntArray
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.options import check_alpha, check_invertible_alpha, takes_alpha, vectorised
+from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.pictures.distributions import plot_band
 from tailpath.pictures.style import Axes
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy, MixedPolicy
+from tailpath.policies.policy import known
 from tailpath.policies.unrolling import MAX_PAIRS, unroll
 
 #: How far apart the proved bounds of a CVaR may be, relatively.
@@ -362,9 +362,9 @@ def evaluate_band(
     model: IntervalSSP, policy: Any, alpha: float, *, max_nodes: int | None = None
 ) -> CostBand:
     """`evaluate` on a model with intervals."""
-    alpha = check_invertible_alpha(alpha)
+    alpha = check_alpha(alpha)
     given = as_policy(model.inside, policy, alpha=alpha)
-    if isinstance(given, (HistoryPolicy, MixedPolicy)):
+    if known(given).endless or known(given).drawn:
         raise PolicyError(
             f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
             " intervals evaluate others"

@@ -31,7 +31,7 @@ from tailpath.evaluation.queue import LazyEngine, QueueEngine
 from tailpath.evaluation.search_graphs import own_heuristic
 from tailpath.model.border import Border
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, check_gamma, check_invertible_alpha, takes_alpha, takes_model
+from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
 from tailpath.policies.chain import without_zero_cost_cycles
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy, known
@@ -139,7 +139,7 @@ def evaluate(
                 " `heuristic` or `gamma`"
             )
         return evaluate_band(border.given, policy, alpha, max_nodes=max_nodes)
-    alpha = check_invertible_alpha(alpha)
+    alpha = check_alpha(alpha)
     if alpha < LEAST_ALPHA:
         raise OptionError(f"alpha = {alpha!r} is too small: the least is {LEAST_ALPHA:g}")
     policy = as_policy(border.given, policy, alpha=alpha)
@@ -251,7 +251,7 @@ def _engine(
         raise OptionError(
             f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state"
         )
-    check_gamma(gamma)
+    check_alpha(gamma, "gamma")
     if own and (gamma < 1 or endless):
         raise OptionError("a heuristic of your own needs gamma = 1 and a finite memory")
     reasons = [

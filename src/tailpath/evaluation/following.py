@@ -16,7 +16,6 @@ from tailpath.errors import PolicyError
 from tailpath.graph import Array, IntArray
 from tailpath.model.checks import same_numbering
 from tailpath.model.ssp import SSP
-from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.checks import decide, no_action
 from tailpath.policies.policy import known
 
@@ -30,7 +29,8 @@ class Follower:
         choices = known(policy)._choices_on(ssp)
         #: The choice of every state, where it alone decides.
         self.of_state = choices[0] if choices and np.ndim(choices[0]) == 1 else None
-        self.counts = isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp)
+        by_budget = known(policy).by_budget
+        self.counts = by_budget is not None and same_numbering(by_budget.ssp, ssp)
         self.by_calls = self.of_state is None and not self.counts
 
     def begin(self, runs: int) -> Array:

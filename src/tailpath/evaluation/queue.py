@@ -31,7 +31,7 @@ from tailpath.evaluation.search_graphs import SearchGraph, chain_graph, lazy_gra
 from tailpath.graph import FloatArray, Transitions
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.border import proposed_delta
-from tailpath.model.cost_units import decimal_above, in_costs
+from tailpath.model.cost_units import as_fraction, float_above, in_costs
 from tailpath.options import warn_caller
 from tailpath.policies.chain import CostChain
 
@@ -219,7 +219,7 @@ class QueueSearch:
             own = (
                 in_costs(exact, unit).tolist()
                 if unit == self.request.ssp.cost_unit
-                else [decimal_above(cost * unit) for cost in exact]
+                else [float_above(cost * unit, as_fraction) for cost in exact]
             )
         by_cost: dict[float, list[float]] = {}
         for cost, as_float in zip(exact, own):

@@ -31,7 +31,6 @@ from tailpath.options import (
     Progress,
     check_alpha,
     check_alphas,
-    check_invertible_alpha,
     check_named,
     same_alpha,
     takes_alpha,
@@ -293,7 +292,7 @@ def planned(
     The risk-neutral optimum is found once; every method that starts from it would need that time,
     too.
     """
-    alpha = check_invertible_alpha(alpha)
+    alpha = check_alpha(alpha)
     begin = perf_counter()
     solve_expected(ssp)
     shared = perf_counter() - begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -112,26 +112,17 @@ def in_costs(levels: Any, unit: Fraction) -> FloatArray:
     return np.array([nearest(level) for level in levels], dtype=np.float64)
 
 
-def decimal_above(cost: Fraction) -> float:
-    """The least float whose decimal, as it is printed, is not below an exact cost; infinite beyond
-    all floats.
+def float_above(exact: Fraction, read: Callable[[float], Fraction] = Fraction) -> float:
+    """The least float that is no less than a number; infinite beyond all floats.
 
-    So an exact cost is at most x, as somebody writes x, exactly if this float is.
+    With `as_fraction` to `read` it, the decimal that is printed counts: an exact cost is at most x,
+    as somebody writes x, exactly if this float is.
     """
-    try:
-        nearest = float(cost)
-    except OverflowError:
-        return math.inf
-    return nearest if as_fraction(nearest) >= cost else math.nextafter(nearest, math.inf)
-
-
-def float_above(exact: Fraction) -> float:
-    """The least float that is no less than a number; infinite beyond all floats."""
     try:
         nearest = float(exact)
     except OverflowError:
         return math.inf if exact > 0 else -sys.float_info.max
-    return nearest if nearest >= exact else math.nextafter(nearest, math.inf)
+    return nearest if read(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def integer_costs(costs: FloatArray) -> tuple[list[int], Fraction]:

@@ -24,7 +24,7 @@ from tailpath.kernels.unrolling import Memories
 from tailpath.model.checks import same_numbering
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import check_integer, check_invertible_alpha
+from tailpath.options import check_alpha, check_integer
 from tailpath.policies.checks import finite_numbers, integer, integers, own_choices, require_model
 from tailpath.policies.policy import Kind
 from tailpath.policies.running import observed_outcome
@@ -65,7 +65,7 @@ def log_atoms(alpha0: float, n: int) -> FloatArray:
     >>> tp.log_atoms(0.01, 3)
     array([0.01, 0.1 , 1.  ])
     """
-    alpha0 = check_invertible_alpha(alpha0, "alpha0")
+    alpha0 = check_alpha(alpha0, "alpha0")
     n = check_integer(n, "the number of atoms", least=1)
     if n > MAX_ATOMS:
         raise OptionError(f"{n} atoms are too many; the limit is {MAX_ATOMS}")
@@ -88,7 +88,7 @@ def checked_atoms(atoms: ArrayLike) -> FloatArray:
         raise OptionError("atoms must be a non-empty list of numbers")
     for value in array[~((array > 0) & (array <= 1))][:1].tolist():
         raise OptionError(f"atoms must lie in (0, 1], not {value!r}")
-    check_invertible_alpha(array.min(), "the first atom")
+    check_alpha(array.min(), "the first atom")
     for index in first_of(np.diff(array) <= 0):
         raise OptionError(
             f"atoms must increase: {array[index]:g} is followed by {array[index + 1]:g}"

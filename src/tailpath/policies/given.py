@@ -111,7 +111,7 @@ def as_policy(
     ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None
 ) -> Policy:
     """As `policy`, for verbs that will meet what is missing themselves."""
-    if isinstance(anything, (Kind, Policy)):
+    if isinstance(anything, Policy):
         return anything if ssp.origin is None else _on_pairs(ssp, anything)
     if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
         return policy_of_function(ssp, predictor(anything))
@@ -148,9 +148,9 @@ def policy_of(solution: Any, alpha: float | None = None) -> Policy:
     every alpha or every deadline, has a method `policy(...)`.
     """
     found: Any = solution
-    if not isinstance(found, (Kind, Policy)) and hasattr(found, "policy"):
+    if not isinstance(found, Policy) and hasattr(found, "policy"):
         found = solution.policy
-        if not isinstance(found, (Kind, Policy)):
+        if not isinstance(found, Policy):
             alpha = getattr(solution, "alpha", None) if alpha is None else alpha
             # Of a policy for every deadline, the one it was asked for.
             asked = getattr(solution, "deadline", alpha)

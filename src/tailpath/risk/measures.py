@@ -24,7 +24,7 @@ from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.model.border import less
-from tailpath.options import check_alpha, check_amount, check_invertible_alpha, takes_alpha
+from tailpath.options import check_alpha, check_amount, takes_alpha
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, parse_number_or_percent
 from tailpath.texts import did_you_mean
@@ -88,7 +88,7 @@ class CVaR(Measure):
     moves_with_costs = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", check_invertible_alpha(self.alpha))
+        object.__setattr__(self, "alpha", check_alpha(self.alpha))
 
     @property
     def tail(self) -> tuple[float, float]:

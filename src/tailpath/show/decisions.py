@@ -23,7 +23,7 @@ from tailpath.formats.files import write_text
 from tailpath.graph import Array, IntArray, grouped, members
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, check_invertible_alpha
+from tailpath.options import Progress, check_alpha
 from tailpath.policies.atoms import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.checks import decide
@@ -285,7 +285,7 @@ def decision_table(
     """All rows, or the `most` visited ones, or those of one state; the most visited first, and of
     equals the one farther from the goal.
     """
-    alpha, followed = check_invertible_alpha(alpha), Followed(ssp, policy)
+    alpha, followed = check_alpha(alpha), Followed(ssp, policy)
     state = None if of_state is None else ssp.state_index(of_state)
     return Decisions(list(_rows(followed, alpha, most, state, progress)), followed.simulated)
 

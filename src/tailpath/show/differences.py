@@ -21,7 +21,7 @@ from tailpath.evaluation.following import Drawing, Follower
 from tailpath.graph import Transitions, grouped, members
 from tailpath.model.records import Series, Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.options import check_invertible_alpha, takes_alpha, takes_model
+from tailpath.options import check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.policy import Policy
@@ -179,7 +179,7 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     >>> found[0].first_action, found[0].first_cvar, found[0].second_cvar
     ('road', 60.0, 30.0)
     """
-    alpha = check_invertible_alpha(alpha)
+    alpha = check_alpha(alpha)
     return parted(Followed(ssp, first, alpha), Followed(ssp, second, alpha), alpha)
 
 

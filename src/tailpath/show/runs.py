@@ -20,7 +20,7 @@ from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import Array, IntArray, members
 from tailpath.model.border import shifted
 from tailpath.model.ssp import SSP
-from tailpath.options import check_integer, check_invertible_alpha, takes_alpha, takes_model
+from tailpath.options import check_alpha, check_integer, takes_alpha, takes_model
 from tailpath.policies.checks import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
@@ -136,7 +136,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     >>> worst[0].cost, worst.excess
     (60.0, 4.0)
     """
-    alpha, k = check_invertible_alpha(alpha), check_integer(k, "the number of runs")
+    alpha, k = check_alpha(alpha), check_integer(k, "the number of runs")
     return bad_runs(Followed(ssp, policy, alpha), alpha, k)
 
 

@@ -28,7 +28,7 @@ from tailpath.model.endings import ended_by_chance
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame, found_once
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import check_gamma, takes_model
+from tailpath.options import check_alpha, takes_model
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.texts import Table
@@ -254,7 +254,7 @@ def solve_expected(
         raise OptionError("models with intervals are solved without a discount")
     if border.uncertain:
         return solve_robust_expected(border.given, nature)
-    if check_gamma(gamma) < 1:
+    if check_alpha(gamma, "gamma") < 1:
         return _discounted(border.given, float(gamma))
     return _solve(border.given)
 

@@ -28,7 +28,7 @@ from tailpath.errors import OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import Name
-from tailpath.options import check_invertible_alpha, takes_alpha, vectorised
+from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.solution import ByAlpha
 from tailpath.solvers.exact.table import budget_policy
@@ -325,7 +325,7 @@ def solve_robust_cvar(
                 f"{name} is not for models with intervals: nature would not be the same for the"
                 " mean and for CVaR"
             )
-    found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
+    found = RobustSolution(model, check_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)
     return found
 

@@ -20,13 +20,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.border import Border, prepare
 from tailpath.model.records import Record
-from tailpath.options import (
-    alpha_from,
-    check_invertible_alpha,
-    takes_alpha,
-    usual_alphas,
-    vectorised,
-)
+from tailpath.options import alpha_from, check_alpha, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.table import model_as_counted
@@ -117,7 +111,7 @@ class ByAlpha(Record):
         return np.asarray(self.cvar(every))
 
     def _check(self, a: float) -> float:
-        known = alpha_from(check_invertible_alpha(a), self.alpha)
+        known = alpha_from(check_alpha(a), self.alpha)
         if known is None:
             raise OptionError(
                 f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"

@@ -28,7 +28,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.border import Border, prepare
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_invertible_alpha, takes_alpha, takes_model
+from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
@@ -171,7 +171,7 @@ def solve_cvar_exact(
     if hasattr(ssp, "on_ranks"):
         found: ExactSolution = ssp.on_ranks(comm, alpha, max_bytes, progress, **options)
         return found
-    border, alpha = prepare(ssp, delta=delta, gamma=gamma), check_invertible_alpha(alpha)
+    border, alpha = prepare(ssp, delta=delta, gamma=gamma), check_alpha(alpha)
     nature_called(nature)
     if border.uncertain:
         return solve_robust_cvar(border.given, alpha, nature, max_bytes, **options)

@@ -34,7 +34,7 @@ from tailpath.kernels.segments import AtomModel, AtomOutcomes, AtomWork, new_scr
 from tailpath.model.border import Border
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_gamma, warn_caller
+from tailpath.options import Progress, check_alpha, warn_caller
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import count
@@ -97,7 +97,7 @@ class Settings:
             raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
         if self.adapt is not None and not self.adapt > 0:
             raise OptionError(f"adapt must be positive, not {self.adapt!r}")
-        check_gamma(self.gamma)
+        check_alpha(self.gamma, "gamma")
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
         for what, known in (("start", STARTS), ("factors", tuple(FACTORS))):
