@@ -36,8 +36,7 @@ def sleet(size: int = 40) -> tp.SSP:
 def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any]) -> None:
     ssp = sleet(20) if problem == "sleet" else tp.read(problem)
     full, less = (
-        solve_task(prepare(ssp), Task(0.01, pairs=False, skip=skip, **options))
-        for skip in (False, True)
+        solve_task(prepare(ssp), Task(0.01, skip=skip, **options)) for skip in (False, True)
     )
     low, high = tp.solve_expected(ssp).bounds
     apart = (high - low) / low
