@@ -83,6 +83,15 @@ def test_a_loop_is_left_every_other_time(factor: float, exact: float | None) -> 
         assert found.value[0] == pytest.approx(exact, rel=1e-14)
 
 
+def test_what_may_vanish_is_not_proved() -> None:
+    rows = [("s", "a", "t", 1, 1), ("t", "a", "goal", 1, 1)]
+    chain = tp.unroll(tp.SSP.from_outcomes(rows, "s", ["goal"]), {"s": "a", "t": "a"})
+    found = chain.expected_product(np.full(2, 1e-130))
+    assert found.value == pytest.approx([1e-260, 1e-130], rel=1e-14)
+    assert found.lower.tolist() == [0, 0]
+    assert np.isinf(found.upper).all()
+
+
 @dataclass(frozen=True)
 class Exponential(Measure):
     """log(E[exp(beta Z)]) / beta."""

@@ -22,26 +22,26 @@ from tailpath.dp.expected import factorised
 from tailpath.errors import LimitExceededError
 from tailpath.graph import FloatArray, Transitions
 
-#: Values below this may vanish; slopes have at least as much to fall by.
+#: Of values below this, products may vanish: nothing is proved. Slopes fall by as much at least.
 LEAST = 1e-250
 
 
 def expected_product(rows: Transitions, end: FloatArray, off: float) -> Bounds:
-    """The least v >= 0 with v = end + q v, by node, q being the `probability` of rows; infinite
-    where there is none that doubles can prove. `off` is what probabilities are off by, relatively;
-    factors may be off by what a power or an exponential is.
+    """The least v >= 0 with v = end + q v, by node, q being the `probability` of rows; infinite if
+    there is none. `off` is what probabilities are off by, relatively; factors may be off by what a
+    power or an exponential is.
     """
     if rows.n == 0:
         return Bounds(end, end, end)
     if (found := factorised(rows, end)) is None:
         raise LimitExceededError("the chain is too large for expected products", (0.0, np.inf))
     value, how = found
-    unknown = Bounds(np.full(rows.n, np.inf), np.zeros(rows.n), np.full(rows.n, np.inf), how)
+    never = np.full(rows.n, np.inf)
     slopes = factorised(rows, np.maximum(value, LEAST))
+    # Where the powers of q grow, what solves the equations is negative somewhere.
     if slopes is None or (value < 0).any() or not (slopes[0] > 0).all():
-        return unknown
-    slope = slopes[0]
-    size = np.diff(rows.row_start)
+        return Bounds(never, np.zeros(rows.n), never, how)
+    slope, size = slopes[0], np.diff(rows.row_start)
     step = row_error(size, size, off + AFTERWARDS)
 
     def stepped(values: FloatArray, side: int, ends: FloatArray | float = end) -> FloatArray:
@@ -49,8 +49,8 @@ def expected_product(rows: Transitions, end: FloatArray, off: float) -> Bounds:
         return np.asarray((ends + rows.sums(rows.probability * ahead)) * (1 + side * step))
 
     falls = slope - stepped(slope, 1, 0.0)
-    if not (falls > 0).all():
-        return unknown
+    if not (falls > 0).all() or (value < LEAST).any():
+        return Bounds(value, np.zeros(rows.n), never, how)
     high, low = stepped(value, 1), stepped(value, -1)
     share = max(float(np.max((high - value) / falls, initial=0.0)), 0.0)
     less = max(float(np.max((value - low) / falls, initial=0.0)), 0.0)
@@ -59,6 +59,6 @@ def expected_product(rows: Transitions, end: FloatArray, off: float) -> Bounds:
     return Bounds(
         value,
         lower if below.all() else np.zeros(rows.n),
-        upper if above.all() else np.full(rows.n, np.inf),
+        upper if above.all() else never,
         how,
     )

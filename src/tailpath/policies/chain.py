@@ -271,8 +271,8 @@ class CostChain(Record, Transitions):
         Returns
         -------
         Bounds
-            `value`, `lower` and `upper`, each (n,); infinite where the product has no mean, or none
-            that doubles can prove.
+            `value`, `lower` and `upper`, each (n,). All values are infinite if one of the products
+            has no mean, and bounds are 0 and infinite if doubles prove nothing.
 
         Examples
         --------
