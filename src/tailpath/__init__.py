@@ -9,7 +9,7 @@ the numerical libraries they do not need.
 
 Examples
 --------
-The examples of all docstrings go on from this one: two ways to work, and the costs of the first.
+The examples of all docstrings continue this one: two ways to work, and the costs of the first.
 
 >>> import tailpath as tp
 >>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),

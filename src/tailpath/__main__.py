@@ -1,5 +1,5 @@
-"""`python -m tailpath` is the command `tailpath`, and both begin here: Ctrl-C while the program
-loads is Ctrl-C, too.
+"""`python -m tailpath` is the command `tailpath`, and both begin here, so that Ctrl-C works while
+the program is still loading.
 """
 
 import sys

@@ -136,7 +136,7 @@ def end_line() -> None:
 
 @contextmanager
 def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[int, float], None]]:
-    """Show on one line how far a computation has come: on a terminal, or below a notebook's cell.
+    """Show the progress of a computation on one line: on a terminal, or below a notebook cell.
 
     Parameters
     ----------

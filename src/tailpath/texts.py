@@ -1,4 +1,4 @@
-"""Numbers and tables as people read them, in the width there is."""
+"""Numbers and tables for people, in the available width."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def test_a_first_atom_that_is_too_large(capsys):
     result = run(capsys, "compare", "textbook:lottery", "--alpha", 0.1, "--alpha0", 0.1)
     assert result.code == 0
     assert (
-        "alpha0 = 0.1 is not below alpha = 0.1; planners do badly near their first atom"
+        "alpha0 = 0.1 is not below alpha = 0.1; planners do poorly near their first atom"
         in result.err
     )
 

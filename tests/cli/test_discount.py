@@ -79,7 +79,7 @@ def test_the_least_cvar_and_its_policy_file(stages, capsys, tmp_path):
     assert record["cvar"] == pytest.approx(
         tp.solve_cvar_exact(STAGES, 0.2, gamma=0.5).cvar(0.2), rel=1e-12
     )
-    assert "say --within 3 --gamma 1/2" in told.err
+    assert "--within 3 --gamma 1/2" in told.err
     again = json.loads(
         run(
             capsys,
@@ -131,7 +131,7 @@ def test_with_a_limit_of_steps_every_method_takes_it(stages, capsys, method):
     [
         (
             ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9"],
-            "with a discount every step has costs of its own",
+            "discounted costs have no common unit",
         ),
         (
             ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9", "--method", "nested"],
@@ -139,13 +139,13 @@ def test_with_a_limit_of_steps_every_method_takes_it(stages, capsys, method):
         ),
         (
             ["solve", "river:5x5", "--minimise", "mean", "--gamma", "0.9"],
-            "a discount is exact over a bounded number of steps: give --within N",
+            "give --within N",
         ),
         (
             ["info", "river:5x5", "--gamma", "0.9"],
-            "a discount is exact here over a bounded number of steps: give --within N, too",
+            "give --within N",
         ),
-        (["compare", "river:5x5", "--gamma", "0.9"], "give --within N, too"),
+        (["compare", "river:5x5", "--gamma", "0.9"], "give --within N"),
         (
             ["evaluate", "river:5x5", "expected", "--alpha", "0.1", "--gamma", "0"],
             "0 does not lie in (0, 1]",

@@ -126,7 +126,7 @@ def test_an_improper_policy(capsys, leaky):
     assert result.code == 0
     assert result.err.startswith(
         "tailpath: note: the goal is missed with probability 0.25; runs get stuck in, for example,"
-        " state 'pit'; end runs at a"
+        " state 'pit'; "
     )
     assert [(entry["var"], entry["cvar"]) for entry in result.json["results"]] == [
         ("inf", "inf"),
@@ -167,7 +167,7 @@ def test_a_picture(capsys, tmp_path):
         tmp_path / "picture.doc",
     )
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "picture.doc: the file must end with .png or .pdf or .svg" in result.err
+    assert "picture.doc: the file name must end with .png or .pdf or .svg" in result.err
     assert result.out == "", "it is said before the work"
 
 

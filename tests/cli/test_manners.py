@@ -206,7 +206,7 @@ def test_what_solve_says_of_compiling_is_part_of_its_time(capsys, monkeypatch):
         ),
         (
             ["frontier", "river:5x5", "--risk", "cvar(0.1)", "--corner", "1", "-o", "f.txt"],
-            "f.txt: the file must end with .json or .npz",
+            "f.txt: the file name must end with .json or .npz",
         ),
         (
             ["page", "river:5x5", "--out", "nowhere/p.html"],

@@ -73,7 +73,7 @@ def test_the_frontier(capsys, tmp_path: pathlib.Path):
 
 
 def test_the_frontier_says_what_a_mixture_is(capsys):
-    coin = "policies: how many of them the mixture of a corner has"
+    coin = "policies: how many are mixed at a corner"
     assert coin in run(capsys, "frontier", "river:5x5", "--risk", "cvar(5%)").out
     assert coin not in run(capsys, "frontier", "river:10x3", "--risk", "late(6)").out
 
@@ -162,7 +162,7 @@ def test_confidence_is_told_from_tail_mass(capsys):
         (("solve", MODEL, "--subject-to", "late(3)"), "a limit is written like 'late(35) <= 0.05'"),
         (
             ("solve", MODEL, "--minimise", "mean", "--alpha", 0.1),
-            "--alpha does not go with --minimise",
+            "--alpha cannot be combined with --minimise",
         ),
         (
             ("solve", MODEL, "--minimise", "mean", "--deadline", 3),

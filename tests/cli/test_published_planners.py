@@ -75,7 +75,7 @@ def test_a_first_atom_that_is_not_below_alpha_is_warned_about(capsys, alpha0):
     assert found.code == 0
     assert (
         found.err
-        == f"tailpath: warning: alpha0 = {alpha0:g} is not below alpha = 0.1; planners do badly"
+        == f"tailpath: warning: alpha0 = {alpha0:g} is not below alpha = 0.1; planners do poorly"
         " near their first atom\n"
     )
 

@@ -41,14 +41,14 @@ def test_the_policy_does_not_replace_the_model(capsys, model):
         ),
         (
             ["solve", "m.json", "--alpha", "0.5", "-o", "p.txt"],
-            "the file must end with .json or .npz",
+            "must end with .json or .npz",
         ),
         (
             ["solve", "m.json", "--alpha", "0.5", "-o", "folder.json"],
             "folder.json: this is a folder",
         ),
         (["compare", "m.json", "--plot", "nowhere/a.png"], "nowhere/a.png: no such file or folder"),
-        (["compare", "m.json", "--plot", "a.jpeg2"], "the file must end with .png or .pdf or .svg"),
+        (["compare", "m.json", "--plot", "a.jpeg2"], "must end with .png or .pdf or .svg"),
         (
             ["evaluate", "m.json", "expected", "--alpha", "0.5", "--plot", "nowhere/a.png"],
             "no such file or folder",

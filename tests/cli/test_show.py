@@ -112,7 +112,7 @@ def test_explain_tells_the_shape_of_a_run_that_is_too_long_to_be_told(capsys, tm
     rows = [(i, "go", j, 0.5, 1) for i in range(30) for j in (i + 1, max(i - 1, 0))]
     tp.write(tp.SSP.from_outcomes(rows, 0, [30]), tmp_path / "walk.json")
     text = run(capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05).out
-    assert "their probabilities underflow" in text and "no runs asked for" not in text
+    assert "their probabilities underflow" in text and "no runs requested" not in text
     assert (
         "a typical run beyond VaR: cost " in text
         and "its beginning" in text
@@ -123,7 +123,7 @@ def test_explain_tells_the_shape_of_a_run_that_is_too_long_to_be_told(capsys, tm
     ).json["typical"]
     assert record["cost"] == record["length"] > 1100 and len(record["beginning"]) == 10
     assert (
-        "no runs asked for"
+        "no runs requested"
         in run(
             capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05, "--runs", 0
         ).out

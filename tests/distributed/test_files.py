@@ -76,7 +76,7 @@ def test_a_folder_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     write_parts(RIVER, 3, folder)
     assert len(os.listdir(folder)) == 3 and os.listdir(tmp_path) == ["parts"]
     (folder / "notes.txt").write_text("mine")
-    with pytest.raises(FormatError, match=r"a folder of their own; there is notes\.txt"):
+    with pytest.raises(FormatError, match=r"a folder of their own; .* notes\.txt"):
         write_parts(RIVER, 2, folder)
     assert len(os.listdir(folder)) == 4
 

@@ -61,7 +61,7 @@ def test_the_command_line_writes_the_policy_of_parts(tmp_path, capsys):
     costs = tp.evaluate(whole, tp.read_policy(file, whole), ALPHA)
     best = tp.solve_cvar_exact(ssp, ALPHA).cvar(ALPHA)
     assert costs.cvar(ALPHA) == pytest.approx(best, rel=1e-12)
-    with pytest.raises(OptionError, match="--method expected needs one process"):
+    with pytest.raises(OptionError, match="--method expected"):
         solve_part(Part.of(ssp, 0, 1), Alone(), {**asked, "method": "expected"})
 
 
@@ -76,9 +76,9 @@ def test_a_whole_model_over_ranks_is_parts_of_itself():
 
 def test_what_ranks_cannot_solve_is_refused():
     free = tp.SSP.from_outcomes([*FREE, ("a", "w", "c", 1, 0)], "a", ["g"])
-    with pytest.raises(ModelError, match="cost nothing"):
+    with pytest.raises(ModelError, match="zero-cost"):
         tp.solve_cvar_exact(free, ALPHA, comm=Alone())
-    with pytest.raises(OptionError, match="lexicographic needs one process"):
+    with pytest.raises(OptionError, match="lexicographic"):
         tp.solve_cvar_exact(MODELS["river"], ALPHA, lexicographic=True, comm=Alone())
     rows = [("s", "go", "g", (0.2, 1), 1), ("s", "go", "s", (0, 0.8), 1)]
     with pytest.raises(ModelError, match="known probabilities"):

@@ -66,7 +66,7 @@ def test_one_to_four_ranks_find_what_one_process_finds(capsys):
     check_line(line, alone)
     # At the end the part of a rank does not fit.
     assert done.returncode != 0
-    assert "tailpath: rank 1 of 4: out of memory with part 1 of 4 (1" in done.stderr
+    assert "tailpath: rank 1 of 4: out of memory for part 1 of 4 (1" in done.stderr
 
 
 def check_line(found, alone):

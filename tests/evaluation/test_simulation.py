@@ -412,9 +412,9 @@ def test_intervals_hold_as_often_as_they_say(problem, alpha, n):
 @pytest.mark.parametrize(
     ("costs", "alpha", "confidence", "message"),
     [
-        ([], 0.5, 0.9, "at least one cost"),
-        ([1, math.nan], 0.5, 0.9, "at least one cost"),
-        ([-math.inf, 1], 0.5, 0.9, "at least one cost"),
+        ([], 0.5, 0.9, "an estimate needs"),
+        ([1, math.nan], 0.5, 0.9, "an estimate needs"),
+        ([-math.inf, 1], 0.5, 0.9, "an estimate needs"),
         ([1, 2], 0, 0.9, "alpha must lie in"),
         ([1, 2], 0.5, 1, "confidence must lie between 0 and 1"),
         ([1, 2], 0.5, math.nan, "confidence must lie between 0 and 1"),

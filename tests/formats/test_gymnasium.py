@@ -281,7 +281,7 @@ def test_a_bonus_may_vary(reward):
 def test_a_reward_on_the_way_that_can_be_had_again_and_again_is_refused_when_it_matters():
     ssp = tp.read(environment({0: {0: [(0.5, 1, -1.0, True), (0.5, 0, 3.0, False)]}}))
     with pytest.raises(
-        ModelError, match=r"^a cycle costs less than nothing.*: 0 by 0, and back to 0 gains 3;"
+        ModelError, match=r"^a cycle has a negative cost.*: 0 by 0, and back to 0 gains 3;"
     ):
         tp.solve_expected(ssp)
     assert tp.solve_expected(tp.within(ssp, 2, otherwise=0)).cost() == 0.5 * 1 + 0.5 * (
@@ -464,7 +464,7 @@ def test_every_assumption_about_the_lake_is_noted():
             " (goal='all', --goal all: every end counts)"
         ),
         (
-            "the rewards say nothing about effort: every step costs 1 (step_cost=, --step-cost),"
+            "no step before the end has a reward, so every step costs 1 (step_cost=, --step-cost),"
             " and the reward of 1 for arriving is left out"
         ),
         (

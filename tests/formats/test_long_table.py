@@ -64,9 +64,9 @@ def test_counting_from_one(table):
         path, one_based=True
     ).actions == range(1)
     assert tp.read(path).states == (1, 2, 3)
-    with pytest.raises(FormatError, match=r"m\.csv:2: '0' does not count from 1"):
+    with pytest.raises(FormatError, match=r"m\.csv:2: '0' is not .* 1"):
         tp.read(table(HEADER + "cost\n0,1,2,1,1\n"), one_based=True)
-    with pytest.raises(FormatError, match=r"m\.csv:2: 'a' does not count from 1"):
+    with pytest.raises(FormatError, match=r"m\.csv:2: 'a' is not .* 1"):
         tp.read(table(HEADER + "cost\na,1,2,1,1\n"), one_based=True)
 
 
@@ -114,10 +114,10 @@ def test_fractions_keep_the_unit(table):
         ),
         (
             HEADER + "reward,cost\n",
-            ":1: the columns cost, reward could all be the cost",
+            ":1: the columns cost, reward could each be the cost",
         ),
         (HEADER + "cost,idoutcome\n", ":1: a table with idoutcome describes a robust model"),
-        ("from,to,source,time\n", ":1: the columns from, source could all be the state"),
+        ("from,to,source,time\n", ":1: the columns from, source could each be the state"),
         ("from,to,p,time\n", ":1: no column is the action, which probabilities need"),
         ("from,to,time,goal\na,b,1,perhaps\n", ":2: goal: 'perhaps' is neither true nor false"),
         ("from,to,time,goal\na,b,1,no\n", "the column goal marks no row"),

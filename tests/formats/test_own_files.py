@@ -129,7 +129,7 @@ GOOD = {
                 " read_policy"
             ),
         ),
-        ({"format": 3}, "not a file of tailpath"),
+        ({"format": 3}, "not a tailpath file"),
         ({"version": 2}, "version 2 is newer than this program, which reads version 1"),
         ({"version": "1"}, "version must be a positive whole number"),
         ({"extra": 1}, "unknown member 'extra'"),
@@ -156,7 +156,7 @@ GOOD = {
         ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is not a number"),
         ({"states": [0, 1, 0]}, "two states are named 0"),
         ({"states": ["x"]}, "0 is not among the states"),
-        ({"states": 10**9}, "states says 1000000000, more than there are outcomes and goals"),
+        ({"states": 10**9}, "states is 1000000000, more than there are outcomes and goals"),
         ({"states": -1}, "states must be a list of names or their number"),
         ({"cost_unit": "1e5"}, "must be a positive fraction"),
         ({"geometry": {"rows": 1}}, "geometry.columns must be a positive whole number, not None"),
@@ -198,8 +198,8 @@ def test_what_is_wrong_is_said(change, message, tmp_path):
         (b'{"start": -Infinity}', "-Infinity is not a number"),
         (b'{"start": 1e999}', "the number 1e999 is too large"),
         (b'{"start": ' + b"9" * 5000 + b"}", "Exceeds the limit"),
-        (b"PK\x03\x04", "this is not a file of tailpath|Expecting value"),
-        (b"[1, 2]", "this is not a file of tailpath"),
+        (b"PK\x03\x04", "not a tailpath file|Expecting value"),
+        (b"[1, 2]", "not a tailpath file"),
     ],
 )
 def test_broken_json_is_refused(data, message, tmp_path):

@@ -85,7 +85,7 @@ def test_options_and_marks(tmp_path):
         (
             "state",
             [["home"], ["home"], ["stop"], ["stop"]],
-            r"m\.parquet: the column 'state' of list<.*> holds neither texts nor numbers",
+            r"m\.parquet: the column 'state' of list<.*> holds neither",
         ),
         (
             "goal",
@@ -113,7 +113,7 @@ def test_refusals_of_files(tmp_path):
         tp.read(written(path, {name: pyarrow.array([], pyarrow.string()) for name in COLUMNS}))
     with pytest.raises(tp.TailpathError, match="no column is the state"):
         tp.read(written(path, {"next_state": ["a"], "cost": [1]}))
-    with pytest.raises(tp.TailpathError, match="can be read, not written"):
+    with pytest.raises(tp.TailpathError, match="not written"):
         tp.write(samples()["by choice"], path)
     # A run of equal cells: a hundred million rows in a few kilobytes.
     million = pyarrow.array(["a"] * 1_000_000).dictionary_encode()

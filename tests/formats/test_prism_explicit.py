@@ -76,7 +76,7 @@ def test_missing_companions(prism):
         match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: init",
     ):
         tp.read(prism(lab=None))
-    with pytest.raises(FormatError, match="no reward structures; say what a step costs"):
+    with pytest.raises(FormatError, match="no reward structures"):
         tp.read(prism(srew=None, trew=None))
     assert (
         tp.read(prism(srew=None, trew=None, sta=None), step_cost=2).outcome_cost.tolist() == [2] * 4
@@ -143,7 +143,7 @@ def test_rows_in_any_order(prism):
             "7: 2 3",
             r"m\.lab:4: expected 'state: label label' with a state below 3",
         ),
-        ("lab", "0: 0\n", "", "0 states are initial; choose where runs begin with --start LABEL"),
+        ("lab", "0: 0\n", "", "no state is initial; choose where runs begin with --start LABEL"),
         ("srew", "3 2", "4 2", r"m\.srew:3: the header says 4 states, the file has 3"),
         ("srew", "3 2", "3 9", r"m\.srew:3: the header says 9 rewards, the file has 2"),
         ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for the same state"),
@@ -231,7 +231,7 @@ def test_an_isolated_state_is_a_dead_end(prism):
         step_cost=1,
     )
     assert ssp.n_states == 4 and any(
-        "dead ends and got a loop: 1, the first is number 3" in note for note in ssp.notes
+        "a loop: 1, the first is state 3" in note for note in ssp.notes
     )
 
 
@@ -262,9 +262,7 @@ def test_packed_files(prism, tmp_path):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert differences(tp.read(tmp_path / "m.tra.gz"), plain) == []
-    with pytest.raises(
-        FormatError, match=r"packed explicit files are read, not written; write \.tra"
-    ):
+    with pytest.raises(FormatError, match=r"packed explicit files .* write \.tra"):
         tp.write(plain, tmp_path / "n.tra.gz")
 
 

@@ -141,9 +141,7 @@ def test_options_out_of_range_are_refused(options, message, tmp_path):
 
 
 def test_what_is_only_read_says_what_to_write():
-    with pytest.raises(
-        OptionError, match=r"PRISM language can be read, not written; write one of \.json"
-    ):
+    with pytest.raises(OptionError, match=r"PRISM language .* write one of \.json"):
         tp.write(by_choice(), "m.prism")
 
 
@@ -168,7 +166,7 @@ def test_third_parties_add_readers(monkeypatch):
         OptionError, match="the option goal does not apply to chain3, which takes step_cost"
     ):
         tp.read("chain3:4", goal="x")
-    with pytest.raises(OptionError, match="chain3 can be read, not written"):
+    with pytest.raises(OptionError, match="chain3 can be read"):
         tp.write(by_choice(), "m.chain3")
 
 

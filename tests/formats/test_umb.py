@@ -185,7 +185,7 @@ def test_the_choice_among_labels_and_rewards(umb):
             "has the alias 'x' twice",
         ),
         ({"model_data": {"comment": "tailpath {"}}, "index.json: comment:1: Expecting"),
-        ({"model_data": {"comment": 'tailpath {"states": 3}'}}, "states says 3, the arrays say"),
+        ({"model_data": {"comment": 'tailpath {"states": 3}'}}, "states is 3, but the arrays have"),
     ],
 )
 def test_what_is_wrong_in_the_index(index, message, umb):
@@ -201,7 +201,7 @@ def test_what_is_wrong_in_the_index(index, message, umb):
         ("branch-to-target.bin", None, "is missing"),
         ("branch-to-target.bin", b"123", "has 3 bytes, expected"),
         ("state-to-choices.bin", None, "is missing, but"),
-        ("state-is-initial.bin", None, "0 states are initial"),
+        ("state-is-initial.bin", None, "no state is initial"),
         ("state-is-initial.bin", b"\xff" * 8, "has bits set beyond the"),
         ("annotations/aps/goal/states/values.bin", b"", "has 0 bytes, expected 8"),
         ("actions/choices/strings.bin", b"\xff\xfe", "must rise from 0 to 2"),

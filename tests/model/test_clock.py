@@ -172,7 +172,7 @@ def test_policies_of_place_and_time():
                 until=3,
             ),
             ModelError,
-            r"^place 'depot' at 0, action 'north' has the duration -1; a duration is 0 or more$",
+            r"^place 'depot' at 0, action 'north' has the duration -1;",
         ),
         (
             lambda: tp.clock(

@@ -158,7 +158,7 @@ def refused(**changed):
             {"is_goal": lambda s: False, "outcomes": lambda s, a: [(1, 0, 1)]},
             "^is_goal is true for none of the states that can be reached, 1 in all$",
         ),
-        ({"actions": lambda s: []}, r"^actions\(0\) gives none, and the state is not a goal$"),
+        ({"actions": lambda s: []}, r"^actions\(0\) .*not a goal$"),
         (
             {"outcomes": lambda s, a: [(1, s)]},
             r"^outcomes\(0, 'walk'\) gives \(1, 0\); expected \(probability, next state, cost\)$",

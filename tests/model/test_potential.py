@@ -86,7 +86,7 @@ def test_a_negative_cycle_is_named_and_a_limit_of_steps_helps() -> None:
         "'b' by 'back', 'a' by 'go', and back to 'b'",
     )
     helps = r"limit the steps with within\(ssp, n\) \(--within N\)"
-    said = rf"^a cycle costs less than nothing.*: ({first}|{last}) gains 1; {helps}"
+    said = rf"^a cycle has a negative cost.*: ({first}|{last}) gains 1; {helps}"
     for verb in (
         lambda: ssp.reduced,
         lambda: tp.solve_expected(ssp),

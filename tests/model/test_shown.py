@@ -23,7 +23,13 @@ LIMITED = tp.solve(SSP, "mean", "late(30) <= 0.05")
 RESULTS = {
     "solve": (
         LIMITED,
-        ["least mean", "late(30)", "0.05", "a coin at the start: 0.5, 0.5", "percentage point"],
+        [
+            "least mean",
+            "late(30)",
+            "0.05",
+            "mixture of 2 policies, weights 0.5, 0.5",
+            "percentage point",
+        ],
         ["measure", "limit", "value"],
     ),
     "compare": (

@@ -122,7 +122,7 @@ def test_out_and_in_again():
         ),
         (
             lambda: tp.read({"von": ["a"], "nach": ["b"]}),
-            r"^no column is the state .* there are von, nach; say",
+            r"^no column is the state .* von, nach; ",
         ),
         (lambda: tp.read({"a": 1}), r"^no column is the state"),
         (
@@ -226,7 +226,7 @@ def test_columns_that_cannot_be():
         SSP.from_table(COLUMNS, columns={"state": "x"})
     with pytest.raises(
         OptionError,
-        match=r"^a table has no column 'colour' to be named; there are state, action, next_state",
+        match=r"^a table .*'colour'.* state, action, next_state",
     ):
         tp.read(COLUMNS, columns={"colour": "cost"})
     with pytest.raises(TypeError, match=r"^read\(\) got an unexpected keyword argument 'colour'$"):
@@ -368,9 +368,7 @@ def test_a_table_of_trips_is_understood_and_others_are_told_how():
     ssp = SSP.from_table(trips)
     assert ssp.actions == ("ring",) and ssp.outcome_cost.tolist() == [12]
     trips["toll"] = trips.pop("minutes")
-    with pytest.raises(
-        ModelError, match=r"there are from, road, to, toll; .*--column cost=NAME\)$"
-    ):
+    with pytest.raises(ModelError, match=r"from, road, to, toll; .*--column cost=NAME\)$"):
         SSP.from_table(trips)
     assert SSP.from_table(trips, columns={"cost": "toll"}).outcome_cost.tolist() == [12]
 

@@ -147,7 +147,7 @@ def test_a_function_that_does_not_know_a_step_forgets_nothing():
     runner = MemoryPolicy(0, lambda state, memory: "road", remember).start_run()
     runner.action("home")
     assert runner.observe(20, "ferry").kind == "cost" and runner.memory == 0
-    assert runner.action("mid") == "road" and runner.memory == 0, "moved, for whatever reason"
+    assert runner.action("mid") == "road" and runner.memory == 0, "moved by something else"
 
 
 def test_policies_without_a_model():

@@ -75,7 +75,7 @@ def test_limits_in_text() -> None:
         ("mean - cvar(0.1)", "must be 0 or more"),
         (
             "late(1e99999999)",
-            "'1e99999999' is too large a number; if it is to be infinite, write inf",
+            "'1e99999999' is too large a number; for infinity, write inf",
         ),
         ("late(1e-99999999)", "'1e-99999999' is too small a number"),
         ("1e400 * mean", "'1e400' is too large a number"),

@@ -136,7 +136,7 @@ def test_why_not_elsewhere():
     with pytest.raises(
         OptionError,
         match=(
-            r"^with a discount every step has costs of its own, .* limit the steps, within\(ssp, n,"
+            r"^discounted costs .* limit the steps, within\(ssp, n,"
             r" gamma=gamma\)"
         ),
     ):

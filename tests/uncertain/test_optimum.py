@@ -270,7 +270,7 @@ def test_an_outcome_that_nature_can_withhold_is_named():
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
     with pytest.raises(
         GoalUnreachableError,
-        match=r"in state 's', action 'go', nature can withhold the outcome 't' for ever",
+        match=r"in state 's', action 'go', .* outcome 't' is 0",
     ):
         tp.solve_expected(model)
     assert tp.solve_expected(model, nature="cooperative").cost() == 2
@@ -318,7 +318,7 @@ def test_what_is_refused_says_why():
     loop = tp.IntervalSSP.from_outcomes(
         [("s", "go", "s", (0, 0.5), 0), ("s", "go", "g", (0.5, 1), 1)], "s", ["g"]
     )
-    with pytest.raises(ModelError, match="from 's' outcomes that cost nothing lead back"):
+    with pytest.raises(ModelError, match="zero-cost outcomes lead back"):
         tp.solve_expected(loop)
 
 

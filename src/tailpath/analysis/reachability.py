@@ -39,8 +39,8 @@ from tailpath.model.ssp import SSP
 
 #: What to do where arriving is not sure.
 WAYS = (
-    "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival,"
-    " --given-arrival) or limit steps (within, --within N)"
+    "allow giving up at a cost (give_up, --give-up C), condition on arriving (given_arrival,"
+    " --given-arrival), or limit the number of steps (within, --within N)"
 )
 NATURES = {"adversarial": ADVERSARIAL, "cooperative": COOPERATIVE}
 #: Sums this close to 1 are added up exactly.
@@ -155,7 +155,7 @@ def zero_cost_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int3
 
 def nature_called(name: str) -> int:
     if name not in NATURES:
-        raise OptionError(f"nature is 'adversarial' or 'cooperative', not {name!r}")
+        raise OptionError(f"nature must be 'adversarial' or 'cooperative', not {name!r}")
     return NATURES[name]
 
 
@@ -223,9 +223,9 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     for outcome in held[:1].tolist():
         where = describe_choice(ssp, int(ssp.outcome_choice[outcome]))
         what = (
-            f"; in {where}, nature can withhold the outcome"
-            f" {ssp.states[int(ssp.outcome_target[outcome])]!r} for ever, whose low probability is"
-            " 0"
+            f"; in {where}, the lowest probability of the outcome"
+            f" {ssp.states[int(ssp.outcome_target[outcome])]!r} is 0, so nature can withhold it"
+            " for ever"
         )
     raise GoalUnreachableError(
         f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
@@ -241,6 +241,6 @@ def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
         return
     state = ssp.states[int(np.flatnonzero(cyclic[component])[0])]
     raise ModelError(
-        f"from {state!r} outcomes that cost nothing lead back to it; models with intervals must not"
-        " have such cycles"
+        f"from {state!r} zero-cost outcomes lead back to it; models with intervals must not have"
+        " zero-cost cycles"
     )

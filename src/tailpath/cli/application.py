@@ -1,5 +1,5 @@
-"""The group of commands, and what happens around each: errors, warnings, interruption, a reader
-that went away.
+"""The group of commands, and what happens around each: errors, warnings, interruption, a closed
+pipe.
 
 Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when
 interrupted, 143 when asked to end (SIGTERM). Results go to standard output, everything else to
@@ -44,7 +44,7 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 COMMANDS = {
     "info": ("models", "Sizes, cost unit, goals and dead ends of a model."),
     "solve": ("solve", "Find the best policy of a model."),
-    "frontier": ("frontier", "What safety costs: least mean against a risk."),
+    "frontier": ("frontier", "The price of safety: least mean against a risk."),
     "evaluate": ("policies", "The exact VaR and CVaR of a policy."),
     "compare": ("compare", "Predicted, deployed and optimal CVaR side by side."),
     "show": ("policies", "The decisions of a policy, in words."),
@@ -54,7 +54,7 @@ COMMANDS = {
     "simulate": ("policies", "Monte Carlo runs of a policy."),
     "convert": ("models", "Write a model in another format."),
     "split": ("ranks", "Cut a model into parts for the ranks of MPI."),
-    "warm-up": ("upkeep", "Compile everything now instead of when it is first used."),
+    "warm-up": ("upkeep", "Compile everything now instead of on first use."),
 }
 
 #: Commands of other packages are found by their entry points.

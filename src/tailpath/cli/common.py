@@ -87,7 +87,7 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
 
     def file(text: str) -> str:
         if suffixes and not text.lower().endswith(suffixes):
-            raise click.BadParameter(f"{text}: the file must end with {' or '.join(suffixes)}")
+            raise click.BadParameter(f"{text}: the file name must end with {' or '.join(suffixes)}")
         try:
             refuse_unwritable(text)
         except FormatError as error:
@@ -199,7 +199,7 @@ ENDINGS = (
         "given_arrival", bool, None, "Maximise the probability of arriving, and condition on it."
     ),
     Option(
-        "within", int, None, "End every run after N steps; late ones never arrive.", "N", least=1
+        "within", int, None, "End every run after N steps; late runs never arrive.", "N", least=1
     ),
     Option("otherwise", str, None, "With --within, late runs pay C instead.", "C"),
     Option("gamma", discount, None, "Discount: costs at step t count G^t times.", "G"),
@@ -238,7 +238,7 @@ class Command(click.Command):
 class ModelOption(click.Option):
     """An option of reading or ending a model; only `tailpath info --help` describes it."""
 
-    heading = "How the MODEL is read and ended, the same for all commands"
+    heading = "How the MODEL is read and its runs end, the same for all commands"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         return super().get_help_record(ctx) if ctx.info_name == "info" else None
@@ -268,7 +268,9 @@ class ModelCommand(Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         if ctx.info_name != "info":
-            with formatter.section("How the MODEL is read and ended (see tailpath info --help)"):
+            with formatter.section(
+                "How the MODEL is read and its runs end (see tailpath info --help)"
+            ):
                 names = (f"{each.opts[0]} {each.metavar or ''}".strip() for each in self.shared)
                 formatter.write_text("  ".join(names))
 
@@ -288,8 +290,8 @@ def with_model(command: Any, shared: Sequence[str]) -> Called:
         verb = click.get_current_context().info_name
         if verb in WITHOUT_INTERVALS and isinstance(ssp, IntervalSSP) and not ssp.is_certain:
             raise click.UsageError(
-                f"{verb} needs known probabilities, and the model has intervals, which info, solve,"
-                " evaluate, compare and convert take"
+                f"{verb} needs known probabilities, and the model has intervals; info, solve,"
+                " evaluate, compare and convert accept them"
             )
         return command(ssp=ssp, source=model, **given)
 
@@ -332,7 +334,7 @@ def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
         )
     elif endings.get("gamma") is not None:
         raise click.UsageError(
-            "a discount is exact here over a bounded number of steps: give --within N, too"
+            "with a discount the number of steps must be bounded here: give --within N as well"
         )
     elif endings["otherwise"] is not None:
         raise click.UsageError("--otherwise is the cost of being late, and needs --within N")
@@ -368,7 +370,7 @@ POLICIES = click.option(
     "files",
     metavar="FILE",
     multiple=True,
-    help="Also this policy of yours, named after its file (repeatable).",
+    help="Add a policy of yours, named after its file (repeatable).",
 )
 
 

@@ -66,17 +66,19 @@ DRAWN = 49
 @several_alphas(ALPHAS)
 @under(
     "What is compared",
-    method_option("named", multiple=True, help="This method, beside the optimum (repeatable)."),
+    method_option(
+        "named", multiple=True, help="A method to compare with the optimum (repeatable)."
+    ),
     POLICIES,
     click.option("--all", "everything", is_flag=True, help="Every method in every variant."),
-    click.option(f"--{SLOW}", "with_slow", is_flag=True, help="Also CVaRVILI, by linear programs."),
+    click.option(f"--{SLOW}", "with_slow", is_flag=True, help="Add CVaRVILI, by linear programs."),
     click.option(
         "--measure",
         "measures",
         type=measure,
         multiple=True,
-        help="Also a table of this measure, such as 'late(35)', with the policies that have the"
-        " least of it (repeatable).",
+        help="Add a table of this measure, such as 'late(35)', with the policies that minimise it"
+        " (repeatable).",
     ),
 )
 @under(
@@ -89,7 +91,7 @@ DRAWN = 49
         "--tolerance",
         type=float,
         default=0.001,
-        help="Planners stop if no value changes by more.",
+        help="Planners stop when no value changes by more than this.",
     ),
     click.option(
         "--delta", metavar="D", help="Round costs to multiples of D; the optimum is then bracketed."
@@ -113,8 +115,8 @@ def compare_command(ssp: SSP, source: str, alphas: tuple[float, ...], **given: A
         methods = asked.named or asked.everything or asked.with_slow
         if methods or asked.measures or asked.plot or asked.delta:
             raise OptionError(
-                "a model with intervals is compared by nominal, adversarial and cooperative plans,"
-                " and --policy alone"
+                "on a model with intervals compare shows the nominal, adversarial and cooperative"
+                " plans; of the options for what is compared it takes only --policy"
             )
         return compare_plans(ssp, source, alphas, asked.files)
     return _compared(ssp, source, alphas, asked)
@@ -208,7 +210,7 @@ def compare_plans(
     table = fitted_table(["alpha", "planned for", "predicted", *ends], rows)
     explained = (
         "predicted: what the plan expects; least and most: what the policy may really cost, over"
-        " all that intervals allow"
+        " all probabilities in the intervals"
     )
     return {"model": source, "rows": lines}, f"CVaR of {source}\n\n{table}\n\n{explained}"
 
@@ -249,11 +251,11 @@ def _draw(
 @under(
     "What is shown",
     POLICIES,
-    method_option("methods", multiple=True, help="Also this planner (repeatable)."),
+    method_option("methods", multiple=True, help="Add a planner (repeatable)."),
     click.option("--title", help="Title of the page.  [default: the model, without its folder]"),
     click.option("--unit", default="", show_default=False, help="Unit of the costs, e.g. minutes."),
     click.option("--delta", metavar="D", help="Round costs up to multiples of D."),
-    click.option("--positions", help="A table with x and y, or lat and lon, of the states."),
+    click.option("--positions", help="A table of the states' positions: x and y, or lat and lon."),
 )
 @reported
 def page_command(

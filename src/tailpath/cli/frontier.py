@@ -106,9 +106,9 @@ def _notes(found: Any, seconds: float, everything: bool, delta: str | None) -> I
     more = "" if everything or len(found) <= MAX_ROWS else "; --all shows all"
     yield f"{count(len(found), 'corner')} in {seconds:.3g} s{more}"
     if any(len(one.parts) > 1 for one in found):
-        yield "policies: how many of them the mixture of a corner has"
+        yield "policies: how many are mixed at a corner"
     if delta is not None:
         yield (
-            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that"
-            " no policy with this risk falls below"
+            f"costs are rounded up to multiples of {delta}; rounded down they give a lower bound"
+            " on the mean of every policy with this risk"
         )

@@ -59,7 +59,7 @@ def most_option(default: int, text: str) -> Decorator:
 @click.command(cls=ManyAlphas)
 @given_policy
 @several_alphas()
-@click.option("--from", "state", help="Start from this state, as `tailpath info` writes it.")
+@click.option("--from", "state", help="Start from this state, written as `tailpath info` does.")
 @under(
     "How it is computed",
     click.option("--engine", type=click.Choice(("auto", "lattice", "queue")), default="auto"),
@@ -99,7 +99,7 @@ def evaluate_command(
         plain = gamma is None and state is None
         if not plain or options["engine"] != "auto" or options["heuristic"] != "min":
             raise OptionError(
-                "--gamma, --from, --engine and --heuristic are not for models with intervals"
+                "--gamma, --from, --engine and --heuristic do not apply to models with intervals"
             )
         costs: Any = tailpath.evaluate(ssp, followed, least)
         text = band_text(costs, alphas)

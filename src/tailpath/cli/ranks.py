@@ -58,7 +58,7 @@ def solve_part(part: Any, comm: Any, asked: Mapping[str, Any], ssp: SSP | None =
     alpha, method = asked["alpha"], find_method(asked["method"])
     if method.name != BEST:
         raise OptionError(
-            f"--method {method.name} needs one process; over ranks --method {BEST} solves, whose"
+            f"--method {method.name} runs on one process; on ranks use --method {BEST}, whose"
             " --alpha 1 is the mean"
         )
     require_alpha(method, alpha)
@@ -91,8 +91,8 @@ def solve_part(part: Any, comm: Any, asked: Mapping[str, Any], ssp: SSP | None =
 
 
 @click.command(cls=ModelCommand)
-@click.option("--parts", type=WholeNumber(1), required=True, help="How many, one per rank.")
-@click.option("-o", "--output", metavar="FOLDER", required=True, help="Where the parts go.")
+@click.option("--parts", type=WholeNumber(1), required=True, help="Number of parts, one per rank.")
+@click.option("-o", "--output", metavar="FOLDER", required=True, help="Folder for the parts.")
 @reported
 def split_command(ssp: SSP, source: str, parts: int, output: str) -> Output:
     """Cut a MODEL into parts, one file for each rank of MPI, in a FOLDER.

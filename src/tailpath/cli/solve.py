@@ -119,7 +119,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     click.option(
         "--nature",
         type=click.Choice(tuple(NATURES)),
-        help="Who picks the probabilities inside them.  [default: adversarial]",
+        help="Who picks the probabilities in the intervals.  [default: adversarial]",
     ),
 )
 @under(
@@ -129,7 +129,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     "Output",
     click.option("--verify", is_flag=True, help="Check the result in exact arithmetic."),
     click.option(
-        "--max-nodes", type=WholeNumber(1), help="Expand N pairs of state and cost at most."
+        "--max-nodes", type=WholeNumber(1), help="Expand at most N pairs of state and cost."
     ),
     policy_output("Save the policy (.json or .npz)."),
     json_option,
@@ -191,7 +191,8 @@ def _proofs(checks: Sequence[Callable[[], Any]]) -> list[str]:
     proofs = [check() for check in checks]
     return [
         *(line for proof in proofs for line in proof.proved),
-        f"the widest of these bounds is {max(proof.width for proof in proofs):.1e} of its size",
+        "the widest of these bounds has a relative width of"
+        f" {max(proof.width for proof in proofs):.1e}",
     ]
 
 
@@ -235,7 +236,9 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
                     alpha,
                     gamma=plan.gamma,
                     max_nodes=most,
-                    progress=lambda _, arrived: update(f"evaluating: {arrived:.9f} has arrived"),
+                    progress=lambda _, arrived: update(
+                        f"evaluating: {arrived:.9f} of the probability has arrived"
+                    ),
                 )
             except LimitExceededError as error:
                 if plan.bounds is None:
@@ -243,8 +246,8 @@ def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
                 _warn_of_limit(error)
     record, rows = method.account(plan, alpha, costs, seconds)
     note = (
-        "the policy looks at (state, steps taken); wherever you use it, say --within"
-        f" {plan.facts.get('steps')} --gamma {asked.gamma}"
+        "the states of the policy are pairs (state, steps taken); wherever you use it, give"
+        f" --within {plan.facts.get('steps')} --gamma {asked.gamma}"
     )
     return Solved(
         policy,
@@ -271,7 +274,8 @@ def asked_for(asked: SimpleNamespace) -> Measure | None:
         return None
     if asked.alpha is not None:
         raise click.UsageError(
-            "--alpha does not go with --minimise, --subject-to and --deadline; say cvar(A) instead"
+            "--alpha cannot be combined with --minimise, --subject-to and --deadline; use cvar(A)"
+            " in them instead"
         )
     if asked.deadline is None:
         return asked.minimise or tailpath.Mean()
@@ -286,8 +290,8 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
     """Any measure, under limits on others."""
     if asked.gamma is not None:
         raise click.UsageError(
-            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
-            " number of steps: give --within N"
+            "--gamma with --minimise, --subject-to or --deadline needs a bounded number of steps:"
+            " give --within N"
         )
     delta = asked.delta
     found, seconds, compiling = timed(tailpath.solve, ssp, objective, asked.limits, delta=delta)
@@ -354,7 +358,7 @@ def objective_of(method: Method, alpha: float | None) -> Measure:
 
 def solve_intervals(model: IntervalSSP, objective: Measure, asked: SimpleNamespace) -> Solved:
     if asked.gamma is not None or asked.delta is not None:
-        raise click.UsageError("--gamma and --delta are not for models with intervals")
+        raise click.UsageError("--gamma and --delta do not apply to models with intervals")
     nature = asked.nature or "adversarial"
     found, seconds, compiling = timed(tailpath.solve, model, objective, asked.limits, nature=nature)
     band = tailpath.evaluate(model, found.policy, objective.finest_alpha)
@@ -384,4 +388,4 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
         return tailpath.solve_expected(model, nature=nature)
     if is_cvar(objective):
         return tailpath.solve_cvar_exact(model, objective.finest_alpha, nature=nature)
-    raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")
+    raise click.UsageError("on a model with intervals --verify checks only the mean and CVaR")

@@ -40,7 +40,7 @@ from tailpath.kernels.rounding import ROUNDING_NOISE, SETTLED, STRICT
 
 #: Bounds that are wider than this, relatively, say that sweeps did not settle.
 REFUSED_ABOVE = 2e-11
-SLOW = "value iteration converges too slowly on this model in parts; give the whole model"
+SLOW = "value iteration converges too slowly on this model in parts; solve the whole model instead"
 
 
 class Ranks(OneProcess):

@@ -1,8 +1,8 @@
 """Folders of parts, one file for each rank, written whole or not at all.
 
-A file says of which model it is a part, by its hash, and at which place. It is read with the care
-of every other file: sizes are held against the bytes that are there, and what does not fit together
-is refused in one line.
+A file names the model that it is a part of, by its hash, and its place. It is read as carefully as
+every other file: sizes are compared with the bytes that are there, and inconsistent files are
+refused in one line.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
     try:
         for name in os.listdir(place) if place.exists() else ():
             if not _NAME.fullmatch(name):
-                raise FormatError(f"{folder}: parts need a folder of their own; there is {name}")
+                raise FormatError(
+                    f"{folder}: parts need a folder of their own; this one also holds {name}"
+                )
         made.mkdir(parents=True)
         for index in range(parts):
             write_part(Part.of(ssp, index, parts, mark), made)
@@ -96,8 +98,12 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
     path = part_file(folder, index, parts)
     if not path.exists():
         there = len(list(Path(folder).glob("part-0-of-*.npz")))
-        hint = "tailpath split makes them" if not there else f"it was not split into {parts}"
-        raise FormatError(f"{path}: there is no such part; {hint}")
+        hint = (
+            "tailpath split writes parts"
+            if not there
+            else f"the model was not split into {parts} parts"
+        )
+        raise FormatError(f"{path}: no such part; {hint}")
     archive, location = Archive(str(path)), f"{path}: member header: "
     header = read_header(archive.text("header"), location[:-2], str(path), FORMAT, VERSION)
     header = checked(header, HEADER, location)

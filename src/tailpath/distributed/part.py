@@ -114,7 +114,10 @@ class Part:
         refuse_outcome(
             rows,
             (target < 0) | (target >= n) | (level < 0) | (level > most),
-            lambda o: f"leads to state {target[o]} of {n} at a cost of {level[o]} units",
+            lambda o: (
+                f"leads to state {target[o]} at a cost of {level[o]} units, but states lie"
+                f" in 0..{n - 1} and costs in 0..{most}"
+            ),
         )
         object.__setattr__(self, "outcome_probability", checked_probabilities(rows))
         for name in ARRAYS:
@@ -144,7 +147,9 @@ class Part:
         """What `solve_cvar_exact` finds over ranks; options that need one process are refused."""
         for name, given in options.items():
             if given:
-                raise OptionError(f"{name} needs one process; over ranks solve without it")
+                raise OptionError(
+                    f"{name} needs a single process; leave it out to solve over ranks"
+                )
         comm = ranks_of(comm)
         solving = importlib.import_module("tailpath.distributed.solving")
         return together(comm, partial(solving.solve_cvar, self, comm, *asked), str(self))

@@ -83,7 +83,7 @@ def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
             raise
         what = type(error).__name__
         if isinstance(error, MemoryError):
-            what = f"out of memory with {about or 'its part'}, which is too large; use more ranks"
+            what = f"out of memory for {about or 'its part'}; use more ranks"
         text = f"{what}: {error}" if str(error) else what
         print(f"tailpath: rank {comm.rank} of {comm.size}: {text}", file=sys.__stderr__, flush=True)
         comm.Abort(FAILED)

@@ -1,7 +1,7 @@
 """The graph of a part with ghost rows, and searches that cross from rank to rank.
 
 A search settles what can be settled here, hands on what others need, and goes on until nothing
-moves anywhere. Costs are integers, so that the result does not depend on who did what when.
+moves anywhere. Costs are integers, so that the result does not depend on the order of messages.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tailpath.kernels.shortest_paths import update_distances
 
 #: Why free outcomes are refused: their order would lead from rank to rank.
 FREE = (
-    "outcomes that cost nothing and do not arrive are not supported in a model in parts; give the"
-    " whole model"
+    "zero-cost outcomes that do not arrive are not supported in a model in parts; solve the whole"
+    " model instead"
 )
 #: Why states from which nothing leads to a goal are refused.
 DEAD_END = (
-    "no policy reaches a goal, and a model in parts must have no dead ends; give the whole model,"
-    " or let runs end at a price (give_up)"
+    "no policy reaches a goal, and a model in parts must have no dead ends; solve the whole model"
+    " instead, or allow giving up at a cost (give_up)"
 )
 
 

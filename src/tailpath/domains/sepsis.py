@@ -51,7 +51,10 @@ def _data() -> _Data:
     except (OSError, KeyError, ValueError, IndexError) as error:
         raise OptionError(f"sepsis: the files of icu_sepsis are not as expected: {error}") from None
     if data.moves.shape != (PATIENTS, ACTIONS, DIED + 3) or not admissible.any(axis=1).all():
-        raise OptionError(f"sepsis: icu_sepsis has moves of the shape {moves.shape}")
+        raise OptionError(
+            "sepsis: icu_sepsis has transitions of an unexpected shape, or a state"
+            f" without actions: {moves.shape}"
+        )
     return data
 
 

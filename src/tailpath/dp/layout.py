@@ -196,7 +196,8 @@ class Layout:
         offset = self.level[near]
         if len(offset) >= 2**31 or (int(offset.max(initial=0)) + 1) * self.n >= 2**31:
             raise ModelError(
-                f"{self.n} states with costs of up to {offset.max()} units are beyond this solver"
+                f"{self.n} states with costs of up to {offset.max()} units are too many for this"
+                " solver; a coarser grid (--delta, delta=) would help"
             )
         offset *= -self.n
         offset += self.target[near]

@@ -131,8 +131,8 @@ def _zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
     size = np.bincount(component, minlength=count)
     if size.max(initial=0) > LARGEST_JOINT:
         raise ModelError(
-            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at"
-            f" most {LARGEST_JOINT} at once"
+            f"{size.max()} states are joined by zero-cost cycles; the exact solver takes at most"
+            f" {LARGEST_JOINT} at once"
         )
     return depth[component], np.where(size[component] > 1, component, -1)
 

@@ -60,7 +60,7 @@ class CostBand(Record):
     model : IntervalSSP
         The model that was evaluated.
     alpha : float
-        The least tail mass for which CVaR is answered.
+        The smallest tail mass for which CVaR is known.
     product : IntervalSSP
         The chain of the policy as a model with intervals, with one choice in every node.
     outcome : array of int64, shape (product.n_outcomes,)
@@ -69,8 +69,8 @@ class CostBand(Record):
 
     Notes
     -----
-    The two ends of a pair belong to two natures, and for each alpha and each cost they may be
-    others. Fixed probabilities inside the intervals lie between the two ends of everything here.
+    The two ends of a pair belong to two natures, which may differ for each alpha and cost.
+    Fixed probabilities inside the intervals lie between the two ends of everything here.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class CostBand(Record):
         Raises
         ------
         OptionError
-            If `a` is smaller than the band answers.
+            If `a` is smaller than `self.alpha`.
         ModelError
             If the costs have no common unit.
 
@@ -198,7 +198,7 @@ class CostBand(Record):
         Raises
         ------
         OptionError
-            If `a` is smaller than the band answers.
+            If `a` is smaller than `self.alpha`.
         ModelError
             If the costs have no common unit.
 
@@ -366,8 +366,8 @@ def evaluate_band(
     given = as_policy(model.inside, policy, alpha=alpha)
     if known(given).endless or known(given).drawn:
         raise PolicyError(
-            f"{kind_of(given)} has no chain of finitely many nodes; on a model with"
-            " intervals evaluate others"
+            f"{kind_of(given)} may reach infinitely many pairs of state and memory; on a model with"
+            " intervals evaluate a policy with a finite memory"
         )
     chain = unroll(model.inside, given, max_nodes=MAX_PAIRS if max_nodes is None else max_nodes)
     assert chain.outcome is not None

@@ -83,7 +83,7 @@ class CostDistribution(Record):
     tail_excess : float
         E[(Z - costs[-1])+].
     alpha : float
-        The least tail mass that is answered.
+        The smallest tail mass for which VaR and CVaR are known.
     mean : float
         The expected cost; infinite if the goal may be missed.
     deviation : float or None
@@ -95,7 +95,7 @@ class CostDistribution(Record):
     engine : str
         The engine that ran, `lattice` or `queue`.
     reason : str
-        Why nothing faster was done, if anything could be.
+        Why a faster way was not taken, if there is one.
     stuck : str
         A state from which the goal is out of reach, if the policy gets to one.
     gamma : float
@@ -103,10 +103,10 @@ class CostDistribution(Record):
     ssp : SSP or None
         The model that was evaluated. It does not count in comparisons.
     policy : Policy or None
-        The policy that was evaluated. It does not count in comparisons, and stays behind when the
+        The policy that was evaluated. It does not count in comparisons, and is dropped when the
         distribution is pickled if it is made of functions.
     proof : Enclosure, or a function that finds it
-        What is proved; without it the numbers are taken for exact.
+        What is proved; without it the numbers count as exact.
     totals : Totals
         The plain numbers that everything is found from. Where some cost is negative they are those
         of the reduced model, and so is what is proved.
@@ -187,7 +187,7 @@ class CostDistribution(Record):
 
     @property
     def enclosure(self) -> Enclosure:
-        """What is proved of all numbers here, found when it is first asked for."""
+        """What is proved about all numbers here, found on first use."""
         if not isinstance(self.proof, Enclosure):
             found = Enclosure(self.totals, self.totals) if self.proof is None else self.proof()
             vars(self)["proof"] = found  # and the chain that it was found from is let go
@@ -238,7 +238,7 @@ class CostDistribution(Record):
         Raises
         ------
         OptionError
-            If `alpha` is smaller than the distribution answers.
+            If `alpha` is smaller than `self.alpha`.
 
         Examples
         --------
@@ -265,7 +265,7 @@ class CostDistribution(Record):
         Raises
         ------
         OptionError
-            If `alpha` is smaller than the distribution answers.
+            If `alpha` is smaller than `self.alpha`.
 
         Examples
         --------
@@ -299,7 +299,7 @@ class CostDistribution(Record):
         Raises
         ------
         OptionError
-            If `alpha` is smaller than the distribution answers.
+            If `alpha` is smaller than `self.alpha`.
 
         Examples
         --------
@@ -333,7 +333,7 @@ class CostDistribution(Record):
         Raises
         ------
         OptionError
-            If `alpha` is smaller than the distribution answers.
+            If `alpha` is smaller than `self.alpha`.
 
         Examples
         --------
@@ -428,7 +428,7 @@ class CostDistribution(Record):
         Raises
         ------
         OptionError
-            If `alpha` is smaller than the distribution answers.
+            If `alpha` is smaller than `self.alpha`.
 
         Examples
         --------
@@ -503,7 +503,7 @@ class CostDistribution(Record):
     def cdf(self, x: ArrayLike) -> Any:
         """P(Z <= x) (the paper's P^X), known up to the last cost of the head, VaR at `self.alpha`.
 
-        Where all that is left never arrives, it is known everywhere.
+        It is known everywhere if no run that costs more ever arrives.
 
         Parameters
         ----------
@@ -589,7 +589,7 @@ class CostDistribution(Record):
         return check_border(border, found, claims)
 
     def restored(self, border: Border) -> CostDistribution:
-        """The same of the model as given, from that of the model that was solved.
+        """The answer for the model as given, from that for the model that was solved.
 
         Parameters
         ----------

@@ -41,7 +41,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a sample of total costs says: each interval holds the true value with some confidence.
+    """Mean, VaR and CVaR of a sample, each with an interval that holds the true value.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ def estimate(
 ) -> Estimate:
     """Estimate mean, VaR and CVaR from a sample of total costs, with confidence intervals.
 
-    No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
+    No interval of a sample can account for disasters too rare to be in it; `evaluate` does.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def estimate(
     alpha : float in (0, 1]
         The mass of the worst tail.
     confidence : float in (0, 1)
-        The probability with which each interval is to hold the true value.
+        The probability with which each interval should hold the true value.
     least : float
-        No run costs less. Where some cost of a model is negative it is `float(ssp.shift)`; if the
-        sample has less than this, nothing is known.
+        A lower bound on every run's cost, `float(ssp.shift)` for a model with negative costs; it
+        is ignored if a cost of the sample is below it.
 
     Returns
     -------
@@ -134,7 +134,7 @@ def estimate(
     sample: FloatArray = np.sort(np.asarray(costs, dtype=np.float64).ravel())
     n = len(sample)
     if n == 0 or not sample[0] > -math.inf or np.isnan(sample[-1]):
-        raise OptionError("an estimate needs at least one cost, and costs that are numbers")
+        raise OptionError("an estimate needs one or more costs, none of them NaN or -inf")
     least = least if sample[0] >= least else -math.inf
     mean = _tail(sample, 1.0, confidence, least)[2:]
     tail = _tail(sample, alpha, confidence, least)

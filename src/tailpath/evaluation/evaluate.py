@@ -69,18 +69,18 @@ def evaluate(
         The model.
     policy : Policy, or anything that `tailpath.policy` takes
         A policy, a solution, `{state: action}`, an array with the action of every state, a matrix
-        of probabilities, a function of the state or of the history, an agent. Of a solution that
-        has a policy for every alpha it is the one for `alpha`.
+        of probabilities, a function of the state or of the history, an agent. A solution that has a
+        policy for every alpha gives the one for `alpha`.
     alpha : float in (0, 1]
         The smallest tail mass for which the result has VaR and CVaR. A smaller one takes longer.
     engine : {"auto", "lattice", "queue"}
         `lattice` counts costs in whole units, compiled; `queue` takes everything: costs without a
-        common unit, `gamma` < 1, memories that do not end. `auto` takes `lattice` where it applies.
+        common unit, `gamma` < 1, infinite memories. `auto` takes `lattice` where it applies.
     heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
-        What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
-        expanded, and `zero` orders by cost alone. Your own, by state, counts where it is below
-        `min`. If it is not consistent, nodes are expanded more than once. It needs `gamma` = 1 and
-        a policy of finite memory.
+        What orders the search: `min`, the least cost to go, expands nothing beyond VaR, and `zero`
+        orders by cost alone. Your own, by state, counts where it is below `min`. If it is not
+        consistent, nodes are expanded more than once. It needs `gamma` = 1 and a policy of finite
+        memory.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional
@@ -111,14 +111,14 @@ def evaluate(
     ModelError
         If the model has no state `start`.
     LimitExceededError
-        If `max_nodes` or `max_bytes` do not suffice; its `bounds` enclose the CVaR.
+        If `max_nodes` or `max_bytes` is not enough; its `bounds` enclose the CVaR.
     EvaluationInterrupted
         After Ctrl-C: a KeyboardInterrupt whose `bounds` enclose the CVaR.
 
     See Also
     --------
     simulate : A sample of total costs instead.
-    compare : Policies and methods beside the optimum.
+    compare : Policies and methods compared with the optimum.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def _engine(
         (ssp.cost_unit is None, "the costs have no common unit"),
         (endless, "the policy remembers the whole history"),
         (own, "the heuristic is your own"),
-        (engine == "queue", "the queue engine was asked for"),
+        (engine == "queue", "the queue engine was requested"),
     ]
     reason = next((why for holds, why in reasons if holds), "")
     if engine == "lattice" and reason:

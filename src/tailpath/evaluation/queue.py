@@ -155,14 +155,16 @@ class QueueSearch:
     def _warn_of_slowness(self) -> None:
         ssp = self.request.ssp
         if ssp.cost_unit is None:
-            remedy = f"costs on a grid of {proposed_delta(ssp):g}, or a larger alpha, take less"
+            remedy = (
+                f"costs on a grid of {proposed_delta(ssp):g}, or a larger alpha, take less time"
+            )
         elif self.graph.remembers_all:
-            remedy = "a memory that forgets (MemoryPolicy) takes less"
+            remedy = "a memory that forgets (MemoryPolicy) takes less time"
         else:  # the user asked for this engine
             return
         warn_caller(
-            f"evaluate may take minutes here: {self.request.reason}; {remedy}. Ctrl-C stops it, and"
-            " the error has bounds"
+            f"evaluate may take minutes here: {self.request.reason}; {remedy}. Ctrl-C stops it"
+            " with an error that has bounds"
         )
 
     def remaining(self, side: int = 0) -> list[Entry]:

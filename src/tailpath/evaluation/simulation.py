@@ -82,7 +82,7 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
 
     See Also
     --------
-    estimate : What a sample tells about VaR and CVaR.
+    estimate : VaR and CVaR from a sample, with intervals.
     evaluate : The exact distribution.
 
     Examples

@@ -90,7 +90,7 @@ def read(
 ) -> SSP:
     """Read a model from a file, a `scheme:` string, a table, a graph or an environment.
 
-    A format refuses the options that it does not take. `ssp.notes` says what the reader assumed.
+    Options that a format does not take are an error. `ssp.notes` lists what the reader assumed.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ def read(
     cost : str, optional
         The reward structure that holds the costs (default: the only one), or the column of a table.
     property : str, optional
-        The name of a property that says what is goal and cost: one of a JANI model, or of the file
-        `.props` beside a program in the PRISM language. A note tells how to ask for its bound.
+        The name of a property that defines goal and cost: one of a JANI model, or of the `.props`
+        file beside a program in the PRISM language. A note says how to ask for its bound.
     step_cost : float, optional
         Every outcome costs this much, whatever its reward.
     cost_of : mapping of float to float, optional
-        `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost`.
+        `{reward: cost}`: what an outcome with exactly this reward costs; overrides `step_cost`.
     negate_reward : bool
-        Take the opposite of the sign that the format's owner uses.
+        Reverse the sign that rewards have in the format.
     rewards : bool
         Treat the numbers as rewards, whatever the format calls them: cost = -reward.
     constants : mapping, optional
@@ -123,16 +123,16 @@ def read(
     goals : iterable of states
         The goal states of a table or a graph.
     one_based : bool
-        The states and actions of a table are counted from 1.
+        The states and actions of a table are numbered from 1.
     columns : mapping, optional
         `{"cost": "minutes"}`: what the columns of a table are called.
     actions : sequence of str, or str, optional
         Names for the actions of an environment, in the order of their numbers; `"known"` for those
         of FrozenLake, CliffWalking and Taxi.
     confidence : float, optional
-        Of a table with a column `count`: with what probability all intervals hold at once (default
-        0.95). A table without counts and probabilities is then a log, with a row for each step
-        seen.
+        For a table with a column `count`: the probability with which all intervals hold at once
+        (default 0.95). A table without counts and probabilities is then a log, with a row for each
+        observed step.
     geometry : mapping or pair of int, optional
         Where the states lie on a grid, for pictures, as `SSP` takes it. Grids of Gymnasium and of
         our own files bring theirs.

@@ -225,7 +225,7 @@ def _costs(
         bonus = f", and the reward of {arrival[0]:g} for arriving is left out" if arrival[0] else ""
         return np.ones(len(rows)), (
             (
-                "the rewards say nothing about effort: every step costs 1 (step_cost=,"
+                "no step before the end has a reward, so every step costs 1 (step_cost=,"
                 f" --step-cost){bonus}"
             ),
         )

@@ -97,7 +97,7 @@ def read_header(text: str, location: str, path: str, name: str, version: int) ->
     """A header, which says what the file is and in which version."""
     found = load_json(text, location)
     if not isinstance(found, dict) or not isinstance(found.get("format"), str):
-        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
+        raise FormatError(f"{path}: not a tailpath file: the member 'format' is missing")
     if found["format"] != name:
         hint = "; read it with read_policy" if found["format"] == "tailpath policy" else ""
         raise FormatError(
@@ -106,7 +106,7 @@ def read_header(text: str, location: str, path: str, name: str, version: int) ->
     if member_of(found, "version", POSITIVE, f"{path}: ") > version:
         raise FormatError(
             f"{path}: version {found['version']} is newer than this program, which reads version"
-            f" {version}"
+            f" {version}; upgrade tailpath"
         )
     return found
 
@@ -129,12 +129,12 @@ def decode_names(value: Any, location: str, count: int | None = None) -> Sequenc
     """
     if type(value) is int and 0 <= value < 2**31:
         if count not in (None, value):
-            raise FormatError(f"{location} says {value}, the arrays say {count}")
+            raise FormatError(f"{location} is {value}, but the arrays have {count}")
         return range(value)
     if not isinstance(value, list):
         raise FormatError(f"{location} must be a list of names or their number")
     if count not in (None, len(value)):
-        raise FormatError(f"{location} has {len(value)} names, the arrays say {count}")
+        raise FormatError(f"{location} has {len(value)} names, but the arrays have {count}")
     return decode_column(value, lambda position: f"{location}[{position}]")
 
 

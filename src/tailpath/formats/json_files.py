@@ -65,8 +65,8 @@ _KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 def read(path: str, reading: Reading) -> Any:
     data = text_bytes(path, read_bytes(path))
     if len(data) >= LARGE_JSON:
-        what = f"{len(data) / 1e6:.0f} MB of JSON take a while to read"
-        message = f"{path}: {what}; .npz and .umb are made for size"
+        what = f"{len(data) / 1e6:.0f} MB of JSON are slow to read"
+        message = f"{path}: {what}; .npz and .umb are faster"
         warnings.warn(message, TailpathWarning, stacklevel=2)
     size, text = len(data), data.decode()
     del data
@@ -86,7 +86,7 @@ class _Document:
         # not follow it.
         if n_states > n_rows + len(document["goals"]) and type(document["states"]) is int:
             raise FormatError(
-                f"{path}: states says {n_states}, more than there are outcomes and goals"
+                f"{path}: states is {n_states}, more than there are outcomes and goals"
             )
         self.intervals: dict[int, list[float]] = {}
         self.costs: set[Any] = set()
@@ -301,7 +301,7 @@ class NameIndex:
         for position, (name, number) in enumerate(zip(names, found)):
             if _truths(name) != _truths(known[number]):
                 both = f"{json.dumps(name)} and {json.dumps(known[number])}"
-                raise FormatError(f"{location(position)}: {both} would be one name")
+                raise FormatError(f"{location(position)}: {both} would become one name")
 
 
 def _has_truths(names: Sequence[Any]) -> bool:

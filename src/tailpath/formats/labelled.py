@@ -103,8 +103,8 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
         rows = rows.extended(dead_ends, 0, dead_ends, loop_cost(rows.cost), 1.0)
         actions = actions or range(1)
         notes.append(
-            f"states without transitions are dead ends and got a loop: {dead_ends.size}, the first"
-            f" is number {dead_ends[0]}"
+            f"dead ends (states without transitions) were given a loop: {dead_ends.size}, the"
+            f" first is state {dead_ends[0]}"
         )
     start = int(starts[0])
     states = model.states or extras.names("states", n_states) or range(n_states)
@@ -207,7 +207,7 @@ def _starts(model: LabelledMDP, start: Any) -> IntArray:
         initial = np.flatnonzero(False if is_initial is None else is_initial)
         if initial.size == 0:
             raise FormatError(
-                f"{model.path}: 0 states are initial; choose where runs begin with --start LABEL"
+                f"{model.path}: no state is initial; choose where runs begin with --start LABEL"
                 " (start=)"
             )
         return initial
@@ -240,7 +240,7 @@ def _costs(
         return rule.apply(np.zeros(len(branch_choice)))
     if cost is None and not model.rewards:
         raise FormatError(
-            f"{model.path}: no reward structures; say what a step costs with --step-cost COST"
+            f"{model.path}: no reward structures; give the cost of a step with --step-cost COST"
             " (step_cost=)"
         )
     name = next(iter(model.rewards)) if cost is None else cost

@@ -274,7 +274,7 @@ class PolicyReader:
         if header["kind"] == "atom grids":
             own, of_state = self._arrays(_GRIDS).values()
             if not np.isin(own, (0, 1)).all():
-                raise self._error("own must hold 0 and 1")
+                raise self._error("own must hold only 0 and 1")
             arrays["grids"] = Grids(own.astype(np.bool_), of_state)
         return AtomPolicy(ssp, start_atom=header["start_atom"], **arrays)
 

@@ -241,7 +241,7 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`."""
     ssp = underlying_ssp(model)
     if path.lower().endswith(".gz"):
-        raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
+        raise FormatError(f"{path}: packed explicit files can be read but not written; write .tra")
     stem = stem_of(path)
     for choice in first_of(choice_costs(ssp)[1]):
         raise FormatError(

@@ -57,8 +57,8 @@ def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | N
     if text == "none":
         return None
     if not text.isdecimal() or len(text) > 18 or int(text) < 1:
-        what = "a whole number from 1 on, or none"
-        raise FormatError(f"{location}: the horizon is {what}, not {text[:20]!r}")
+        what = "a whole number of at least 1, or none"
+        raise FormatError(f"{location}: the horizon must be {what}, not {text[:20]!r}")
     return int(text)
 
 

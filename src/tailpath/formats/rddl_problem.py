@@ -191,7 +191,7 @@ class GroundProblem:
         fluents: list[str] = []
         for name in self.model.action_fluents:
             if self._kind(name) != "bool" or self.model.variable_defaults[name]:
-                what = "is not of the kind bool, false by default"
+                what = "must be of type bool and false by default"
                 raise FormatError(f"{self.location}: the action {name} {what}")
             ways = self._ways(self.model.variable_params[name])
             fluents += [key_of(name, way) for way in ways]

@@ -67,9 +67,7 @@ class Reading:
     cost_of: Mapping[float, float] = _option(
         dict, "R=C", "An outcome with reward R costs C (repeatable)."
     )
-    negate_reward: bool = _option(
-        False, "", "Take the opposite of the format's own sign of rewards."
-    )
+    negate_reward: bool = _option(False, "", "Reverse the sign that rewards have in the format.")
     rewards: bool = _option(False, "", "Treat the numbers as rewards (cost = -reward).")
     constants: Mapping[str, Any] = _option(
         dict, "N=V", "Value V of the constant N (repeatable).", "--const"
@@ -85,10 +83,13 @@ class Reading:
     actions: str | Sequence[str] | None = _option(
         None,
         "NAMES",
-        "Names for the actions of an environment, in order, with commas between; or known.",
+        "Names for the actions of an environment, in order, separated by commas; or the word"
+        " known.",
     )
     confidence: float | None = _option(
-        None, "P", "Of a table of counts, or a log of steps: how surely all intervals hold."
+        None,
+        "P",
+        "For a table of counts, or a log of steps: the confidence that all intervals hold.",
     )
     progress: Progress | None = None
 
@@ -240,7 +241,7 @@ class Format:
         """
         if not self.writer:
             raise OptionError(
-                f"{path}: {self.title} can be read, not written; write one of"
+                f"{path}: {self.title} can be read but not written; write one of"
                 f" {', '.join(written_suffixes())}"
             )
         if isinstance(ssp, IntervalSSP) and not self.intervals:

@@ -101,7 +101,7 @@ def _property_note(parts: Mapping[str, str]) -> str:
         ask = f"--deadline {parts['limit']}" if parts["paid"] else f"--within {parts['limit']}"
     elif parts["bound"] and parts["formula"].startswith("R"):
         ask = f"--subject-to 'mean {parts['bound']}'"
-    return f"the property is {parts['formula']}" + (f"; for its bound say {ask}" if ask else "")
+    return f"the property is {parts['formula']}" + (f"; for its bound use {ask}" if ask else "")
 
 
 #: Storm's messages, and ours in their place, which follow the path of the file.

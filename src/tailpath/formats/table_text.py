@@ -79,7 +79,10 @@ class FileTable(OutcomeTable):
         if not self.one_based:
             return name
         if type(name) is not int or name < 1:
-            raise FormatError(f"{shorten(str(cell))!r} does not count from 1")
+            raise FormatError(
+                f"{shorten(str(cell))!r} is not a whole number of at least 1, as"
+                " names that count from 1 must be"
+            )
         return name - 1
 
     def numbered(
@@ -230,7 +233,7 @@ class ArrowTable(FileTable):
                 column = column.cast(self.arrow.string())
         except self.arrow.ArrowException:
             kind = f"{shorten(self.names[position])!r} of {shorten(str(column.type))}"
-            message = f"{self.path}: the column {kind} holds neither texts nor numbers"
+            message = f"{self.path}: the column {kind} holds neither text nor numbers"
             raise FormatError(message) from None
         return Categorical.from_cells(["" if c is None else c for c in column.to_pylist()])
 

@@ -148,8 +148,8 @@ class UmbReader:
             if not isinstance(alias, str) or alias in found:
                 raise self._error(
                     "index.json",
-                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is not"
-                    " a text",
+                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or not as"
+                    " text",
                 )
             found[alias] = (identifier, annotation)
         return found
@@ -171,7 +171,7 @@ class UmbReader:
         if member not in self.members:
             if count != end:
                 raise self._error(
-                    member, f"is missing, but {count} things do not map one to one to {end}"
+                    member, f"is missing, but {count} entries do not map one to one to {end}"
                 )
             return np.arange(count + 1, dtype=np.int64)
         offsets = self._array(member, "<u8", count + 1)
@@ -198,7 +198,7 @@ class UmbReader:
         raise self._error(
             "index.json",
             f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor"
-            " double-interval, of 64 bits a number",
+            " double-interval with 64 bits per number",
         )
 
     def _points(self, member: str, kind: Any, count: int) -> FloatArray:

@@ -24,7 +24,7 @@ def correct_labels(
     `into_edge[into_start[t] : into_start[t + 1]]` are the edges that lead to node t; edge e leaves
     `source[e]` at `cost[e]`. `out_least` (n,) comes with 0 at the ends and more than any way costs
     elsewhere, `out_edge` (n,) with -1, and they stay so where no way leads to an end. Returns -1,
-    or a node on a cycle of `out_edge` that costs less than nothing: then there is no least cost.
+    or a node on a cycle of `out_edge` with a negative cost: then there is no least cost.
     """
     n = len(out_least)
     queue, waiting = np.empty(n + 1, dtype=np.int64), np.zeros(n, dtype=np.bool_)

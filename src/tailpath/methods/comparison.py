@@ -161,7 +161,7 @@ def compare(
     progress: Update | None = None,
     **settings: Any,
 ) -> Comparison:
-    """Set policies, and methods by name, beside the optimum, for every alpha.
+    """Compare policies, and methods by name, with the optimum, for every alpha.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def compare(
         Those of `tailpath solve`; by default `expected` and `quantile`, or with `policies` none.
         The optimum is always there, last.
     progress : callable, optional
-        `progress(text)` is called with what is going on.
+        `progress(text)` is called with a description of the current step.
     **settings : object
         Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
 
@@ -188,7 +188,7 @@ def compare(
     Raises
     ------
     OptionError
-        If an alpha lies outside its range, a method is unknown, or two rows have one name.
+        If an alpha lies outside its range, a method is unknown, or two rows have the same name.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def compare(
     _check_settings(settings)
     for name in policies.keys() & {method.label for method in chosen}:
         raise OptionError(
-            f"a policy cannot be called {name!r}: a method of that name is compared, too"
+            f"a policy cannot be called {name!r}: a method of that name is compared as well"
         )
     report = progress or (lambda text: None)
     rows = [given_row(ssp, name, given) for name, given in policies.items()]

@@ -322,8 +322,8 @@ def shared_options(methods: Iterable[Method]) -> dict[str, tuple[Option, list[st
             for other, same in known.items():
                 if _values(same) != _values(option):
                     raise OptionError(
-                        f"the option {option.name} of the method {method.name} takes other values"
-                        f" than that of the method {other}; give it another name"
+                        f"the option {option.name} of the method {method.name} takes different"
+                        f" values from that of the method {other}; give it another name"
                     )
             known[method.name] = option
     return {name: (_told_apart(takers), list(takers)) for name, takers in found.items()}

@@ -62,8 +62,8 @@ def plan(
     grid = log_atoms(first if atoms > 1 else 1.0, atoms)
     if alpha0 is not None and atoms > 1 and first >= alpha:
         warnings.warn(
-            f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first"
-            " atom",
+            f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do poorly near their"
+            " first atom",
             TailpathWarning,
             stacklevel=2,
         )

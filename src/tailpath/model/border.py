@@ -74,7 +74,7 @@ class Border:
 
     @property
     def model(self) -> SSP:
-        """The model with costs of 0 or more; a cycle that costs less than nothing is refused."""
+        """The model with costs of 0 or more; a cycle of negative cost is refused."""
         model: SSP = self.given.reduction.ssp if self.moves else self.given
         return model
 
@@ -174,10 +174,9 @@ def most_steps(ssp: SSP) -> int:
     order = rows.only(inside).acyclic_order()
     if order is None:
         raise OptionError(
-            "with a discount every step has costs of its own, so there is no cost unit if a run may"
-            " take any number of steps; limit the steps, within(ssp, n, gamma=gamma) (--within N),"
-            " or read the discount as a chance to end, as solve_expected(ssp, gamma=gamma)"
-            " (--method expected) does"
+            "discounted costs have no common unit if a run may take any number of steps; limit"
+            " the steps, within(ssp, n, gamma=gamma) (--within N), or treat the discount as a"
+            " probability of ending, as solve_expected(ssp, gamma=gamma) (--method expected) does"
         )
     return order[1] + 1
 

@@ -34,9 +34,9 @@ def clock(
 ) -> SSP:
     """Build a model from functions of place and time of day, by exploring from `start` at `begin`.
 
-    States are `At(place, time)`, equal to the plain pair; a goal is called like its place, whenever
-    it is reached. Costs are durations, and the clock goes on by them. After `until` everything is
-    as it is then, and all later times are one.
+    States are `At(place, time)`, equal to the plain pair; a goal has the name of its place whenever
+    it is reached. Costs are durations, and advance the clock. After `until` nothing changes any
+    more, and all later times count as that one.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def clock(
     begin : number
         The time at the start, in the unit of the durations.
     until : number, `begin` or more
-        From when on the law no longer changes.
+        The time after which the law no longer changes.
     limit : int, 1 or more
         The most states; more are refused.
     progress : callable, optional
@@ -106,7 +106,7 @@ def clock(
 def _later(state: At, action: Any, duration: Any) -> Any:
     """The time after a duration, exactly: 0.1 and 0.2 hours later it is 0.3."""
     location = f"place {state.place!r} at {state.time}, action {action!r}"
-    refusal = ModelError(f"{location} has the duration {duration!r}; a duration is 0 or more")
+    refusal = ModelError(f"{location} has the duration {duration!r}; durations must be 0 or more")
     exact = refused_unless_number(duration, refusal)
     if exact < 0:
         raise refusal

@@ -59,7 +59,7 @@ def columns_called(
             continue
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
-                f"the columns {listed(present)} could all be the {column}; choose one"
+                f"the columns {listed(present)} could each be the {column}; choose one"
                 f" {_how({column: present[0]})}"
             )
         found[column] = present[0]
@@ -68,7 +68,7 @@ def columns_called(
     costs = [column for column in COST_COLUMNS if column in found]
     if len(costs) > 1:
         raise ModelError(
-            f"the columns {listed(found[column] for column in costs)} could all be the cost;"
+            f"the columns {listed(found[column] for column in costs)} could each be the cost;"
             f" choose one {_how({'cost': found[costs[0]]})}"
         )
     needed = ["state", "next_state", *(() if costs else ("cost",))]
@@ -85,8 +85,8 @@ def columns_called(
         ]
         hint = f"; {' and '.join(more)} may be left out" if more else ""
         raise ModelError(
-            f"no column is the {' or the '.join(missing)}{why} (docs/tables.md lists the names that"
-            f" are understood); there are {listed(names)}; say which"
+            f"no column is the {' or the '.join(missing)}{why} (docs/tables.md lists the names"
+            f" that are understood); the columns are {listed(names)}; name yours"
             f" {_how(dict.fromkeys([*missing, *more], 'NAME'))}{hint}"
         )
     return {column: found[column] for column in WORDS if column in found}
@@ -120,7 +120,7 @@ def _how(chosen: Mapping[str, Any]) -> str:
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
     if column not in WORDS:
         raise OptionError(
-            f"a table has no column {column!r} to be named; there are {listed(WORDS)}"
+            f"a table has no kind of column {column!r}; the kinds are {listed(WORDS)}"
         )
     if isinstance(name, (list, tuple)) or (name not in names and _several(name, names)):
         raise OptionError(

@@ -33,7 +33,7 @@ Masses = tuple[float, float]
 
 
 def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT) -> Listed:
-    """Turn durations, or a distribution of them, into outcomes (probability, cost), least first.
+    """Turn durations, or a distribution of them, into outcomes (probability, cost), by rising cost.
 
     Parameters
     ----------
@@ -45,9 +45,9 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     unit : number, optional
         Costs are multiples of it. A continuous law needs one; samples and weights may do without.
     side : {"up", "down"}
-        Where costs are rounded to: a run costs at least, or at most, what it does.
+        Which way costs are rounded: the result costs at least, or at most, as much as the law.
     cut : float in (0, 0.5)
-        The mass at either end of a distribution that is put together.
+        The mass at either end of a distribution that becomes one outcome.
 
     Returns
     -------

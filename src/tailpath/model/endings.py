@@ -37,7 +37,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
     ssp : SSP
         The model.
     cost : number, decimal or fraction
-        The price, paid on top of what the run has cost; negative only if some cost is.
+        The price, added to what the run has cost; negative only if some cost is.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def within(
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly, so
         that all solvers can be used.
     max_pairs : int, optional
-        The most pairs. By default as many as fit into 4 GiB.
+        The largest number of pairs; by default as many as fit into 4 GiB.
 
     Returns
     -------

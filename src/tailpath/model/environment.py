@@ -123,13 +123,15 @@ class AgentPolicy:
         # A prediction is an action, or an action and the state of the agent.
         number = int(np.ravel(found[0] if isinstance(found, tuple) else found)[0])
         if not 0 <= number < len(self.ssp.actions):
-            raise PolicyError(f"the agent takes action {number} of {len(self.ssp.actions)}")
+            raise PolicyError(
+                f"the agent chose action {number}, outside 0..{len(self.ssp.actions) - 1}"
+            )
         name = self.ssp.actions[number]
         if self.ssp.choice_index(index, name) < 0:
             left = "" if memory is None else f" with {memory} units left"
             raise PolicyError(
-                f"the agent takes action {name!r} in state {state!r}{left}, which does not have"
-                " it; mask its actions by info['action_mask']"
+                f"the agent chose action {name!r} in state {state!r}{left}, where it is not"
+                " available; mask its actions with info['action_mask']"
             )
         return name
 
@@ -147,7 +149,7 @@ def environment(ssp: SSP, budget: Any, max_steps: int | None, render_mode: str |
     if budget is None:
         return ModelEnv(ssp, None, most, render_mode)
     if ssp.signed:
-        raise OptionError("a budget needs costs of 0 or more; take ssp.reduced")
+        raise OptionError("a budget needs costs of 0 or more; use ssp.reduced")
     if ssp.cost_unit is None:
         raise OptionError("a budget needs costs with a common unit; round them to a grid first")
     units = exact_number(budget, "the budget") / ssp.cost_unit

@@ -63,7 +63,8 @@ def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashabl
     for state, (row, column, _) in zip(states, found):
         if row >= 0 and placed.setdefault((row, column), state) != state:
             raise ModelError(
-                f"states {placed[row, column]!r} and {state!r} lie in one cell, ({row}, {column})"
+                f"states {placed[row, column]!r} and {state!r} lie in the same cell, ({row},"
+                f" {column})"
             )
     if not placed:
         shown, known = next(iter(cells), None), ", ".join(map(repr, states[:5]))

@@ -43,14 +43,14 @@ class IntervalSSP(IntervalBuilder):
     low, high : array of float64, shape (n_outcomes,)
         The intervals, in the order of the outcomes of `inside`.
     estimate : array of float64, shape (n_outcomes,), optional
-        The frequencies, where the intervals were counted.
+        The frequencies, where the intervals come from counts.
     confidence : float, optional
-        How sure it is that all intervals hold, where they were counted.
+        The probability that all intervals hold, where they come from counts.
 
     Raises
     ------
     ModelError
-        If an interval is not one of probabilities, or those of a choice admit no distribution; the
+        If an interval is not inside [0, 1], or those of a choice admit no distribution; the
         text names the state and the action.
 
     Notes
@@ -108,7 +108,8 @@ class IntervalSSP(IntervalBuilder):
             ssp,
             ~((low >= 0) & (low <= high) & (high <= 1 + ROW_TOLERANCE) & (high > 0)),
             lambda o: (
-                f"has the interval [{low[o]:g}, {high[o]:g}], which is not one of probabilities"
+                f"has the interval [{low[o]:g}, {high[o]:g}], which is not an interval of"
+                " probabilities"
             ),
         )
         count = np.diff(ssp.choice_outcomes)
@@ -158,15 +159,15 @@ class IntervalSSP(IntervalBuilder):
 
     @property
     def n_uncertain(self) -> int:
-        """How many choices have open probabilities."""
+        """The number of choices whose probabilities are not all known."""
         return int(np.count_nonzero(self.rest))
 
     def nominal(self) -> SSP:
         """The model with one probability for each outcome.
 
-        These are the frequencies counted, or else what divides the intervals of a choice alike.
-        Outcomes that were never seen are left out, and a choice never tried keeps what divides its
-        intervals alike.
+        These are the counted frequencies, or else the distribution at the same relative position in
+        every interval of a choice, as for a choice that was never tried. Outcomes that were never
+        seen are left out.
 
         Returns
         -------
@@ -199,7 +200,7 @@ class IntervalSSP(IntervalBuilder):
         choice : int
             The choice, by index.
         share : float
-            What is left of the width of its intervals, in [0, 1].
+            The share of the width of its intervals that remains, in [0, 1].
 
         Returns
         -------
@@ -233,9 +234,9 @@ class IntervalSSP(IntervalBuilder):
 
     def _refuse(self) -> NoReturn:
         raise OptionError(
-            "this needs known probabilities, and the model has intervals; take model.nominal(), or"
-            " use what takes intervals: solve_expected, solve_cvar_exact, solve_on_time, solve and"
-            " evaluate"
+            "this needs known probabilities, and the model has intervals; use model.nominal(), or"
+            " a function that accepts intervals: solve_expected, solve_cvar_exact, solve_on_time,"
+            " solve and evaluate"
         )
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -173,8 +173,8 @@ def _by_action(given: Any, what: str, by_state: bool) -> list[Any]:
     matrices = [_csr(matrix) for matrix in given]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
         raise ModelError(
-            f"{what} must have a square matrix of one size for every action, or the axes (S, A, S);"
-            f" it has {[matrix.shape for matrix in matrices]}"
+            f"{what} must have square matrices of the same size, one for every action, or the axes"
+            f" (S, A, S); it has {[matrix.shape for matrix in matrices]}"
         )
     return matrices
 

@@ -14,7 +14,7 @@ own reduced model, and goes no other way than if there were no signs.
 - phi and c' are exact: whole numbers of a unit of the costs as they are written. Where c' has no
   unit coarse enough to count in, it is the nearest float, off by half a unit of its last place
   (`exact` is false, and whoever shifts bounds widens them).
-- No phi exists where a cycle costs less than nothing and can be left for a goal: a run may gain
+- No phi exists where a cycle has a negative cost and can be left for a goal: a run may gain
   without end. It is refused, by name.
 - A state from which no goal can be reached has no phi. A run that gets there never arrives and
   costs infinity whatever it pays: such costs count by their size, so that nothing becomes free for
@@ -76,7 +76,7 @@ def unmoved(model: Any) -> Reduction:
 
 
 def reduction_of(ssp: SSP) -> Reduction:
-    """Find phi, and the reduced model; refuse a cycle that costs less than nothing."""
+    """Find phi, and the reduced model; refuse a cycle of negative cost."""
     level, unit = _in_integers(ssp)
     least, known = _least_costs(ssp, level)
     source, target = ssp.by_state.source, ssp.outcome_target
@@ -126,9 +126,9 @@ def _round(ssp: SSP, edge: IntArray, met: int) -> str:
         f", and {len(steps) - MAX_NAMED} more" if len(steps) > MAX_NAMED else ""
     )
     return (
-        f"a cycle costs less than nothing, so that a run may gain without end: {shown}, and back"
-        f" to {ssp.states[met]!r} gains {gained:.12g}; limit the steps with within(ssp, n)"
-        " (--within N)"
+        f"a cycle has a negative cost, so a run may gain without end: {shown}, and back to"
+        f" {ssp.states[met]!r} gains {gained:.12g}; limit the steps with within(ssp, n) (--within"
+        " N)"
     )
 
 

@@ -2,7 +2,7 @@
 
 A model is three levels of arrays, state -> choice -> outcome. The cost sits on the *outcome*. Goal
 states are absorbing and free and have no choices. Costs are minimised, and may have any sign as
-long as no cycle costs less than nothing (`potential.py`). All checks happen once, when it is built
+long as no cycle has a negative cost (`potential.py`). All checks happen once, when it is built
 (`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
@@ -64,7 +64,7 @@ def _renamed(given: Any, names: Sequence[Name], what: str) -> Any:
     if isinstance(given, Mapping):
         for name in given.keys() - set(names):
             raise OptionError(
-                f"the model has no {what} {name!r} to be renamed{did_you_mean(name, names)}"
+                f"the model has no {what} {name!r} to rename{did_you_mean(name, names)}"
             )
         return tuple(given.get(name, name) for name in names)
     return names if given is None else tuple(map(given, names)) if callable(given) else given
@@ -325,7 +325,7 @@ class SSP(SSPBuilder):
 
     @property
     def by_state(self) -> Transitions:
-        """The outcomes with a row for each state, of all its choices: where one may get."""
+        """The outcomes with one row for each state, over all its choices: where a step may lead."""
         return self.transitions.joined(self.state_choices)
 
     # ------------------------------------------------------------------ exact costs
@@ -379,7 +379,7 @@ class SSP(SSPBuilder):
         Raises
         ------
         ModelError
-            If a cycle costs less than nothing; the text names it.
+            If a cycle has a negative cost; the text names it.
         """
         return self._reduction if self.signed else unmoved(self)
 
@@ -398,7 +398,7 @@ class SSP(SSPBuilder):
 
     @property
     def shift(self) -> Fraction:
-        """What every run costs more than in `reduced`.
+        """How much more every run costs than in `reduced`.
 
         It is the least cost of any way to a goal if some cost is negative, and 0 if none is.
         """
@@ -449,8 +449,8 @@ class SSP(SSPBuilder):
 
         Observations are state indices and actions are indices of `actions`. A reward is minus a
         cost. An action that a state does not have changes nothing and costs as much as the dearest
-        outcome; `info["action_mask"]` marks those that it has, `info["cost"]` is what the step
-        cost.
+        outcome; `info["action_mask"]` marks those that it has, `info["cost"]` is the cost of the
+        step.
 
         Parameters
         ----------

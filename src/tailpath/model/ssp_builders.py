@@ -309,7 +309,7 @@ def explore(model: Functions, limit: int, progress: Progress | None) -> tuple[li
             asking = ("actions", state)
             actions = list(model.actions(state))
             if not actions:
-                raise ModelError(f"actions({state!r}) gives none, and the state is not a goal")
+                raise ModelError(f"actions({state!r}) is empty, and the state is not a goal")
             for action in actions:
                 asking = ("outcomes", state, action)
                 for row in model.outcomes(state, action):

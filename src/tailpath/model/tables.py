@@ -273,7 +273,7 @@ class _Checked(NamedTuple):
         bad, what = (low < 0) | (low == np.inf), "probability {:g}"
         if kinds == ("low", "high"):
             bad = (low < 0) | (low > high) | (high > 1 + ROW_TOLERANCE)
-            what = "the interval [{:g}, {:g}], not one of probabilities"
+            what = "the interval [{:g}, {:g}], not one inside [0, 1]"
         elif kinds == ("count",):
             bad, what = bad | (low > np.floor(low)), "count {:g}, not a whole number of 0 or more"
         self._refuse(bad, lambda k: f"{self._outcome(k)} has {what.format(low[k], high[k])}")

@@ -144,7 +144,9 @@ def plot_band(
     ax = own_axes(ax)
     least, most = band.T
     steps: dict[str, Any] = {"color": "black", "where": "post"}
-    ax.fill_between(costs, least, most, step="post", color="0.8", label="all that intervals allow")
+    ax.fill_between(
+        costs, least, most, step="post", color="0.8", label="all that the intervals allow"
+    )
     ax.step(costs, least, linewidth=1.2, label="worst nature at each cost", **steps)
     ax.step(costs, most, linewidth=0.8, linestyle=":", label="best nature at each cost", **steps)
     for value in filter(math.isfinite, cvars):

@@ -119,7 +119,7 @@ class BudgetPolicy(Kind):
         changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
             In any order; one that changes nothing is left out.
         risk_neutral, level : array of int
-            As of the class.
+            As in the class.
         unit : Fraction or float or None
             The cost unit.
 
@@ -146,11 +146,11 @@ class BudgetPolicy(Kind):
             The model.
         table : array of int, shape (n_states, budget + 1)
             `table[s, b]` is the choice at state s with b units left, -1 for the risk-neutral one.
-            The first column is not looked at.
+            The first column is ignored.
         risk_neutral : array of int, shape (n_states,)
             The choice without a budget; -1 at goals.
         level, unit : optional
-            As of the class; by default those of the model.
+            As in the class; by default those of the model.
 
         Returns
         -------
@@ -269,7 +269,7 @@ class BudgetPolicy(Kind):
         return replace(self, ssp=ssp)
 
     def steps(self) -> Steps:
-        """What kernels look decisions up in.
+        """The arrays in which kernels look up decisions.
 
         Returns
         -------
@@ -307,7 +307,7 @@ class BudgetPolicy(Kind):
         state : int
             The index of a state.
         budget : int or Fraction
-            The budget left, in units; a broken unit does not count.
+            The budget left, in units; a fraction of a unit does not count.
 
         Returns
         -------
@@ -418,7 +418,7 @@ class BudgetPolicy(Kind):
         Returns
         -------
         Fraction
-            What the rest of the run may cost, as the model says it.
+            What the rest of the run may cost, in the model's own unit.
 
         Examples
         --------

@@ -300,7 +300,7 @@ class CostChain(Record, Transitions):
         return Bounds(value, lower, upper, inner.method)
 
     def refuse_zero_cost_traps(self) -> None:
-        """Refuse a trap that costs nothing, which has no total cost worth the name.
+        """Raise an error for a trap that costs nothing, which has no meaningful total cost.
 
         Raises
         ------

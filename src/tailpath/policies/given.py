@@ -39,8 +39,8 @@ def policy(
 ) -> Policy:
     """Make a policy for a model from whatever you hold: a table, a function, a solution, an agent.
 
-    Every function that takes a policy takes all this, too; here what is missing or wrong in a state
-    that the policy reaches is refused at once.
+    Every function that takes a policy accepts all of these, too; here anything missing or wrong in
+    a state that the policy reaches is an error at once.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def policy(
 
     Notes
     -----
-    What can be given, and what it is taken as:
+    What is accepted, and what it becomes:
 
     - a policy: itself;
     - a solution: its policy; where it has one for every alpha, the one for `alpha`; for every
@@ -128,8 +128,8 @@ def as_policy(
             return policy_of_entries(ssp, by_position(ssp, table))
         except PolicyError as error:
             hint = (
-                "; if these are values, not probabilities, say minimise=False (more is"
-                " better, as in Q-learning) or minimise=True"
+                "; if these are values, not probabilities, pass minimise=False (more is better,"
+                " as in Q-learning) or minimise=True"
                 if np.ndim(table) == 2
                 else ""
             )

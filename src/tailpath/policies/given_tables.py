@@ -149,8 +149,8 @@ def _values(actions: Actions, state: int, row: Any) -> dict[Name, float]:
     ssp = actions.ssp
     if isinstance(row, str):
         raise PolicyError(
-            f"the row of state {ssp.states[state]!r} is {row!r}; where less or more is better, a"
-            " table has a number for each action"
+            f"the row of state {ssp.states[state]!r} is {row!r}; with minimise, a table needs a"
+            " number for each action"
         )
     if isinstance(row, Mapping):
         # Tables often have a value for every action, whether the state has it or not.

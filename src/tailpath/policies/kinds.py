@@ -305,7 +305,7 @@ class MixedPolicy(Kind):
 
     @property
     def drawn(self) -> tuple[tuple[float, Policy], ...]:  # type: ignore[override]
-        """Pairs (probability, policy) that a coin at the start draws from; none is a mixture."""
+        """Pairs (probability, policy), of which one is drawn at the start; none is a mixture."""
         return tuple(
             (weight * share, own)
             for weight, member in zip(self.weights, self.members)

@@ -95,8 +95,8 @@ class Runner:
         elif state != self.state:
             self._note(
                 "moved",
-                f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the"
-                " policy goes on from there",
+                f"the run was in {self.state!r} and is now in {state!r}, which no step explains;"
+                " the policy goes on from there",
             )
             self.memory = remember_roughly(
                 self.policy, self.memory, self.state, None, Fraction(0), state
@@ -159,7 +159,7 @@ class Runner:
                 self.policy.remember(self.memory, state, action, float(price), next_state)
             except PolicyError as error:
                 self._note(
-                    "cost", f"{error}; the nearest cost it knows counts, or else nothing changes"
+                    "cost", f"{error}; the policy counts the nearest cost that it knows, or none"
                 )
                 return None
             return float(price)

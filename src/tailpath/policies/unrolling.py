@@ -44,7 +44,7 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MAX_PAIRS) -> CostChain:
     policy : Policy, or anything that `tailpath.policy` takes
         The policy.
     max_nodes : int
-        The most pairs: it stops a policy whose memory never ends.
+        The largest number of pairs, which stops a policy with an infinite memory.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def _too_many(most: int, question: str = "") -> LimitExceededError:
 def warn_of_growth() -> None:
     warn_caller(
         f"the policy meets more than {MANY_PAIRS} pairs of state and memory, one by one, which may"
-        " take minutes: a memory that forgets (MemoryPolicy) takes less; Ctrl-C stops it"
+        " take minutes: a memory that forgets (MemoryPolicy) takes less time; Ctrl-C stops it"
     )
 
 

@@ -418,7 +418,7 @@ def parse_number_or_percent(word: str) -> float:
     if vanishes(word, value):
         raise OptionError(f"{word!r} is too small a number")
     if math.isinf(value) and "inf" not in word.lower():
-        raise OptionError(f"{word!r} is too large a number; if it is to be infinite, write inf")
+        raise OptionError(f"{word!r} is too large a number; for infinity, write inf")
     return value / 100 if word.endswith("%") else value
 
 

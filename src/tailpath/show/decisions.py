@@ -131,7 +131,7 @@ class Decisions(list[Row]):
         Parameters
         ----------
         unit : str
-            What costs are counted in: `minutes`.
+            The unit of costs: `minutes`.
 
         Returns
         -------
@@ -160,7 +160,7 @@ class Decisions(list[Row]):
         Parameters
         ----------
         unit : str
-            What costs are counted in: `minutes`.
+            The unit of costs: `minutes`.
 
         Returns
         -------

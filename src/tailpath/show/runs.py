@@ -45,7 +45,7 @@ FEW = 1e-3
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     """Draw one run of a policy at random.
 
-    It ends at a goal, or where no policy arrives any more.
+    It ends at a goal, or in a state from which no policy arrives.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def _total(ssp: SSP, outcomes: IntArray) -> float:
 @takes_model
 @takes_alpha
 def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
-    """Find the most probable runs of a policy that cost more than its VaR, and what is to blame.
+    """Find the most probable runs of a policy that cost more than its VaR, and their causes.
 
     Exact: no run is drawn. If VaR is infinite, they are the most probable runs that never arrive.
     Where the policy reaches too many pairs of state and memory to look at every run, there is one
@@ -112,7 +112,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     alpha : float in (0, 1]
         The mass of the worst tail.
     k : int, 0 or more
-        How many runs; fewer are returned where there are no more.
+        How many runs; fewer are returned if there are fewer.
 
     Returns
     -------

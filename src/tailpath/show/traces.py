@@ -258,7 +258,7 @@ class WorstRuns(Shown, Series[Trace]):
             worst = f"the worst {number(100 * self.alpha)} % all cost {number(self.var)}"
             return [f"no run costs more than VaR: {worst}; a larger alpha may tell runs apart"]
         if self.typical is None and self.asked == 0:
-            return ["no runs asked for"]
+            return ["no runs requested"]
         why = "runs beyond VaR are so long that their probabilities underflow"
         if self.simulated:
             why = (

@@ -158,7 +158,7 @@ def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
 
 @takes_model
 def given_arrival(ssp: SSP) -> SSP:
-    """The model of the runs that arrive, for policies that arrive as surely as possible.
+    """The model conditioned on arriving, for policies with the largest probability of arriving.
 
     States from which no policy arrives are left out, and so are choices that lose some probability
     of arriving. Costs are those of the runs that arrive.
@@ -255,8 +255,8 @@ def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
 def _refuse(ssp: SSP, states: BoolArray, why: str) -> None:
     for state in first_of(states):
         raise ModelError(
-            f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a"
-            " price (give_up, --give-up C)"
+            f"the probability of arriving from state {ssp.states[state]!r} {why}; allow giving"
+            " up at a cost (give_up, --give-up C)"
         )
 
 

@@ -177,7 +177,7 @@ class ExpectedSolution(ByState):
         return check_expected(self)
 
     def restored(self, border: Border) -> ExpectedSolution:
-        """The same of the model as given, from that of the model that was solved.
+        """The answer for the model as given, from that for the model that was solved.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ def solve_expected(
         step is the last one with probability 1 - gamma, and is solved as such; no goal need be
         reached then, and every value is finite.
     nature : {"adversarial", "cooperative"}
-        Of a model with intervals: who picks the probabilities inside them, against us or for us.
+        For a model with intervals: whether nature picks the probabilities against us or for us.
 
     Returns
     -------

@@ -172,7 +172,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MAX_NODES)
         return _may_miss(costs, truth)
     if costs.unreached:
         raise RefutedError(
-            f"the policy is said to miss the goal with probability {costs.unreached!r}, but it"
+            f"the policy is claimed to miss the goal with probability {costs.unreached!r}, but it"
             " surely arrives"
         )
     proved = [

@@ -272,4 +272,4 @@ def hold(
 
 
 def _too_long() -> OptionError:
-    return OptionError("the checker would need too long for the optimum of this model")
+    return OptionError("the checker would take too long for the optimum of this model")

@@ -216,7 +216,7 @@ def check_robust_expected(solution: Any) -> Proof:
             )
         if ssp.is_goal[state]:
             if (lower[state], upper[state]) != (0, 0):
-                raise RefutedError(f"goal {name!r} is said to cost something")
+                raise RefutedError(f"goal {name!r} is claimed to cost something")
             continue
         if lower[state] == math.inf:
             continue
@@ -225,13 +225,13 @@ def check_robust_expected(solution: Any) -> Proof:
         )
         if above > upper[state]:
             raise RefutedError(
-                f"the expected cost from {name!r} is said to be at most {float(upper[state])!r},"
-                " which its choice does not prove"
+                f"the expected cost from {name!r} is claimed to be at most"
+                f" {float(upper[state])!r}, which its choice does not prove"
             )
         for choice in game.choices[state]:
             if game.extreme(choice, lambda o: game.cost[o] + lower[game.target[o]]) < lower[state]:
                 raise RefutedError(
-                    f"the expected cost from {name!r} is said to be at least"
+                    f"the expected cost from {name!r} is claimed to be at least"
                     f" {float(lower[state])!r}, which action {ssp.choice_name(choice)!r} does not"
                     " prove"
                 )
@@ -328,7 +328,7 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
     high = solution.bounds(alpha)[1]
     if excess is None or (budget + excess / Fraction(alpha)) * unit > Fraction(high):
         raise RefutedError(
-            f"the policy is said to have a CVaR of at most {high!r} at alpha {alpha:g}, which"
+            f"the policy is claimed to have a CVaR of at most {high!r} at alpha {alpha:g}, which"
             " following it does not prove"
         )
     promise = "under every nature" if game.worst else "under some nature"

@@ -150,7 +150,7 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
         # Masses that floats cannot tell from alpha: the VaR lies beyond, but not beyond the CVaR.
         truth = enclose(ssp, policy, Fraction(high))
     if truth.missed[1]:
-        raise RefutedError("the policy that is said to attain the least CVaR may miss the goal")
+        raise RefutedError("the policy that is claimed to attain the least CVaR may miss the goal")
     attained = truth.cvar(Fraction(alpha))[1]
     if attained > high:  # exact, and high may be infinite
         raise RefutedError(
@@ -193,7 +193,7 @@ def _cheaper(below: Any, ssp: Any) -> None:
     if not same_but_costs(below, ssp) or below.start_index != ssp.start_index:
         raise RefutedError("the model with costs rounded down is not the model as given")
     if any(rounded > cost for rounded, cost in zip(exact_costs(below), exact_costs(ssp))):
-        raise RefutedError("a cost that is said to be rounded down is higher than the model's")
+        raise RefutedError("a cost that is claimed to be rounded down is higher than the model's")
 
 
 def risk_neutral_bounds(
@@ -211,7 +211,7 @@ def risk_neutral_bounds(
     if gamma == 1:
         for state in _surely_arriving(ssp, model.choice) - set(states):
             raise RefutedError(
-                f"state {ssp.states[state]!r} is said to have no way to arrive surely, and it"
+                f"state {ssp.states[state]!r} is claimed to have no way to arrive surely, but it"
                 " has one"
             )
     position = {s: i for i, s in enumerate(states)}

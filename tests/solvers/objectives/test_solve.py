@@ -249,7 +249,7 @@ def test_the_road_back_from_the_mean_to_the_cvar() -> None:
     back = tp.solve(ssp, tp.CVaR(0.05), [tp.Mean() <= there.value])
     assert back.value == pytest.approx(40, rel=1e-8)
     assert there.words[0].startswith("one unit more in cvar(0.05) <= 40 saves 0.")
-    assert repr(there).endswith("with cvar(0.05) <= 40, by a coin between 2 policies>")
+    assert repr(there).endswith("with cvar(0.05) <= 40, by a mixture of 2 policies>")
     assert repr(there.policy).startswith("<MixedPolicy of 2 policies: ")
     assert "coin" not in repr(tp.solve(ssp, tp.Mean()))
     more = tp.solve(ssp, tp.Mean(), [tp.CVaR(0.05) <= 40 + 1e-4])

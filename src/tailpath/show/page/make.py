@@ -98,7 +98,7 @@ def page(
     title : str
         The title; by default where runs begin and end.
     unit : str
-        What costs are counted in: `minutes`.
+        The unit of costs: `minutes`.
     delta : number, optional
         Costs are rounded up to its multiples, so that no number of the page is too small; for
         costs without a common unit.
@@ -107,7 +107,7 @@ def page(
         states and columns x and y, or lat and lon. By default they stand in columns, by their
         steps from the start.
     progress : callable, optional
-        `progress(text)` is called with what is going on.
+        `progress(text)` is called with a description of the current step.
 
     Returns
     -------
@@ -119,7 +119,7 @@ def page(
     ModelError
         If the costs have no common unit and no `delta` is given.
     OptionError
-        If two policies have one name, a method is unknown, or the path is no `.html`.
+        If two policies have the same name, a method is unknown, or the path is not a `.html` file.
     PolicyError
         If a policy does not fit the model.
 

@@ -59,7 +59,7 @@ class RobustSolution(ByAlpha):
     model : IntervalSSP
         The model.
     alpha : float
-        The least tail mass that is answered.
+        The smallest tail mass for which VaR and CVaR are known.
     nature : {"adversarial", "cooperative"}
         Whether nature is the worst or the best.
     tolerance : float
@@ -322,8 +322,8 @@ def solve_robust_cvar(
     for name, given in refused.items():
         if given:
             raise OptionError(
-                f"{name} is not for models with intervals: nature would not be the same for the"
-                " mean and for CVaR"
+                f"{name} does not apply to models with intervals: nature would not be the same for"
+                " the mean and for CVaR"
             )
     found = RobustSolution(model, check_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)

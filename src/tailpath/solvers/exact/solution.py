@@ -56,7 +56,7 @@ class ByBudget(Record):
         return float(level * self.largest.unit + self._border.shift)
 
     def restored(self, border: Border, floor: Any = None) -> Self:
-        """The same of the model as given, from that of the model that was solved.
+        """The answer for the model as given, from that for the model that was solved.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class ExactSolution(ByBudget, ByAlpha):
     Attributes
     ----------
     alpha : float
-        The least tail mass that is answered.
+        The smallest tail mass for which VaR and CVaR are known.
     budgets : array of int64, shape (n,)
         Budgets w, in cost units, rising.
     excess : array of float64, shape (n,)

@@ -120,7 +120,7 @@ def solve_cvar_exact(
         `progress(budget, best)` is called now and then with the budget reached, in units, and the
         best value so far.
     nature : {"adversarial", "cooperative"}
-        Of a model with intervals: who picks the probabilities inside them, against us or for us.
+        For a model with intervals: whether nature picks the probabilities against us or for us.
     comm : communicator of mpi4py, optional
         The ranks over which the model is spread; all of them call this, and all get the result,
         which is that of one process within the proved bounds (`docs/scale.md`).
@@ -141,7 +141,7 @@ def solve_cvar_exact(
         If an argument lies outside its range, or `gamma` < 1 and a run may take any number of
         steps.
     LimitExceededError
-        If `max_bytes` do not suffice; its `bounds` are those found so far.
+        If `max_bytes` is not enough; its `bounds` are those found so far.
 
     Notes
     -----

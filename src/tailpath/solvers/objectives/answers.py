@@ -137,7 +137,7 @@ class RiskSolution(Shown):
         if price == 0:
             return f"{limit} holds anyway"
         if math.isinf(price):
-            return f"{limit} forbids all that might break it"
+            return f"{limit} forbids every choice that might break it"
         # A probability cannot be one unit more.
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
@@ -149,7 +149,9 @@ class RiskSolution(Shown):
         ]
         if isinstance(self.policy, MixedPolicy):
             weights = ", ".join(f"{weight:.6g}" for weight in self.policy.weights)
-            facts.append(("policy", f"a coin at the start: {weights}"))
+            facts.append(
+                ("policy", f"mixture of {len(self.policy.members)} policies, weights {weights}")
+            )
         table = Table(("measure", "limit", "value"), self._risks())
         return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
 
@@ -172,7 +174,7 @@ class RiskSolution(Shown):
     def __repr__(self) -> str:
         under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
         coin = (
-            f", by a coin between {len(self.policy.members)} policies"
+            f", by a mixture of {len(self.policy.members)} policies"
             if isinstance(self.policy, MixedPolicy)
             else ""
         )

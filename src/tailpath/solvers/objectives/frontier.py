@@ -46,7 +46,7 @@ def frontier(
     measure : Measure or str
         The risk: `tp.CVaR(0.05)`, `tp.Late(35)`, `tp.Shortfall(40)`, or text like `"cvar(0.05)"`.
     tolerance : float, 0 or more, optional
-        The search ends when it has caught the frontier within this share of its range: means and
+        The search ends when it has enclosed the frontier within this share of its range: means and
         risks from one end to the other. With 0 all corners are found, however close; a large model
         may have thousands. By default it is 0, or 1e-3 where all would take more than a moment.
     delta : number, optional
@@ -65,7 +65,7 @@ def frontier(
     Raises
     ------
     OptionError
-        If a frontier cannot be made of the measure.
+        If the measure has no frontier.
     ModelError
         If the costs have no common unit and no `delta` is given.
     GoalUnreachableError

@@ -307,7 +307,9 @@ def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...]) -> Ri
     best, proofs = _best_budget(task)
     if best is None:
         if len(limits) == 1:
-            raise InfeasibleError(f"no policy keeps {limits[0]}: a few runs of each break it")
+            raise InfeasibleError(
+                f"no policy keeps {limits[0]}: each breaks it with some probability, however small"
+            )
         raise InfeasibleError(
             f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
             " alone can be kept"

@@ -67,7 +67,8 @@ def horizon_of(curves: Sequence[Curve], unit: Fraction) -> int:
     """The number of units from which on all losses are linear; refuses one that falls for ever."""
     if any(curve.slope < 0 for curve in curves):
         raise OptionError(
-            "a sum of measures falls without end for large costs; no policy is best then"
+            "a sum of measures falls without end as costs grow, so no policy is best; change its"
+            " factors"
         )
     return max(curve.units(unit) for curve in curves)
 

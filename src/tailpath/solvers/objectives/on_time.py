@@ -81,7 +81,7 @@ def solve_on_time(
     progress : callable, optional
         `progress(budget, value)` is called now and then with the level reached, in units.
     nature : {"adversarial", "cooperative"}
-        Of a model with intervals: who picks the probabilities inside them, against us or for us.
+        For a model with intervals: whether nature picks the probabilities against us or for us.
 
     Returns
     -------
@@ -92,11 +92,11 @@ def solve_on_time(
     Raises
     ------
     OptionError
-        If the deadline is negative or no number.
+        If the deadline is negative or not a number.
     ModelError
         If the costs have no common unit and no `delta` is given.
     LimitExceededError
-        If `max_bytes` do not suffice.
+        If `max_bytes` is not enough.
 
     Notes
     -----

@@ -89,7 +89,7 @@ def solve(
         is the best one for costs rounded up, `value` what it delivers on the costs as they are, and
         `bounds` brackets their optimum.
     nature : {"adversarial", "cooperative"}
-        Of a model with intervals: who picks the probabilities inside them, against us or for us.
+        For a model with intervals: whether nature picks the probabilities against us or for us.
 
     Returns
     -------
@@ -99,12 +99,12 @@ def solve(
     Raises
     ------
     InfeasibleError
-        If no policy keeps the limits; `least` is the least value that can be had, where one limit
-        alone is at fault.
+        If no policy keeps the limits; `least` is the least attainable value, where a single limit
+        is at fault.
     OptionError
-        If a measure or a limit makes no sense, or no solver here takes it.
+        If a measure or a limit is invalid, or no solver supports it.
     ModelError
-        If the costs have no common unit, no `delta` is given, and more than the mean is asked for.
+        If the costs have no common unit, no `delta` is given, and the mean alone is not enough.
     GoalUnreachableError
         If the start cannot surely reach a goal and the objective needs it.
 
@@ -112,7 +112,7 @@ def solve(
     --------
     >>> best = tp.solve(ssp, "mean", ["cvar(0.1) <= 45"])
     >>> best
-    <RiskSolution mean = 27 with cvar(0.1) <= 45, by a coin between 2 policies>
+    <RiskSolution mean = 27 with cvar(0.1) <= 45, by a mixture of 2 policies>
     >>> round(best.risk("late(30)"), 6)
     0.05
     >>> tp.solve(ssp, tp.CVaR(0.1)).value
@@ -219,8 +219,7 @@ def _check_rising(measure: Measure) -> None:
     values = [value for pair in zip(curve.at, curve.after) for value in pair]
     if any(b < a for a, b in itertools.pairwise(values)) or curve.slope < 0:
         raise OptionError(
-            f"{measure} falls somewhere, and costs rounded with delta bound only what rises with"
-            " the cost"
+            f"{measure} falls somewhere as costs rise; delta bounds only measures that never do"
         )
 
 

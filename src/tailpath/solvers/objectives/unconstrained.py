@@ -295,7 +295,7 @@ def _least_loss(
     )
     if problem.penalty and float(terminal_loss[0]) < float(terminal_loss.max()):
         raise OptionError(
-            "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
+            "a loss that falls somewhere needs a model whose goal is certain whatever nature does"
         )
     table = problem.loss(terminal_loss - shift, slope)
     known, values = table.share(), table.values[:, 0]

@@ -77,10 +77,10 @@ def solve_cvar_quantile(
         The model.
     atoms : array of float, mapping or callable, optional
         Tail masses in (0, 1], rising to 1; by default 25, log-spaced from 1e-3. Choose the first
-        well below the alpha you are after. A mapping `{state: list}`, or a function of the state,
+        well below the alpha of interest. A mapping `{state: list}`, or a function of the state,
         gives every state atoms of its own.
     tolerance : float, positive
-        Sweeps end when a full one moves no value by more.
+        Sweeps end when a full one moves no value by more than this.
     gamma : float in (0, 1]
         The discount: costs at stage t count with `gamma ** t`.
     max_sweeps : int, 1 or more
@@ -91,8 +91,8 @@ def solve_cvar_quantile(
         Values start above those of the risk-neutral policy and fall, or at 0 and rise as published.
     factors : {"shared", "vertex", "printed"}
         The risk factors of the policy share the mass at the VaR as published, give it to the first
-        outcomes, or give all of it to each of them, the formula to the letter: then a warning says
-        how far sum P xi exceeds 1.
+        outcomes, or give all of it to each of them, the formula taken literally: then a warning
+        says how far sum P xi exceeds 1.
     adapt : float, positive, optional
         Plan again, with more atoms in a state, as long as interpolation between its atoms, or below
         the first, makes its value wrong by more than this.
@@ -191,9 +191,9 @@ def solve_cvar_interpolation(
     ssp : SSP
         The model.
     atoms : array of float, mapping or callable, optional
-        As of `solve_cvar_quantile`.
+        As in `solve_cvar_quantile`.
     tolerance : float, positive
-        Sweeps end when a full one moves no value by more.
+        Sweeps end when a full one moves no value by more than this.
     inner : {"lp", "greedy"}
         Solve every inner problem as a linear program by HiGHS, one after the other, or in closed
         form, hundreds of times faster.
@@ -204,18 +204,18 @@ def solve_cvar_interpolation(
     progress : callable, optional
         `progress(sweeps, residual)` is called after every sweep.
     start : {"neutral", "zero"}
-        As of `solve_cvar_quantile`; the planner as published starts from `"zero"`.
+        As in `solve_cvar_quantile`; the planner as published starts from `"zero"`.
     factors : {"vertex", "shared", "printed"}
-        As of `solve_cvar_quantile`; the planner as published takes the factors of the linear
+        As in `solve_cvar_quantile`; the planner as published takes the factors of the linear
         programs' own vertices.
     adapt : float, positive, optional
-        As of `solve_cvar_quantile`.
+        As in `solve_cvar_quantile`.
 
     Returns
     -------
     AtomSolution
-        `cvar(alpha)`, as predicted, and `policy(alpha)`; `linear_programs` and `lp_seconds` tell
-        how many linear programs were solved, and how long that took.
+        `cvar(alpha)`, as predicted, and `policy(alpha)`; `linear_programs` and `lp_seconds` are the
+        number of linear programs solved and the time that took.
 
     Raises
     ------
