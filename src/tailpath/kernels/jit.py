@@ -1,7 +1,7 @@
 """The only home of the compiler: `@kernel` marks a function that numba compiles.
 
 Small work is not compiled. Numba takes longer to import than a small problem takes to solve, so
-kernels run as they are written, on short arrays, until they have taken half a second in all; then
+kernels run as they are written, on short arrays, until they have taken a second in all; then
 numba is imported, and they are compiled when they are called. Loops that may go on for long have
 pauses (`steps_until_pause`), after which the rest is compiled. Both ways give the same bits.
 
@@ -40,8 +40,9 @@ FOLDERS = ("certify", "dp", "kernels")
 #: Every kernel, as modules were imported.
 KERNELS: list[Kernel] = []
 #: Arrays up to this length are small, and so many steps of a loop; kernels as they are written may
-#: take this long in all, which is less than to import the compiler.
-SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 20_000, 0.5
+#: take so much processor time in all: about as much as it takes to import the compiler and to load
+#: what it made, and a fraction of the time in which it makes it.
+SMALL_ARRAY, STEPS_INTERPRETED, ALLOWED_SECONDS = 20_000, 20_000, 1.0
 _LOCK = threading.RLock()
 #: Of numba's locks, those that a fork holds.
 _held: list[Any] = []
@@ -159,10 +160,10 @@ class Interpreter:
 
     def run(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
-        begin = time.perf_counter()
+        begin = time.thread_time()  # a busy machine is no reason to compile
         with numpy.errstate(all="ignore"):  # machine code does not warn either
             found = function(*arguments)
-        self.seconds += time.perf_counter() - begin
+        self.seconds += time.thread_time() - begin
         return found
 
 
