@@ -182,9 +182,9 @@ PROPERTIES = """
     ("name", "goals", "cost", "bound"),
     [
         ("quick", ("x=2",), "time", ""),
-        ("late", ("x=1",), "visits", " --deadline 8"),
-        ("steps", ("x=2",), None, " --within 20"),
-        ("mean", ("x=2",), "time", " --subject-to 'mean <=19/2'"),
+        ("late", ("x=1",), "visits", "; for its bound use --deadline 8"),
+        ("steps", ("x=2",), None, "; for its bound use --within 20"),
+        ("mean", ("x=2",), "time", "; for its bound use --subject-to 'mean <=19/2'"),
     ],
 )
 def test_a_property_says_what_is_goal_and_cost(name, goals, cost, bound, model, storm):
