@@ -30,6 +30,7 @@ from tailpath.model.cost_units import (
     MAX_UNITS,
     as_fraction,
     exact_cost,
+    exact_number,
     float_above,
     in_costs,
     in_levels,
@@ -295,10 +296,7 @@ def _joined(ssp: SSP, below: SSP) -> int:
 
 
 def _step(delta: Any) -> Fraction:
-    try:
-        step = as_fraction(delta)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"delta must be a number, not {delta!r}") from None
+    step = exact_number(delta, "delta", signed=True)
     if step <= 0:
         raise OptionError(f"delta must be positive, not {delta!r}")
     if not 1 / LARGEST_COST <= step <= LARGEST_COST:

@@ -31,7 +31,7 @@ from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, float_above, vanishes
-from tailpath.options import answering_methods, same_alpha
+from tailpath.options import answering_methods, check_amount, same_alpha
 from tailpath.registers import Register, loaded, public_names
 from tailpath.risk.curves import Curve
 
@@ -219,7 +219,7 @@ class Measure:
     __rmul__ = __mul__
 
     def __le__(self, bound: Any) -> Limit:
-        return Limit(self, _bound(bound))
+        return Limit(self, check_amount(bound, "a limit", signed=True))
 
     def __ge__(self, bound: Any) -> Limit:
         raise OptionError(f"costs are minimised, so limits are upper bounds: {self} <= {bound}")
@@ -420,13 +420,3 @@ def parse_number_or_percent(word: str) -> float:
     if math.isinf(value) and "inf" not in word.lower():
         raise OptionError(f"{word!r} is too large a number; for infinity, write inf")
     return value / 100 if word.endswith("%") else value
-
-
-def _bound(bound: Any) -> float:
-    try:
-        value = float(bound)
-    except (TypeError, ValueError, OverflowError):
-        raise OptionError(f"a limit is a number, not {bound!r}") from None
-    if value != value:
-        raise OptionError("a limit is a number, not nan")
-    return value
