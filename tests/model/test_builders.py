@@ -254,7 +254,7 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
                 " has shape (3, 3)"
             ),
         ),
-        ({"P": P[:, :2]}, ModelError, "^P .*square matri"),
+        ({"P": P[:, :2]}, ModelError, "P must have square matrices of the same size"),
         (
             {"P": [csr_array(P[0]), csr_array(P[1][:2])]},
             ModelError,
