@@ -1,4 +1,4 @@
-"""`info`, `solve --method expected`, `convert` and `bench`, as users call them."""
+"""`info`, `solve --method expected` and `convert`, as users call them."""
 
 import pytest
 

@@ -255,15 +255,19 @@ def test_standard_input_is_read(suffix, tmp_path):
     assert int(done.stdout) == model.n_outcomes
 
 
+def standard_input(data):
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(data)))
+
+
 def test_the_command_line_reads_standard_input(monkeypatch, capsys):
     cells = b"from,to,time\na,b,3\nb,c,x\n"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(cells.replace(b"x", b"4"))))
+    monkeypatch.setattr(sys, "stdin", standard_input(cells.replace(b"x", b"4")))
     assert main(["solve", "-", "--method", "expected"]) == 0
     assert "7" in capsys.readouterr().out
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(cells)))
+    monkeypatch.setattr(sys, "stdin", standard_input(cells))
     assert main(["info", "-"]) == 2
     assert "-:3: 'x' is not a finite number" in capsys.readouterr().err
-    for closed in (None, io.TextIOWrapper(io.BytesIO())):
+    for closed in (None, standard_input(b"")):
         monkeypatch.setattr(sys, "stdin", closed)
         assert main(["info", "-"]) == 2
         assert "-: " in capsys.readouterr().err

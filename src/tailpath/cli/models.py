@@ -54,16 +54,10 @@ def info_command(ssp: SSP, source: str) -> Output:
     everything = {
         "model": source,
         "what it is": about,
-        "states": None,
-        "choices": None,
-        "outcomes": None,
-        "costs": None,
-        "intervals": None,
-        "confidence": None,
+        **rows,
         "cost unit": str(ssp.cost_unit or "none: the costs have no usable common unit"),
         "start": name(ssp.start),
         "goals": f"{len(goals)}: {some(goals)}",
-        **rows,
     }
     return record, pairs((what, text) for what, text in everything.items() if text)
 

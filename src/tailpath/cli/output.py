@@ -94,11 +94,8 @@ def terminal_width() -> int | None:
     """The width that a table may take: that of the terminal, if standard output is one. Into a file
     or a pipe it goes as wide as it is: `COLUMNS` is often set there by who started the program.
     """
-    return (
-        shutil.get_terminal_size().columns
-        if sys.stdout is not None and sys.stdout.isatty()
-        else None
-    )
+    seen = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size().columns if seen else None
 
 
 def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:

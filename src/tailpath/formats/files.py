@@ -80,13 +80,7 @@ def _standard_input() -> Any:
 
 def begin_of_input(size: int) -> bytes:
     """The first bytes of standard input, which are still to be read."""
-    stream = _standard_input()
-    if hasattr(stream, "peek"):
-        return bytes(stream.peek(size)[:size])
-    begin = stream.tell()
-    found = bytes(stream.read(size))
-    stream.seek(begin)
-    return found
+    return bytes(_standard_input().peek(size)[:size])
 
 
 def read_text(path: str) -> str:
