@@ -113,14 +113,6 @@ class Layout:
         """The most that it costs at least to get to a node, in units."""
         return float(self.nodes.cost_from_start.max())
 
-    def entries(self, limit: float) -> float:
-        """How many entries the table has for budgets up to the limit."""
-        return float(
-            np.sum(
-                np.maximum(limit - self.nodes.cost_from_start - self.nodes.unavoidable_cost, 0.0)
-            )
-        )
-
     def objective(
         self,
         criteria: FloatArray,

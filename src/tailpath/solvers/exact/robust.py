@@ -1,5 +1,5 @@
 """The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved
-bounds (`dp/real_budgets.py`); and deadlines, by the recursion of `objectives/on_time.py`.
+bounds (`dp/real_budgets.py`).
 
     CVaR* = min over w of  w + U(start, w) / alpha,
     U(s, w) = min_a ext_p sum p U(s', w - c),
@@ -22,10 +22,8 @@ import numpy as np
 from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
 from tailpath.analysis.robust import Robust, robust
 from tailpath.analysis.tables import MAX_BYTES
-from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
-from tailpath.graph import FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import Name
 from tailpath.options import check_alpha, takes_alpha, vectorised
@@ -339,17 +337,3 @@ def robust_with_penalty(
         almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
     )
     return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)
-
-
-def robust_lateness(
-    model: IntervalSSP, units: int, nature: str, max_bytes: int
-) -> tuple[FloatArray, Later, BudgetPolicy]:
-    """The lateness for deadlines up to some units, bounds on it, and the policy for the last. Where
-    choices are equally late the one of least expected cost is taken if it is among them.
-    """
-    problem = robust_with_penalty(model, nature, units, max_bytes)
-    table = problem.late(units + 1)
-    known, late = table.share(), table.values[:, 0]
-    sides = TableSides(known.below(late), known.above(late)[:, None])
-    policy = budget_policy(problem.layout, table.changes, units + 1, deadline=True)
-    return late[1:].copy(), Later(lambda: sides), policy

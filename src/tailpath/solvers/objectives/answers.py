@@ -42,6 +42,11 @@ class RiskSolution(Shown):
     multipliers : tuple of float
         How much the objective would fall if a limit were one unit larger, for each limit (for a
         small change).
+    nature : str
+        On a model with intervals, whether nature is the "adversarial" or the "cooperative" one;
+        what the policy may cost is then `evaluate(model, found.policy, alpha)`.
+    said : Later or None
+        The sentence about both natures, there.
 
     Examples
     --------
@@ -57,6 +62,8 @@ class RiskSolution(Shown):
     proof: Later = field(compare=False)
     policy: Policy
     multipliers: tuple[float, ...] = ()
+    nature: str = ""
+    said: Later | None = field(default=None, compare=False)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -128,7 +135,9 @@ class RiskSolution(Shown):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What each limit costs, in words."""
+        """What each limit costs, in words; with intervals what holds under both natures."""
+        if self.said is not None:
+            return (self.said.found,)
         return tuple(
             self._price(limit, price) for limit, price in zip(self.limits, self.multipliers)
         )
@@ -156,7 +165,11 @@ class RiskSolution(Shown):
         return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
 
     def _risks(self) -> list[tuple[str, float | None, float]]:
-        """The mean, the objective and the limits with what the policy makes of them."""
+        """The mean, the objective and the limits with what the policy makes of them; with intervals
+        the objective alone.
+        """
+        if self.nature:
+            return [(str(self.objective), None, self.value)]
         limits = {str(limit.measure): limit for limit in self.limits}
         asked = {
             str(measure): measure
@@ -178,4 +191,5 @@ class RiskSolution(Shown):
             if isinstance(self.policy, MixedPolicy)
             else ""
         )
-        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}>"
+        nature = f", {self.nature} nature" if self.nature else ""
+        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}{nature}>"

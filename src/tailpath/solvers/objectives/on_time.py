@@ -27,7 +27,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of, require_unit
-from tailpath.solvers.exact.robust import robust_lateness
+from tailpath.solvers.exact.robust import robust_with_penalty
 from tailpath.solvers.exact.table import (
     MAX_BYTES,
     always_risk_neutral,
@@ -152,8 +152,13 @@ def _with_intervals(
     assert model.cost_unit is not None
     units = math.floor(in_units(deadline, model.cost_unit))
     _check_levels(units, max_bytes)
-    lateness, sides, policy = robust_lateness(model, units, nature, max_bytes)
-    return OnTimeSolution(deadline, lateness, (0.0, 1.0), policy, sides)
+    problem = robust_with_penalty(model, nature, units, max_bytes)
+    table = problem.late(units + 1)
+    known, late = table.share(), table.values[:, 0]
+    sides = TableSides(known.below(late), known.above(late)[:, None])
+    # Where choices are equally late the one of least expected cost is taken, if it is among them.
+    policy = budget_policy(problem.layout, table.changes, units + 1, deadline=True)
+    return OnTimeSolution(deadline, late[1:].copy(), (0.0, 1.0), policy, Later(lambda: sides))
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:

@@ -51,7 +51,6 @@ from tailpath.solvers.objectives.limits import SLACK, solve_limited
 from tailpath.solvers.objectives.on_time import on_time_until
 from tailpath.solvers.objectives.unconstrained import (
     MAX_NODES,
-    RobustRisk,
     check_size,
     least_alone,
     solve_robust,
@@ -70,7 +69,7 @@ def solve(
     *,
     delta: Any = None,
     nature: str = "adversarial",
-) -> RiskSolution | RobustRisk:
+) -> RiskSolution:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Parameters
@@ -168,7 +167,7 @@ def _restored(
 
 def _with_intervals(
     model: IntervalSSP, objective: Measure, limits: tuple[Any, ...], delta: Any, nature: str
-) -> RobustRisk:
+) -> RiskSolution:
     if limits:
         raise OptionError(
             "limits need known probabilities: nature would not be the same for the objective"

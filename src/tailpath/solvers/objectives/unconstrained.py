@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,12 +32,7 @@ from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.exact.robust import robust_with_penalty, solve_robust_cvar
 from tailpath.solvers.exact.solver import Task, least_weighted
 from tailpath.solvers.exact.table import budget_policy
-from tailpath.solvers.expectation import (
-    both_sides,
-    other_nature,
-    solve_expected,
-    solve_robust_expected,
-)
+from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses, costs_by_budget, horizon_of
@@ -60,8 +55,8 @@ def least_alone(ssp: SSP, goal: Measure) -> RiskSolution:
     return RiskSolution(ssp, goal, (), value, Later(bounds), policy)
 
 
-def least_mean(ssp: SSP, goal: Mean) -> Found:
-    expected = solve_expected(ssp)
+def least_mean(ssp: Any, goal: Mean, nature: str = "adversarial") -> Found:
+    expected = solve_expected(ssp, nature=nature)
     return expected.cost(), lambda: expected.bounds, expected.policy
 
 
@@ -73,8 +68,8 @@ def least_var(ssp: SSP, goal: VaR) -> Found:
     return t, lambda: on_time.var_bounds(goal.alpha), policy
 
 
-def least_lateness(ssp: SSP, goal: Late) -> Found:
-    by, lateness = goal.deadline, solve_on_time(ssp, max(goal.deadline, 0.0))
+def least_lateness(ssp: Any, goal: Late, nature: str = "adversarial") -> Found:
+    by, lateness = goal.deadline, solve_on_time(ssp, max(goal.deadline, 0.0), nature=nature)
     return lateness.late(by), lambda: lateness.late_bounds(by), lateness.policy(by)
 
 
@@ -167,80 +162,39 @@ def _too_large(measure: Measure) -> OptionError:
     return OptionError(f"{measure} is too large to compute with; take smaller factors")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RobustRisk(RiskSolution):
-    """The policy with the least `objective` against, or with, nature, as `solve` found it.
-
-    What it may cost under every nature is `evaluate(model, found.policy, alpha)`.
-
-    Attributes
-    ----------
-    ssp : IntervalSSP
-        The model.
-    objective : Measure
-        What was minimised.
-    limits : tuple of Limit
-        None: limits need known probabilities.
-    value : float
-        What the policy has under that nature.
-    proof : Later
-        Where `bounds` come from.
-    policy : Policy
-        The policy.
-    multipliers : tuple of float
-        None.
-    nature : {"adversarial", "cooperative"}
-        Whether nature is the worst or the best.
-
-    Examples
-    --------
-    >>> tp.solve(tp.IntervalSSP.around(ssp, 0.5), "mean")
-    <RobustRisk mean = 26, adversarial nature>
-    """
-
-    nature: str = "adversarial"
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """Both sides in one sentence: with the best nature and against the worst."""
-        model: Any = self.ssp
-        goal, other = self.objective, other_nature(self.nature)
-        if isinstance(goal, Mean):
-            return (solve_robust_expected(model, self.nature).words(),)
-        if is_cvar(goal):
-            alpha = goal.finest_alpha
-            return (solve_robust_cvar(model, alpha, self.nature).words(alpha),)
-
-        def others() -> tuple[float, float]:
-            return solve_robust(model, goal, other).bounds
-
-        return (both_sides(model, str(goal), self.nature, self.bounds, others, "has"),)
-
-    def _risks(self) -> list[tuple[str, float | None, float]]:
-        return [(str(self.objective), None, self.value)]
-
-    def __repr__(self) -> str:
-        return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
-
-
-def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
+def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RiskSolution:
     """`solve` of a model with intervals, without limits."""
     require_unit(model.inside)
+    ssp: Any = model
+    value, bounds, policy = _least_robust(model, goal, nature)
+    proof = Later(bounds)
 
-    def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
-        ssp: Any = model
-        return RobustRisk(ssp, goal, (), value, Later(lambda: bounds), policy, nature=nature)
+    def sentence() -> str:
+        if is_cvar(goal):
+            alpha = goal.finest_alpha
+            return solve_robust_cvar(model, alpha, nature).words(alpha)
+        verb, other = "costs" if isinstance(goal, Mean) else "has", other_nature(nature)
+        return both_sides(
+            model,
+            str(goal),
+            nature,
+            proof.found,
+            lambda: _least_robust(model, goal, other)[1](),
+            verb,
+        )
 
+    return RiskSolution(ssp, goal, (), value, proof, policy, nature=nature, said=Later(sentence))
+
+
+def _least_robust(model: IntervalSSP, goal: Measure, nature: str) -> Found:
     if isinstance(goal, Mean):
-        expected = solve_robust_expected(model, nature)
-        return answer(expected.cost(), expected.bounds, expected.policy)
+        return least_mean(model, goal, nature)
     if isinstance(goal, VaR):
-        return answer(*_least_var(model, goal.alpha, nature))
+        return _least_var(model, goal.alpha, nature)
     if isinstance(goal, Late):
-        t, on_time = goal.deadline, solve_on_time(model, goal.deadline, nature=nature)
-        return answer(on_time.late(t), on_time.late_bounds(t), on_time.policy(t))
+        return least_lateness(model, goal, nature)
     if goal.tail is None and goal.curve is not None:
-        return answer(*_least_loss(model, goal.curve, nature))
+        return _least_loss(model, goal.curve, nature)
     if goal.tail is None:
         raise OptionError(f"{goal} needs known probabilities; take model.nominal()")
     if goal.curve is not None:
@@ -250,14 +204,15 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RobustRisk:
         )
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
-    low, high = best.bounds(alpha)
-    bounds = factor * low * (1 - AFTERWARDS), factor * high * (1 + AFTERWARDS)
-    return answer(factor * best.cvar(alpha), bounds, best.policy(alpha))
+
+    def bounds() -> tuple[float, float]:
+        low, high = best.bounds(alpha)
+        return factor * low * (1 - AFTERWARDS), factor * high * (1 + AFTERWARDS)
+
+    return factor * best.cvar(alpha), bounds, best.policy(alpha)
 
 
-def _least_var(
-    model: IntervalSSP, alpha: float, nature: str
-) -> tuple[float, tuple[float, float], Policy]:
+def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
     """The least t with a lateness of at most alpha."""
     assert model.cost_unit is not None
     units, before = SHORT, 2.0
@@ -266,9 +221,9 @@ def _least_var(
         late = float(found.lateness[-1])
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
-            return t, found.var_bounds(alpha), found.policy(t)
+            return t, partial(found.var_bounds, alpha), found.policy(t)
         if has_converged(model, units, late, before):
-            return math.inf, (math.inf, math.inf), found.policy(found.deadline)
+            return math.inf, lambda: (math.inf, math.inf), found.policy(found.deadline)
         if units > LONGEST:
             far = float(units * model.cost_unit)
             raise LimitExceededError(
@@ -278,9 +233,7 @@ def _least_var(
         units, before = 2 * units, late
 
 
-def _least_loss(
-    model: IntervalSSP, curve: Curve, nature: str
-) -> tuple[float, tuple[float, float], Policy]:
+def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
     assert model.cost_unit is not None
     unit, horizon = model.cost_unit, horizon_of([curve], model.cost_unit)
     costs = costs_by_budget(horizon, unit)
@@ -302,4 +255,4 @@ def _least_loss(
     low, high = float(known.below(values)[-1]), float(known.above(values)[-1])
     bounds = low + shift - error_bound, high + shift + error_bound
     policy = budget_policy(problem.layout, table.changes, table.limit)
-    return float(values[-1]) + shift, bounds, policy
+    return float(values[-1]) + shift, lambda: bounds, policy
