@@ -50,23 +50,7 @@ class Core:
 
     @property
     def n(self) -> int:
-        return len(self.state_choices) - 1
-
-    @property
-    def state_choices(self) -> IntArray:
-        return self.transitions.state_rows
-
-    @property
-    def choice_outcomes(self) -> IntArray:
-        return self.transitions.row_start
-
-    @property
-    def target(self) -> NDArray[np.int32]:
-        return self.transitions.target
-
-    @property
-    def probability(self) -> FloatArray:
-        return self.transitions.probability
+        return len(self.transitions.state_rows) - 1
 
     def renumbered(self, order: IntArray) -> Core:
         """Nodes in another order: what is used together should lie together."""
@@ -74,7 +58,7 @@ class Core:
         rank[order] = np.arange(self.n)
         rank[self.n] = self.n
         rank[-1] = -1
-        choice, first_row = members_of(self.state_choices, order)
+        choice, first_row = members_of(self.transitions.state_rows, order)
         rows = self.transitions.restrict(choice).renumber(rank).replaced(first_row=first_row)
         return Core(self.ssp, self.zero_cost, rank[self.node_of], self.choice[choice], rows)
 

@@ -126,7 +126,7 @@ def solve_arrival(ssp: SSP) -> Arrival:
         losses = _losses(ssp, between, almost_sure)
         core = core_of(losses)
         arrives = losses.outcome_target[core.outcome] == len(between)
-        rate = -core.transitions.sums(np.where(arrives, core.probability, 0.0))
+        rate = -core.transitions.sums(np.where(arrives, core.transitions.probability, 0.0))
         found = least_total(core.transitions, rate, ssp.probability_error).bounds
         node = core.node_of[: len(between)]
         lower[between] = np.clip(-found.upper, 0.0, 1.0)[node]

@@ -39,11 +39,11 @@ def solve_nested_cvar(
     core, unit = _rising_core(ssp)
     finite = _finite(core, alpha)
     value = np.where(finite, 0.0, np.inf)
-    best = begin = core.state_choices[:-1]
+    best = begin = core.transitions.state_rows[:-1]
     for sweeps in range(1, MAX_SWEEPS + 1):
         values = _tail_means(core, np.append(value, 0.0), alpha)
         least = np.minimum.reduceat(values, begin)
-        hit = np.flatnonzero(values <= np.repeat(least, np.diff(core.state_choices)))
+        hit = np.flatnonzero(values <= np.repeat(least, np.diff(core.transitions.state_rows)))
         best = hit[np.searchsorted(hit, begin)]
         new, old = least[finite], value[finite]
         moved = float(np.max(np.abs(new - old) / np.maximum(new, 1.0), initial=0.0))
@@ -74,10 +74,10 @@ def _rising_core(ssp: SSP) -> tuple[Core, float]:
 
 def _tail_means(core: Core, value: FloatArray, alpha: float) -> FloatArray:
     """The mean of the worst alpha of `level + value` for every choice."""
-    begin, owner = core.choice_outcomes[:-1], core.transitions.source
-    q_value = core.level + value[core.target]
+    begin, owner = core.transitions.row_start[:-1], core.transitions.source
+    q_value = core.level + value[core.transitions.target]
     order = np.lexsort((-q_value, owner))
-    chance = core.probability[order]
+    chance = core.transitions.probability[order]
     before = np.cumsum(chance) - chance
     taken = np.clip(alpha - (before - before[begin][owner]), 0.0, chance)
     with np.errstate(invalid="ignore"):
@@ -89,16 +89,17 @@ def _finite(core: Core, alpha: float) -> BoolArray:
     """The largest set in which every choice taken stays, and leads on with a probability above 1 -
     alpha. Node n, the goal, is always inside.
     """
-    begin, target = core.choice_outcomes[:-1], core.target
+    rows, target = core.transitions, core.transitions.target
+    begin = rows.row_start[:-1]
     inside = np.ones(core.n + 1, dtype=np.bool_)
     while True:
         stays = np.logical_and.reduceat(inside[target], begin)
         new, reached = np.arange(core.n + 1) == core.n, ~inside
         while (new != reached).any():
             reached = new
-            onwards = np.add.reduceat(np.where(reached[target], core.probability, 0.0), begin)
+            onwards = np.add.reduceat(np.where(reached[target], rows.probability, 0.0), begin)
             able = stays & (onwards > (1 - alpha) * (1 + SAME_MASS))
-            reaches = np.append(np.logical_or.reduceat(able, core.state_choices[:-1]), True)
+            reaches = np.append(np.logical_or.reduceat(able, rows.state_rows[:-1]), True)
             new = reached | (reaches & inside)
         if (reached == inside).all():
             return reached[:-1]

@@ -59,11 +59,11 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     risk_neutral[expected.choices[expected.choices >= 0]] = True
     layout, position = lay_out(
         rows,
-        core.state_choices,
+        rows.state_rows,
         value,
         int(core.node_of[ssp.start_index]),
         first=risk_neutral[core.choice],
-        unavoidable_cost=unavoidable_costs(rows.joined(core.state_choices), value, skip == "late")
+        unavoidable_cost=unavoidable_costs(rows.joined(rows.state_rows), value, skip == "late")
         if skip
         else None,
     )

@@ -276,7 +276,8 @@ def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
     """Where the factors of each pair begin if they are stored one after the other, and their
     number.
     """
-    offsets = offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
+    sizes = np.diff(augmented.core.transitions.row_start)
+    offsets = offsets_from_lengths(sizes[choice.reshape(-1)])
     return offsets[:-1].reshape(choice.shape), int(offsets[-1])
 
 
@@ -303,12 +304,12 @@ def _replace(
 ) -> None:
     """Other choices at some pairs; their factors go to the end of the list."""
     choice, var = found.choice[taken], found.var[taken]
-    offset = len(tables.xi) + offsets_from_lengths(np.diff(augmented.core.choice_outcomes)[choice])
-    xi = np.append(tables.xi, np.empty(offset[-1] - len(tables.xi)))
-    pairs = choice, np.ascontiguousarray(np.nonzero(taken)[1]), var, offset[:-1]
+    offset, total = run_offsets(augmented, choice)
+    offset, xi = offset + len(tables.xi), np.append(tables.xi, np.empty(total))
+    pairs = choice, np.ascontiguousarray(np.nonzero(taken)[1]), var, offset
     all_factors(augmented.model, augmented.work.slope, *pairs, rule, xi)
     tables.choice[taken], tables.var[taken] = choice, var
-    tables.offset[taken], tables.xi = offset[:-1], xi
+    tables.offset[taken], tables.xi = offset, xi
 
 
 def _over_states(

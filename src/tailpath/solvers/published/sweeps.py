@@ -131,7 +131,7 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
     grid, own = _node_grids(core, grids, len(atoms))
     rows = core.transitions
     return AtomModel(
-        node_choices=core.state_choices,
+        node_choices=core.transitions.state_rows,
         outcomes=outcomes_of(rows, gamma),
         atoms=atoms,
         width=np.diff(atoms, prepend=0.0),
