@@ -19,10 +19,10 @@ from tailpath.graph import FloatArray, IntArray, Transitions
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 ROUNDOFF = 2.0**-53
-#: A row of k outcomes rounds (k + 2) times as much at most, relatively: 3 k + 4 for probabilities
+#: A row of k outcomes rounds (k + 2) times as much at most, relatively: 3 k + 5 for probabilities
 #: beside the decimals as written, divided by the sum of their row, and for the weights of a policy
 #: that mixes actions; k for the sum that is its mean cost and k for the sum of what lies ahead; and
-#: 6 for products, closed forms, the scaling p (1 +- d), and all of second order.
+#: 5 for products, closed forms, the scaling p (1 +- d), and all of second order.
 PER_EDGE = 5
 #: More than a handful of operations, or the sum of as many numbers as there are, pairwise: by this
 #: share bounds are widened that go through these.

@@ -51,13 +51,15 @@ def _between(
 
     def one_side(side: int) -> tuple[Totals, float, float]:
         found = searched(side)
-        of_costs, stray = found.roundings * ROUNDOFF, VANISHED + found.dropped + found.alone
+        # What was dropped was added up one by one: the sum is more than half of it.
+        dropped = 2 * found.dropped
+        of_costs, stray = found.roundings * ROUNDOFF, VANISHED + dropped + found.alone
         # A discounted cost is off by roundings of all that was paid, not of what is beyond X.
         before = 2 * last * float(np.sum(found.mass)) if engine.request.gamma < 1 else 0.0
         certain = outwards(
             engine.totals(found, side),
             side,
-            dropped=found.dropped,
+            dropped=dropped,
             dearest=float(np.max(found.overshoot, initial=0.0)) + engine.dearest(found, side),
             paid=float(np.sum(found.mass * np.abs(found.overshoot))) + before,
             of_costs=of_costs,

@@ -44,8 +44,8 @@ FINISHED, PAUSED, ARRAYS_FULL, AT_LIMIT, NO_ACTION = range(5)
 #: expanded; or, to be looked at, after `pause` of them. Then the next bucket; how many levels were
 #: found, in how many runs, and the last of them, or -1; pairs expanded; entries of the overflow,
 #: and the first unused one; blocks in use; a node without action, and one where the goal was out of
-#: reach, or -1; a sum of all that had not arrived, and what arrived since; what never arrives, and
-#: what was dropped.
+#: reach, or -1; a sum of all that had not arrived, and what arrived since; what never arrives, what
+#: rounding took off that sum, and what was dropped.
 STATE = np.dtype(
     (
         np.record,
@@ -53,7 +53,7 @@ STATE = np.dtype(
         + [(name, np.int64) for name in ("last", "expanded", "n_overflow", "unused", "n_in_use")]
         + [(name, np.int64) for name in ("no_action", "trapped")]
         + [(name, np.float64) for name in ("alpha", "open_mass", "arrived", "dead_mass")]
-        + [("dropped", np.float64)],
+        + [("dead_rest", np.float64), ("dropped", np.float64)],
     )
 )
 
@@ -271,11 +271,20 @@ def _close_bucket(ring: Ring, state: Any, out_runs: Array, out_mass: Array) -> N
         state.last = state.bucket
         state.arrived += arrived
     if ring.in_use[(goal + ONE) >> BITS]:
-        state.dead_mass += ring.mass[goal + ONE]
+        _add_dead(state, ring.mass[goal + ONE])
     for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
         state.n_in_use -= ring.in_use[block]
         ring.in_use[block] = 0
     state.bucket += 1
+
+
+@kernel(inline=True)
+def _add_dead(state: Any, mass: float) -> None:
+    """Add to what never arrives: small masses may be many, and each rounds the sum."""
+    total = state.dead_mass + mass
+    larger, smaller = max(state.dead_mass, mass), min(state.dead_mass, mass)
+    state.dead_rest += smaller - (total - larger)
+    state.dead_mass = total
 
 
 @kernel
@@ -345,7 +354,7 @@ def _send_on(ring: Ring, steps: Steps, state: Any) -> None:
             expanded += 1
             if chooses:
                 if ring.trapped[row] >= trap:
-                    state.dead_mass += mass
+                    _add_dead(state, mass)
                     state.trapped = row
                     continue
                 chosen = step_choice(steps, ring.node[row], remaining)

@@ -160,7 +160,7 @@ class LatticeEngine(Engine):
             node=node,
             overshoot=in_costs(level - last, unit),
             mass=mass,
-            dead_mass=float(state["dead_mass"]),
+            dead_mass=float(state["dead_mass"] + state["dead_rest"]),
             dropped=float(state["dropped"]),
             expanded=int(state["expanded"]),
             roundings=0 if whole else 4,
