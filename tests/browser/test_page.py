@@ -304,8 +304,9 @@ def test_a_place_nobody_comes_to_is_in_a_fold_and_one_step_is_no_steps(browser, 
     assert browser.find_element("css selector", "#large strong").text == "1 step"
 
 
-def test_room_beside_a_tall_map_is_used(browser, tmp_path):
-    opened(browser, tmp_path, tp.domains.river(rows=11, columns=4), "tall")
+@pytest.mark.parametrize(("rows", "columns"), [(11, 4), (8, 6)])
+def test_room_beside_a_tall_map_is_used(browser, tmp_path, rows, columns):
+    opened(browser, tmp_path, tp.domains.river(rows=rows, columns=columns), "tall")
     browser.set_window_size(1340, 1400)
     scene, side = (
         browser.find_element("css selector", each).rect for each in (".top > article", ".side")
@@ -314,8 +315,8 @@ def test_room_beside_a_tall_map_is_used(browser, tmp_path):
     assert browser.find_element("id", "words").text and browser.find_element("id", "blamed").text
 
 
-def test_cards_of_a_row_are_of_one_height(browser, tmp_path, river):
-    opened(browser, tmp_path, river, "river")
+def test_cards_of_a_row_are_of_one_height(browser, tmp_path):
+    opened(browser, tmp_path, tp.domains.river(rows=7, columns=6), "river")
     browser.set_window_size(1340, 1400)
     boxes = [each.rect for each in browser.find_elements("css selector", ".cards > *")]
     rows = {}

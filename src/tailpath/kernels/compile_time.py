@@ -24,20 +24,22 @@ def listen(event: Any) -> None:
     """Listen to numba, whose module of events this is, from now on."""
 
     class Listener(event.Listener):  # type: ignore[misc]
-        depth, begin = 0, 0.0  # a kernel compiles the kernels that it calls
+        depth, begin, note = 0, 0.0, ""  # a kernel compiles the kernels that it calls
 
         def on_start(self, started: Any) -> None:
             if self.depth == 0:
                 self.begin = time.perf_counter()
                 name = started.data["dispatcher"].py_func.__name__
-                _tell(CLEAR_LINE, f"tailpath: compiling {name} for the first use ...")
+                self.note = f"tailpath: compiling {name} for the first use ..."
+                _tell(CLEAR_LINE, self.note)
             self.depth += 1
 
         def on_end(self, ended: Any) -> None:
             self.depth -= 1
             if self.depth == 0:
                 _seconds.append(time.perf_counter() - self.begin)
-                _tell("", f" {_seconds[-1]:.1f} s\n")
+                # On a terminal a line of progress may have been written over it.
+                _tell(CLEAR_LINE + self.note, f" {_seconds[-1]:.1f} s\n")
 
     event.register("numba:compile", Listener())
 

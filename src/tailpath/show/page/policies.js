@@ -48,7 +48,7 @@ function drawScene() {
   let { width, height } = D.scene;
   // A graph needs the whole width, a map of few rows, too: nothing may be cut off.
   if (width > 9 && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
-  if (kind === "map" && height > 2 * width) {  // beside a tall map there is room for more
+  if (kind === "map" && height > (width < 10 ? 1.2 : 2) * width) {  // beside a narrow map there is room for more
     document.querySelector("main").className = "tall";
     const side = node("div", { class: "side" });
     $("words-card").before(side);
@@ -66,7 +66,7 @@ function drawScene() {
   });
   width = right - left;
   const picture = svg("svg", { viewBox: `${left} -0.1 ${width} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
-  if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
+  if (kind === "map") picture.style.maxWidth = `${Math.max(480, width * 46)}px`;
   else { picture.style.maxWidth = `${Math.max(360, width * 64)}px`; picture.style.maxHeight = height > 1.5 * width ? "none" : ""; }
   picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "var(--ink)" }))));
   const edges = svg("g", {}), cells = svg("g", {}), arrows = svg("g", {});
