@@ -150,7 +150,7 @@ def solve_by_sweeps(
         if settings.start == "neutral":
             start_from_risk_neutral(augmented, tolerance)
         sweep = operator.sweep(augmented)
-        progression = iterate(augmented, sweep, tolerance, settings.max_sweeps, progress)
+        progression = iterate(sweep, tolerance, settings.max_sweeps, progress)
         tables = operator.tables(augmented, settings.rule)
         warn_unless_converged(progression, tolerance)
         make_arrive(augmented, tables, settings.rule)
@@ -248,9 +248,9 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     """The sweep of CVaRVILI: every node, every choice, every atom."""
     model, work = augmented.model, augmented.work
 
-    def sweep(order: IntArray) -> float:
+    def sweep() -> float:
         change = 0.0
-        for node in order.tolist():
+        for node in range(augmented.n):
             begin, end = model.node_choices[node : node + 2]
             own = model.own[model.grid[node]]
             best = np.min(

@@ -11,9 +11,9 @@ risk-neutral policy does not exceed it, since with xi <= 1 / y
 
     sum_o P_o (y xi_o c_o + gamma E(s_o)) <= sum_o P_o (c_o + E(s_o)) = E(s).
 
-So T[V] <= V there, T is monotone, and values *fall*, in whatever order nodes are updated: first a
-few sweeps with the choices of the risk-neutral policy alone, then all. `docs/planners.md` says why,
-in which order, and what the residual means.
+So T[V] <= V there, T is monotone, and values *fall*: first in a few sweeps with the choices of the
+risk-neutral policy alone, then with all. Nodes are updated by rising E, each from the newest
+values. `docs/planners.md` says why, and what the residual means.
 """
 
 from __future__ import annotations
@@ -47,24 +47,21 @@ FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 #: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
 #: they save.
 START_SWEEPS = 8
-#: One sweep in some order: returns the largest move of a value.
-Sweep = Callable[[IntArray], float]
+#: One sweep: returns the largest move of a value.
+Sweep = Callable[[], float]
 
 
 @dataclass(frozen=True, eq=False)
 class Augmented:
-    """A model made ready for sweeps over (node, atom): its core, and the kernels' arrays.
-    `risk_neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost;
-    `falling` says that values start above the result. The core is that of the reduced model of
-    `given`.
+    """A model made ready for sweeps over (node, atom): the core of the reduced model of `given`,
+    its nodes by rising expected cost, and the kernels' arrays. `risk_neutral` is the core choice of
+    the risk-neutral policy at each node.
     """
 
     core: Core
     model: AtomModel
     work: AtomWork
     risk_neutral: IntArray
-    expected: FloatArray
-    falling: bool
     given: SSP
 
     @property
@@ -120,11 +117,9 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     expected = solve_expected(ssp)
     core = core.renumbered(np.argsort(core.to_nodes(expected.value), kind="stable"))
     value = core.to_nodes(expected.value)
-    falling = settings.start == "neutral"
-    work = _first_work(value if falling else np.zeros(core.n), every)
+    work = _first_work(value if settings.start == "neutral" else np.zeros(core.n), every)
     model = _atom_model(core, every, grids, settings.gamma)
-    risk_neutral = core.core_choices(expected.choices)
-    return Augmented(core, model, work, risk_neutral, value, falling, given)
+    return Augmented(core, model, work, core.core_choices(expected.choices), given)
 
 
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
@@ -179,22 +174,14 @@ class Progression:
 
 
 def iterate(
-    augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None
+    sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None
 ) -> Progression:
-    """Sweep until no value moves by more than the tolerance, in two sweeps in turn: each has an
-    order of its own.
-    """
-    work, settled = augmented.work, True
+    """Sweep until no value moves by more than the tolerance."""
     for sweeps in range(1, max_sweeps + 1):
-        # Values that are still too low do not tell what is near.
-        near = (
-            work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
-        )
-        residual = sweep(np.argsort(near, kind="stable"))
-        before, settled = settled or sweeps == max_sweeps, residual <= tolerance
+        residual = sweep()
         if progress is not None:
             progress(sweeps, residual)
-        if before and settled:
+        if residual <= tolerance:
             return Progression(sweeps, residual, True)
     return Progression(max_sweeps, residual, False)
 
@@ -205,8 +192,7 @@ def start_from_risk_neutral(augmented: Augmented, tolerance: float) -> None:
     rows = augmented.core.transitions.restrict(augmented.risk_neutral)
     outcomes = outcomes_of(rows, augmented.model.outcomes.gamma)
     alone = augmented.model._replace(node_choices=nodes, outcomes=outcomes)
-    policy = replace(augmented, model=alone)
-    iterate(policy, merge_sweep(policy), tolerance, START_SWEEPS, None)
+    iterate(merge_sweep(replace(augmented, model=alone)), tolerance, START_SWEEPS, None)
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -220,4 +206,4 @@ def warn_unless_converged(progression: Progression, tolerance: float) -> None:
 def merge_sweep(augmented: Augmented) -> Sweep:
     """The sweep of CVaRVIQ."""
     model, work, scratch = augmented.model, augmented.work, new_scratch(augmented.model)
-    return lambda order: float(sweep_atoms(model, work, scratch, order))
+    return lambda: float(sweep_atoms(model, work, scratch, np.arange(augmented.n)))
