@@ -24,7 +24,7 @@ from tests.fuzz import cases, models
 #: The memory that a trial may take beyond what the program has when it begins.
 MAX_BYTES = 2**30
 #: Searches of random models: modules of this package.
-SEARCHES = ("models", "objectives", "borders", "corners")
+SEARCHES = ("models", "objectives", "borders", "corners", "laws", "nature")
 
 
 def main() -> int:
