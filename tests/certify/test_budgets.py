@@ -19,6 +19,7 @@ from tailpath.certify.budgets import Ends, TableSides, table_sides
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tests.reference import Model, to_ssp
 from tests.solvers.exact.fractions_table import ExactTable
@@ -125,6 +126,19 @@ def test_bounds_enclose_the_least_lateness(kind: str) -> None:
         assert ssp.cost_unit is not None
         truth = [ONE, *exact_lateness(model, ssp.cost_unit, LEVELS - 1)]
         assert not excluded(filled(ssp, "late", criteria=LATE).sides(), truth)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_over_pairs(kind: str) -> None:
+    for model, ssp in models(kind, 20):
+        assert ssp.cost_unit is not None
+        layout = layout_of(ssp)
+        table = fill_smaller(layout, layout.objective(EXCESS, 1.0, 10.0), pairs=True)
+        if int(table.budgets[-1]) > LEVELS:
+            continue
+        truth = excesses(model, ssp.cost_unit, int(table.budgets[-1]))
+        sides = table.sides()
+        assert not excluded(sides, [truth[w] for w in table.budgets.tolist()])
 
 
 def test_the_upper_end_holds_for_the_policy() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ ONE_PASS_BELOW = 128
 
 #: The table of a layout once more: its objective, what arriving is worth, the choices to hold.
 Again = Callable[[Any, Objective, FloatArray, Changes], Filled]
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +80,8 @@ class ModelLayout(Layout):
 class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
     `budgets[j]` in criterion i; with prices `values[j, i, k]`. No budget beyond `limit` was looked
-    at; `residual` and `marginal` are those of `Filled`. `again` fills the same budgets once more.
+    at; `residual` and `marginal` are those of `Filled`. `again` fills the same budgets of another
+    layout like `swept`, where this is not that of the model, with its own changes.
     """
 
     layout: ModelLayout
@@ -93,11 +95,13 @@ class BudgetTable:
     loss: FloatArray = field(default_factory=lambda: NO_LOSS)
     method: str = ""
     marginal: float = 0.0
+    swept: tuple[Any, Changes] | None = None
 
     def sides(self, losses: tuple[FloatArray, FloatArray] | None = None) -> TableSides:
         """Bounds on the values at the start; `losses` are those on what arriving is worth."""
-        both, ends = losses or (self.loss, self.loss), self.layout.ends()
-        return table_sides(self.layout, self.objective, ends, self.again, self.changes, both)
+        layout, changes = self.swept or (self.layout, self.changes)
+        both = losses or (self.loss, self.loss)
+        return table_sides(layout, self.objective, layout.ends(), self.again, changes, both)
 
     def share(self) -> Share:
         """How far values at the start may be off, by budget, known without another sweep."""
@@ -150,15 +154,31 @@ def fill_table(
         table = BudgetTable(layout, limited, *columns, again, loss, method, found.marginal)
         return table, found.best
 
-    most = min(objective.limit, max(2 * layout.farthest, layout.longest + 1))
-    guess = first_guess(layout) if objective.weight > 0 else math.inf
-    while guess < most:
-        table, best = run(guess)
-        cutoff = cutoff_of.plain(objective, best)
-        if cutoff <= guess:
+    limit = objective.limit
+    if objective.weight > 0:
+        most = min(limit, max(2 * layout.farthest, layout.longest + 1))
+        table = until_enough(objective, first_guess(layout), most, run)
+        if table is not None:
             return table
+    return run(limit)[0]
+
+
+def until_enough(
+    objective: Objective,
+    guess: float,
+    most: float,
+    run: Callable[[float], tuple[Found | None, float]],
+) -> Found | None:
+    """What `run(limit)` finds, with the best value: for a guess, and for limits that double until
+    nothing beyond them can matter. None if it finds nothing, or needs a limit of `most`.
+    """
+    while guess < most:
+        found, best = run(guess)
+        cutoff = cutoff_of.plain(objective, best)
+        if found is None or cutoff <= guess:
+            return found
         guess = min(cutoff, 2 * guess)
-    return run(objective.limit)[0]
+    return None
 
 
 def first_guess(layout: Layout) -> float:

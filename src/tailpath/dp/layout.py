@@ -113,6 +113,12 @@ class Layout:
         """The most that it costs at least to get to a node, in units."""
         return float(self.nodes.cost_from_start.max())
 
+    def entries(self, limit: float) -> float:
+        """How many entries the table has for budgets up to the limit."""
+        nodes = self.nodes
+        left = limit - nodes.cost_from_start - nodes.unavoidable_cost
+        return float(np.sum(np.maximum(left, 0.0)))
+
     def objective(
         self,
         criteria: FloatArray,

@@ -6,10 +6,7 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import tailpath as tp
-from tailpath.dp.layout import Layout
 from tailpath.policies.unrolling import _unroll_any
 
 
@@ -28,9 +25,3 @@ def assert_behaves(ssp: tp.SSP, policy: Any, folder: Path, alpha: float) -> None
         assert tp.read_policy(folder / name, ssp) == policy
     costs, exact = tp.simulate(ssp, policy, 20_000, seed=1), tp.evaluate(ssp, policy, alpha)
     assert abs(costs.mean() - exact.mean) < 6 * exact.std / 20_000**0.5
-
-
-def entries(layout: Layout, limit: float) -> float:
-    """How many entries the table of a layout has for budgets up to the limit."""
-    nodes = layout.nodes
-    return float(np.sum(np.maximum(limit - nodes.cost_from_start - nodes.unavoidable_cost, 0.0)))

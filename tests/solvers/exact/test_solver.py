@@ -542,6 +542,9 @@ def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) 
 
 
 def test_which_budgets_were_looked_at_is_said() -> None:
+    far = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
+    pairs = tp.solve_cvar_exact(tp.SSP.from_outcomes(far, 0, [100]), 0.5)
+    assert "pairs of state and budget" in pairs.method and "fewer" in pairs.method
     best = tp.solve_cvar_exact(tp.read("gridworld:5x5"), 0.1)
     assert best.method == f"all budgets up to {len(best.budgets) - 1} in all states"
 

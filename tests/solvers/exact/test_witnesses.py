@@ -1,8 +1,8 @@
 """The exact optimum on random small models, against the recursion in exact rational arithmetic and
 against every policy there is.
 
-Every test runs on the full table, which small models have, and on the one without budgets that are
-sure to be exceeded, which large ones have.
+Every test runs on the full table, which small models have, on the one without budgets that are sure
+to be exceeded, which large ones have, and on the table of pairs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from tests.solvers.exact.listing import acyclic_models, all_distributions, cvar_
 from tests.strategies import proper_models, solvable_models
 
 TABLES = {
-    "full": {"skip": False},
-    "skipping": {"skip": True},
+    "full": {"pairs": False, "skip": False},
+    "skipping": {"pairs": False, "skip": True},
+    "pairs": {"pairs": True},
 }
 
 

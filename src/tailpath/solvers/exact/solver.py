@@ -32,15 +32,10 @@ from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
 from tailpath.solvers.exact.layout import layout_of, require_unit
+from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, first_best
-from tailpath.solvers.exact.table import (
-    MAX_BYTES,
-    BudgetTable,
-    always_risk_neutral,
-    budget_policy,
-    fill_table,
-)
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
@@ -49,14 +44,16 @@ WORTH_SKIPPING = 2**18
 
 
 class Task(NamedTuple):
-    """What is asked for; and how, which changes no number: `skip` says whether budgets that every
-    run exceeds are left out (None: where the table is large).
+    """What is asked for; and how, which changes no number. `pairs` says whether the table is over
+    pairs or over all budgets (None: whichever is smaller), `skip` whether budgets that every run
+    exceeds are left out (None: where the table is large).
     """
 
     alpha: float
     lexicographic: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
+    pairs: bool | None = None
     skip: bool | None = None
 
 
@@ -225,8 +222,8 @@ def _filled(ssp: SSP, task: Task, criteria: FloatArray, **objective: Any) -> Bud
     levels = solve_expected(ssp).cost() / float(ssp.cost_unit or 1)
     large = ssp.n_states * levels > WORTH_SKIPPING
     layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
-    what = layout.objective(criteria, **objective)
-    return fill_table(layout, what, max_bytes=task.max_bytes, progress=task.progress)
+    what, how = layout.objective(criteria, **objective), (task.max_bytes, task.progress)
+    return fill_smaller(layout, what, pairs=task.pairs, max_bytes=how[0], progress=how[1])
 
 
 def least_weighted(
