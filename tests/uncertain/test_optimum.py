@@ -23,7 +23,7 @@ def test_expected_costs_are_those_of_all_policies_and_natures(seed, nature, ext)
     model = random_model(seed)
     found, true = tp.solve_expected(model.intervals(), nature=nature), Answers(model, ext).value
     for state, value in true.items():
-        index = found.model.inside.state_index(state)
+        index = found.ssp.inside.state_index(state)
         assert Fraction(float(found.lower[index])) <= value <= Fraction(float(found.upper[index]))
         assert found.upper[index] - found.lower[index] < 1e-11 * float(value)
 
@@ -322,6 +322,10 @@ def test_what_is_refused_says_why():
         tp.solve_expected(loop)
 
 
+def test_the_least_expected_cost_shows_in_a_notebook():
+    assert "Least expected cost" in tp.solve_expected(robot({2, 3}))._repr_html_()
+
+
 def test_the_sentence_has_both_sides():
     words = tp.solve_cvar_exact(robot({2, 3}), 0.1).words(0.1)
     assert (
@@ -403,7 +407,7 @@ def test_the_checker_proves_what_is_right_and_refutes_what_is_not(seed, nature):
     with pytest.raises(RefutedError, match="at least"):
         replace(expected, lower=expected.value * (1 + 1e-9)).verify()
     infinite = np.where(
-        np.arange(len(value)) == expected.model.inside.start_index, np.inf, expected.value
+        np.arange(len(value)) == expected.ssp.inside.start_index, np.inf, expected.value
     )
     with pytest.raises(RefutedError, match="surely arrives"):
         replace(expected, lower=infinite, upper=infinite).verify()

@@ -71,9 +71,9 @@ class IntervalSSP(IntervalBuilder):
     >>> model
     <IntervalSSP 2 states, 2 choices (1 uncertain), 3 outcomes, start 'home'>
     >>> tp.solve_expected(model)
-    <RobustExpected 28 from 'home', adversarial nature, by ...>
+    <ExpectedSolution 28 from 'home', adversarial nature, by ...>
     >>> tp.solve_expected(model, nature="cooperative")
-    <RobustExpected 22 from 'home', cooperative nature, by ...>
+    <ExpectedSolution 22 from 'home', cooperative nature, by ...>
     """
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import FloatArray
 from tailpath.model.border import Border, prepare
 from tailpath.model.endings import ended_by_chance
-from tailpath.model.interval import IntervalSSP
+from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.records import Record, data_frame, found_once
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha, takes_model
@@ -40,7 +40,7 @@ from tailpath.verify.optimum import check_expected
 class ByState(Record):
     """A number for every state of a model: lower[s] <= value[s] <= upper[s]."""
 
-    ssp: SSP
+    ssp: Any
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -50,7 +50,7 @@ class ByState(Record):
 
     @property
     def _ssp(self) -> SSP:
-        return self.ssp
+        return underlying_ssp(self.ssp)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -72,7 +72,7 @@ class ExpectedSolution(ByState):
 
     Attributes
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     value : array of float64, shape (n_states,)
         V*(s): 0 at goals, infinite where no policy surely arrives.
@@ -86,15 +86,19 @@ class ExpectedSolution(ByState):
         How many rounds of value iteration, or how many policies, that took.
     gamma : float
         The discount.
+    nature : str
+        On a model with intervals, whether nature is the "adversarial" or the "cooperative" one.
 
     Examples
     --------
     >>> best = tp.solve_expected(ssp)
     >>> best.value, best.choices.tolist()
     (array([24.,  0.]), [0, -1])
+    >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).value.round(6)
+    array([26.,  0.])
     """
 
-    ssp: SSP
+    ssp: Any
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -102,6 +106,7 @@ class ExpectedSolution(ByState):
     method: str
     iterations: int
     gamma: float = 1.0
+    nature: str = ""
 
     @cached_property
     def policy(self) -> MarkovPolicy:
@@ -174,7 +179,36 @@ class ExpectedSolution(ByState):
         >>> print(tp.solve_expected(ssp).verify())
         the least expected cost lies in [...], and likewise from all 2 states
         """
-        return check_expected(self)
+        return check_robust_expected(self) if self.nature else check_expected(self)
+
+    def words(self) -> str:
+        """On a model with intervals both sides in one sentence: with the best nature and against
+        the worst.
+
+        Returns
+        -------
+        str
+            The sentence about the start.
+
+        Raises
+        ------
+        OptionError
+            If the model has no intervals.
+
+        Examples
+        --------
+        >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).words()
+        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
+        """
+        if not self.nature:
+            raise OptionError("only a model with intervals has two natures to compare")
+        return both_sides(
+            self.ssp,
+            "mean",
+            self.nature,
+            self.bounds,
+            lambda: _against(self.ssp, other_nature(self.nature)).bounds,
+        )
 
     def restored(self, border: Border) -> ExpectedSolution:
         """The answer for the model as given, from that for the model that was solved.
@@ -200,18 +234,20 @@ class ExpectedSolution(ByState):
             ("proved to lie in", f"{lower:.12g} to {upper:.12g}"),
             ("from", self.ssp.start),
         ]
-        on_map = self.ssp.geometry is not None
-        draw = (lambda: self.policy.plot(self.ssp)) if on_map else None
+        on_map = self._ssp.geometry is not None
+        draw = (lambda: self.policy.plot(self._ssp)) if on_map else None
         return card("Least expected cost", [Table((), facts)], draw)
 
     def __repr__(self) -> str:
-        return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
+        nature = f", {self.nature} nature" if self.nature else ""
+        start = f"{self.ssp.start!r}{nature}"
+        return f"<ExpectedSolution {self.cost():.6g} from {start}, by {self.method}>"
 
 
 @takes_model
 def solve_expected(
     ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial"
-) -> ExpectedSolution | RobustExpected:
+) -> ExpectedSolution:
     """Find the policy of least expected cost (the paper's V*), its values, and verified bounds.
 
     The result is stored with the model, and found once.
@@ -253,7 +289,7 @@ def solve_expected(
     if border.uncertain and gamma != 1:
         raise OptionError("models with intervals are solved without a discount")
     if border.uncertain:
-        return solve_robust_expected(border.given, nature)
+        return _against(border.given, nature)
     if check_alpha(gamma, "gamma") < 1:
         return _discounted(border.given, float(gamma))
     return _solve(border.given)
@@ -321,86 +357,13 @@ def both_sides(
     return f"{condition} the least {what} lies in [{low:.6g}, {high:.6g}]{promise}"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RobustExpected(ExpectedSolution):
-    """The least expected cost from every state against, or with, nature, with verified bounds.
-
-    Attributes
-    ----------
-    ssp : IntervalSSP
-        The model.
-    value, lower, upper : array of float64, shape (n_states,)
-        As of `ExpectedSolution`.
-    choices : array of int32, shape (n_states,)
-        The choice of the policy; -1 at goals and where the value is infinite.
-    method : str
-        How it was found and proved.
-    iterations : int
-        How many rounds of value iteration, or how many policies, that took.
-    gamma : float
-        1: there is no discount.
-    nature : {"adversarial", "cooperative"}
-        Whether nature is the worst or the best.
-
-    Examples
-    --------
-    >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).value.round(6)
-    array([26.,  0.])
-    """
-
-    nature: str = "adversarial"
-
-    @property
-    def model(self) -> Any:
-        """The model, of intervals."""
-        return self.ssp
-
-    @property
-    def _ssp(self) -> SSP:
-        ssp: SSP = self.model.inside
-        return ssp
-
-    def words(self) -> str:
-        """Both sides in one sentence: with the best nature and against the worst.
-
-        Returns
-        -------
-        str
-            The sentence about the start.
-
-        Examples
-        --------
-        >>> tp.solve_expected(tp.IntervalSSP.around(ssp, 0.5)).words()
-        'if all intervals hold the least mean lies in [22, 26], and this policy costs at most 26'
-        """
-        other = other_nature(self.nature)
-        return both_sides(
-            self.model,
-            "mean",
-            self.nature,
-            self.bounds,
-            lambda: solve_robust_expected(self.model, other).bounds,
-        )
-
-    def verify(self) -> Proof:
-        return check_robust_expected(self)
-
-    def __repr__(self) -> str:
-        return (
-            f"<RobustExpected {self.cost():.6g} from {self._ssp.start!r}, {self.nature} nature, by"
-            f" {self.method}>"
-        )
-
-
-def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
-    """`solve_expected` of a model with intervals."""
+def _against(model: IntervalSSP, nature: str) -> ExpectedSolution:
     problem = robust(model, nature_called(nature))
     found = problem.optimum
     _refuse_infinite(found.bounds)
     bounds = found.bounds.map(problem.to_states)
     columns = bounds.value, bounds.lower, bounds.upper, problem.risk_neutral
-    ssp: Any = model
-    return RobustExpected(ssp, *columns, bounds.method, found.iterations, nature=nature)
+    return ExpectedSolution(model, *columns, bounds.method, found.iterations, nature=nature)
 
 
 def _refuse_infinite(bounds: Bounds) -> None:

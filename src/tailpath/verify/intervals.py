@@ -200,7 +200,7 @@ class _Game:
 
 def check_robust_expected(solution: Any) -> Proof:
     """Hold the bounds of every state against the equation of the model as given."""
-    game = _Game(solution.model, solution.nature)
+    game = _Game(solution.ssp, solution.nature)
     ssp = game.ssp
     lower, upper = (
         [Fraction(v) if math.isfinite(v) else math.inf for v in side.tolist()]

@@ -30,7 +30,7 @@ from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.solution import ByAlpha
 from tailpath.solvers.exact.table import budget_policy
-from tailpath.solvers.expectation import both_sides, other_nature, solve_robust_expected
+from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar
 
@@ -238,9 +238,8 @@ class RobustSolution(ByAlpha):
         no policy has a CVaR below ... at alpha 0.1 against every nature
         the policy given has a CVaR of at most ... at alpha 0.1 under every nature
         """
-        return check_robust_cvar(
-            self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a
-        )
+        expected = solve_expected(self.model, nature=self.nature)
+        return check_robust_cvar(self, expected, self.alpha if a is None else a)
 
     def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
         """Where more data would help: what narrower intervals of one choice would gain.
