@@ -19,7 +19,6 @@ from tailpath.policies.unrolling import _unroll_any
 from tailpath.solvers.exact.layout import layout_of
 from tests import reference, strategies
 from tests.reference import to_ssp
-from tests.solvers.exact.behaviour import entries
 
 #: The largest budget that a policy may have, or name.
 FAR = 2**62 - 1
@@ -217,7 +216,7 @@ def test_on_another_model_with_the_same_numbers():
 def test_there_are_few_steps_and_they_rise(alpha):
     ssp = tp.read("gridworld:14x16")
     policy = tp.solve_cvar_exact(ssp, alpha).largest
-    labels = entries(layout_of(ssp), policy.budget)
+    labels = layout_of(ssp).entries(policy.budget)
     assert 0 < 20 * len(policy.choice) < labels
     before = policy.risk_neutral.copy()
     for state in range(ssp.n_states):
