@@ -294,13 +294,13 @@ def test_other_kinds_of_models_are_refused(model, storm):
 
 def test_without_stormpy_the_extra_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "stormpy", None)
-    with pytest.raises(FormatError, match=r"need stormpy; install tailpath\[storm\]"):
+    with pytest.raises(OptionError, match=r"stormpy is not installed: .*tailpath\[storm\]"):
         tp.read(model())
 
 
 def test_without_gymnasium_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(FormatError, match=r"Gymnasium is not installed; install tailpath\[gym\]"):
+    with pytest.raises(OptionError, match=r"gymnasium is not installed: .*tailpath\[gym\]"):
         tp.read("gym:CliffWalking-v1")
 
 

@@ -111,7 +111,7 @@ def test_actions_that_a_state_does_not_have():
     assert env.step(walk)[3], "truncated after two steps"
     with pytest.raises(PolicyError, match="'walk' in state 'home'"):
         tp.evaluate(ssp, env.policy(lambda state: walk), 0.1)
-    with pytest.raises(PolicyError, match="action 9 of 4"):
+    with pytest.raises(PolicyError, match=r"action 9, outside 0\.\.3"):
         tp.evaluate(ssp, env.policy(lambda state: 9), 0.1)
     with pytest.raises(PolicyError, match="agent with predict, not 3"):
         env.policy(3)

@@ -30,6 +30,7 @@ from tailpath.model.frames import Rows
 from tailpath.model.outcomes import CostRule, describe_outcome
 from tailpath.model.ssp import SSP, Name
 from tailpath.model.tables import outcomes_of_table
+from tailpath.registers import module_of
 from tailpath.texts import did_you_mean
 
 
@@ -141,12 +142,7 @@ def _outside(environment: Any) -> Iterator[str]:
 
 
 def _make(name: str, constants: Mapping[str, Any], location: str) -> Any:
-    try:
-        import gymnasium
-    except ImportError:
-        raise FormatError(
-            f"{location}: Gymnasium is not installed; install tailpath[gym]"
-        ) from None
+    gymnasium = module_of("gymnasium", "gym")
     try:
         # `module:Env` imports that module; what happens to lie in the working directory is not
         # meant.

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
@@ -26,6 +25,7 @@ from tailpath.formats.labelled import DEFAULT_GOAL, to_ssp
 from tailpath.formats.outcomes import cost_rule
 from tailpath.formats.registry import Reading
 from tailpath.formats.umb import UmbReader
+from tailpath.registers import folder_of
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")
@@ -49,10 +49,7 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
     are goals, and what costs.
     """
     cost_rule(1, reading)  # what is wrong with the options is said before Storm works
-    if find_spec("stormpy") is None:
-        raise FormatError(
-            f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]"
-        )
+    folder_of("stormpy", "storm")
     read_text(path)  # for our own words where there is no such file, or no text in it
     goal = reading.goal
     if goal is None and reading.property is None:

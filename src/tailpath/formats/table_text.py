@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.errors import FormatError, ModelError
 from tailpath.formats.archives import unpacked_limit
 from tailpath.formats.files import (
     brief,
@@ -33,6 +33,7 @@ from tailpath.formats.writing import encode_name
 from tailpath.graph import Array, FloatArray
 from tailpath.model.cells import Categorical, Faults, OutcomeTable
 from tailpath.model.ssp import Name
+from tailpath.registers import module_of
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -193,18 +194,12 @@ class ArrowTable(FileTable):
     """The rows of a Parquet file, whose columns have types."""
 
     def __init__(self, path: str, reading: Reading) -> None:
-        try:
-            import pyarrow
-            from pyarrow.parquet import ParquetFile
-        except ImportError:
-            remedy = "pip install 'tailpath[parquet]'"
-            raise OptionError(f"{path}: Parquet tables need pyarrow: {remedy}") from None
-        self.arrow: Any = pyarrow
+        self.arrow: Any = (pyarrow := module_of("pyarrow", "parquet"))
         data = read_bytes(path)
         if not data:
             raise FormatError(f"{path}: the file is empty")
         try:
-            file = ParquetFile(pyarrow.BufferReader(data))
+            file = module_of("pyarrow.parquet", "parquet").ParquetFile(pyarrow.BufferReader(data))
             shape = file.metadata
             groups = map(shape.row_group, range(shape.num_row_groups))
             # A run of equal cells takes no room in the file, but it does in memory.

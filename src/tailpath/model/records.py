@@ -26,10 +26,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import ModelError
 from tailpath.graph import Array
 from tailpath.options import answering_methods, check_integer
 from tailpath.pictures.notebook import card
+from tailpath.registers import module_of
 from tailpath.texts import Content, Table, as_text
 
 Noun = TypeVar("Noun")
@@ -107,11 +108,7 @@ class Series(Record, Sequence[Item]):
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
     """Columns as a DataFrame of pandas, for the `to_pandas` of the nouns."""
-    try:
-        import pandas
-    except ImportError:
-        raise OptionError("pandas is not installed; install tailpath[tables]") from None
-    return pandas.DataFrame(dict(columns))
+    return module_of("pandas", "tables").DataFrame(dict(columns))
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -37,6 +37,7 @@ from tailpath.model.records import Record, data_frame, hand_over, own_array
 from tailpath.model.ssp_builders import SSPBuilder
 from tailpath.options import check_index
 from tailpath.pictures.notebook import model_card
+from tailpath.registers import module_of
 from tailpath.texts import count, did_you_mean
 
 #: The arrays of a model, each with its type.
@@ -484,10 +485,9 @@ class SSP(SSPBuilder):
         >>> tp.evaluate(ssp, env.policy(lambda observed: 1), 0.1).mean
         30.0
         """
-        try:
-            from tailpath.model.environment import environment
-        except ImportError:
-            raise OptionError("Gymnasium is not installed; install tailpath[gym]") from None
+        module_of("gymnasium", "gym")
+        from tailpath.model.environment import environment
+
         return environment(self, budget, max_steps, render_mode)
 
     # ------------------------------------------------------------------ how it shows itself
