@@ -54,23 +54,22 @@ def row_factor(size: int, side: int, off: float) -> float:
 
 def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArray:
     """How far the rows of nodes on free cycles, by component (-1: on none), may be off once these
-    are solved beforehand (`policies/chain.py`): (n,).
+    are solved beforehand (`policies/chain.py`), beside what other rows are: (n,).
 
-    Where a node stays by itself, the sum of its other edges is divided by. In a component of m
-    every entry is off by what its rows are, 2 m + 2 times at most, and by the elimination, in which
-    nothing is subtracted: in the step of node k at most 2 (k + 1) (k + 5) roundings meet, and 2
-    more on the way back.
+    What the entries of m nodes are off by, and the sums of those that leave a node, moves the
+    chances of leaving by them 2 m times as far. In the step of node k elimination rounds every
+    entry that it leaves k + 3 times, which moves the k nodes before it by (2 k + 1) (k + 3)
+    roundings, and 2 k + 3 times on the way back.
     """
     size, longest = np.zeros(rows.n), np.diff(rows.row_start).astype(np.float64)
     on_cycle = component >= 0
     size[on_cycle] = np.bincount(component[on_cycle])[component[on_cycle]]
+    of_row = row_error(longest, longest, error)
     most = np.zeros(component.max(initial=-1) + 1)
-    np.maximum.at(most, component[on_cycle], longest[on_cycle])
-    longest[on_cycle] = most[component[on_cycle]]
-    of_row = row_error(longest, longest)
-    eliminated = (2 * size**3 / 3 + 6 * size**2 + 8 * size) * ROUNDOFF
-    joint = (2 * size + 2) * (of_row + error) + eliminated
-    return np.where(size > 1, joint, np.where(size == 1, of_row, 0.0))
+    np.maximum.at(most, component[on_cycle], of_row[on_cycle])
+    of_row[on_cycle] = most[component[on_cycle]]
+    eliminated = (2 * size**3 / 3 + 4 * size**2 + 2 * size) * ROUNDOFF
+    return 2 * size * of_row + eliminated
 
 
 def scaled(
@@ -88,13 +87,16 @@ def scaled(
     """
     if side == 0:
         return rows
-    error: Any = off
-    if cycles is not None:
-        error = off + exit_error(*cycles, off)[rows.source]
-    step = row_error(np.diff(rows.row_start)[rows.source], additions, error)
-    return rows.replaced(probability=rows.probability * (1 + side * step))
+    size, error = np.diff(rows.row_start), np.full(rows.n, off)
+    if cycles is not None:  # where rows of the same outcome were merged they were more before
+        size = np.maximum(size, np.diff(cycles[0].row_start))
+        error += exit_error(*cycles, off)
+    step = row_error(size[rows.source], additions, error[rows.source])
+    return rows.replaced(probability=rows.probability * np.maximum(1 + side * step, 0.0))
 
 
 def compounded(step_error: float, steps: int, side: int) -> float:
     """What so many steps make of a number: the least (`side` -1) or largest share of it."""
-    return math.exp(side * min(1.01 * step_error * steps, 700.0))
+    if side > 0:
+        return math.exp(min(step_error * steps, 700.0)) * (1 + AFTERWARDS)
+    return max(1 - step_error, 0.0) ** steps * (1 - AFTERWARDS)

@@ -8,6 +8,7 @@ long as no cycle has a negative cost (`potential.py`). All checks happen once, w
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -126,7 +127,8 @@ class SSP(SSPBuilder):
         understood. Files do not keep it.
     probability_error : float
         How far, relatively, each probability may be off beside rounding, where the model was
-        computed from another; bounds count it. Files do not keep it.
+        computed from another, or one is below the doubles with all digits; bounds count it. Files
+        do not keep it.
     paid : array of float64, shape (n_outcomes,), optional
         The cost of each outcome as policies observe it, where that is another number than its cost:
         set in `reduced`.
@@ -185,6 +187,10 @@ class SSP(SSPBuilder):
         check_outcomes(self)
         check_unit(self)
         vars(self)["outcome_probability"] = checked_probabilities(self)
+        least = float(self.outcome_probability.min(initial=1.0))
+        if least < sys.float_info.min:  # it was read with fewer digits than others
+            error = max(self.probability_error, 2.0**-1074 / max(least, 2.0**-1074))
+            vars(self)["probability_error"] = error
         self._freeze()
         for name in dtypes:
             hand_over(getattr(self, name))
