@@ -3,6 +3,7 @@ should.
 """
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -103,13 +104,28 @@ def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
 
 def test_short_calls_are_repeated_and_the_median_counts(monkeypatch):
     clock = iter([0.0, 0.05, 1.0, 1.02, 2.0, 2.04, 3.0, 9.0])
-    monkeypatch.setattr(work, "thread_time", lambda: next(clock))
+    monkeypatch.setattr(work, "process_time", lambda: next(clock))
     calls = []
     assert timed(lambda: calls.append(1) or len(calls), 3) == (
         3,
         pytest.approx(Times(0.04, 0.02, 0.05, 3)),
     )
     assert timed(lambda: "long", 3) == ("long", Times(6.0, 6.0, 6.0, 1))
+
+
+def test_monte_carlo_gets_the_time_asked_for_and_no_more():
+    """`simulate` walks in a thread of its own: its time counts, too."""
+    model = tailpath.domains.gridworld("14x16")
+    policy = tailpath.solve_expected(model).policy
+
+    def call(n):
+        return tailpath.simulate(model, policy, n, 0, threads=1)
+
+    call(100_000)  # compiled
+    samples, set_up = fitting(call, 0.05)
+    began = process_time()
+    assert len(call(samples)) == samples
+    assert 0.0125 < process_time() - began - set_up < 0.2
 
 
 def test_samples_fit_the_time_beyond_the_set_up(monkeypatch):

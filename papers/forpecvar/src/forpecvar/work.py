@@ -1,9 +1,10 @@
 """One task, computed: what a worker does, on this machine or another; and who computed it.
 
 A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly
-from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread after
-a warm-up in the same process. A call whose time figures and tables show is repeated if it is short:
-the median counts, and the least and the largest time say how far it spreads.
+from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of
+all threads, after a warm-up in the same process. A call whose time figures and tables show is
+repeated if it is short: the median counts, and the least and the largest time say how far it
+spreads.
 
 Two versions of the program may give different numbers, so the name of a program is its version and
 a hash of all that computes, as the compiler sees it. What draws, reports, reads files or talks to
@@ -22,7 +23,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from time import perf_counter, thread_time
+from time import perf_counter, process_time
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -38,7 +39,9 @@ from tailpath.methods import Plan, find_method
 Result = TypeVar("Result")
 
 #: A call is repeated until it was called this often or took this many seconds in all.
-CALLS, ENOUGH = 15, 0.25
+CALLS, ENOUGH = 15, 1.0
+#: The same for a number of samples that is only tried.
+TRIED = 3
 #: The columns of an answer that hold `Times`.
 PLAN_TIMES = ("plan_seconds", "plan_least", "plan_most", "plan_calls")
 
@@ -96,9 +99,9 @@ def timed(call: Callable[[], Result], calls: int = CALLS) -> tuple[Result, Times
     """A call's result and its times."""
     seconds: list[float] = []
     while not seconds or (len(seconds) < calls and sum(seconds) < ENOUGH):
-        began = thread_time()
+        began = process_time()
         result = call()
-        seconds.append(thread_time() - began)
+        seconds.append(process_time() - began)
     return result, Times(statistics.median(seconds), min(seconds), max(seconds), len(seconds))
 
 
@@ -174,9 +177,9 @@ def _simulation(job: WorkItem) -> Computed:
         for repetition in range(job.repetitions):
             # The same on every machine, another for every task.
             seed = crc32(str(task).encode()) + repetition
-            began = thread_time()
+            began = process_time()
             costs = simulate(ssp, policy, samples, seed, threads=1)
-            seconds = thread_time() - began - set_up
+            seconds = process_time() - began - set_up
             for alpha, value in zip(atoms, worst_means(costs, atoms)):
                 values = value, deployed.cvar(alpha)
                 rows.append(Simulation(engine, repetition, seed, alpha, *values, samples, seconds))
@@ -200,7 +203,7 @@ def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
     many, more = 1, 0.0
     while more < seconds:
         many *= 2
-        more = timed(partial(call, many))[1].median - set_up
+        more = timed(partial(call, many), TRIED)[1].median - set_up
     return max(1, round(many * seconds / more)), set_up
 
 
