@@ -37,7 +37,7 @@ SHORT = 40
 def check_alpha(alpha: Any, what: str = "alpha") -> float:
     """`alpha`, the mass of the worst tail, as a float in (0, 1]; `what` is its name in messages."""
     try:
-        # A number of fewer bits stands for its shortest decimal: np.float32(0.05) is 0.05.
+        # A number of fewer bits means its shortest decimal: np.float32(0.05) is 0.05.
         short = isinstance(alpha, np.floating) and alpha.itemsize < 8
         percent = isinstance(alpha, str) and alpha.endswith("%")
         value = float(alpha[:-1]) / 100 if percent else float(str(alpha) if short else alpha)
@@ -255,8 +255,8 @@ def _kinds(asked: str, known: Mapping[str, Any]) -> Iterator[tuple[Any, str]]:
 
 
 def takes_model(verb: Function) -> Function:
-    """Let a verb that is given something else than a model say how to make one, and show progress
-    after two seconds, unless it has a callback. This decorator comes first.
+    """Let a verb explain how to make a model if it gets anything else, and show progress after two
+    seconds, unless it has a callback. This decorator comes first.
     """
     answered, in_parts = answering(verb), "comm" in inspect.signature(verb).parameters
 
@@ -401,12 +401,11 @@ class Option:
 class Progress(Protocol):
     """A progress callback: called with the steps taken so far and how far these have led.
 
-    | who | steps | how far |
+    | function | steps | how far |
     | --- | --- | --- |
     | `evaluate` | pairs of state and cost expanded | the probability that has arrived |
     | `solve_cvar_quantile`, `solve_cvar_interpolation` | sweeps | the residual of the last one |
     | `read` | bytes read | their share of the file |
-    | `write` | outcomes written | the share of the states |
     | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
     | `frontier` | tables filled | pieces of the frontier found |
     | `policy.table` | pairs of state and memory placed, then levels of cost done | their share |

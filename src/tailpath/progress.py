@@ -26,7 +26,7 @@ CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
 @dataclass
 class _Line:
-    """The line of a computation: its last text, when it began, and when it was last shown."""
+    """The line of a computation: its last text, its start, and when it was last shown."""
 
     write: Callable[[str], None]
     text: str

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from textwrap import TextWrapper
 from typing import Any
 
-#: What LaTeX would take for something else.
+#: Characters that are special in LaTeX.
 LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     sign: f"\\{sign}" for sign in "&%$#_{}"
 }

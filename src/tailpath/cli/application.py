@@ -1,8 +1,7 @@
-"""The group of commands, and what happens around each: errors, warnings, interruption, a closed
-pipe.
+"""The group of commands, and how each handles errors, warnings, interrupts and closed pipes.
 
 Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when
-interrupted, 143 when asked to end (SIGTERM). Results go to standard output, everything else to
+interrupted, 143 when terminated (SIGTERM). Results go to standard output, everything else to
 standard error.
 """
 
@@ -127,8 +126,8 @@ def group(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-#: The policies that the command has read: what is wrong with one may show long after, and the
-#: message shall name it.
+#: The policies that the command has read: an error in one may show much later, and the message
+#: must name it.
 policy_files: list[str] = []
 
 
@@ -143,8 +142,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _ended_like_interrupted() -> Iterator[list[int]]:
-    """Have SIGTERM do what Ctrl-C does, so that no unfinished file stays; yields a list that is
-    filled then. Whoever handles it already keeps it.
+    """Let SIGTERM do what Ctrl-C does, so that no unfinished file stays; yields a list that is
+    filled then. An existing handler stays.
     """
     asked: list[int] = []
 
@@ -189,9 +188,9 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def print_message(kind: str, text: str) -> None:
-    """One line on standard error, of its own: a line of progress makes way, and comes again."""
+    """Print one line on standard error; a line of progress is removed, and shown again later."""
     if kind == "error":
-        end_line()  # nothing comes after it
+        end_line()  # for good
     elif sys.stderr.isatty():
         sys.stderr.write(CLEAR)
     what = f"{kind}:"
@@ -220,11 +219,11 @@ def printable(text: str) -> str:
 
 
 def _explain(error: Exception) -> int | None:
-    """Tell the user what was wrong: the exit code; None for an error of ours, which deserves its
+    """Print what was wrong, and return the exit code; None for a bug of ours, which deserves its
     traceback.
     """
     if isinstance(error, BrokenPipeError):
-        _drop_output()  # who reads it has gone, which is its right (`tailpath info model | head`)
+        _drop_output()  # the reader has gone, as in `tailpath info model | head`
         return PIPE_CLOSED
     if isinstance(error, click.Abort):
         cause = error.__cause__  # click puts its own error in the place of a KeyboardInterrupt
@@ -253,5 +252,5 @@ def _explain(error: Exception) -> int | None:
 
 
 def _drop_output() -> None:
-    """What is still buffered has nowhere to go, of which the interpreter would complain at exit."""
+    """Discard buffered output, of which the interpreter would complain at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What the commands share: the MODEL argument with its options, alpha, policies, files to write."""
+"""Shared by the commands: the argument MODEL with its options, alpha, policies, files to write."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def timed(work: Called, *args: Any, **named: Any) -> tuple[Any, float, float]:
 
 
 def out_file(*suffixes: str) -> Callable[[str], str]:
-    """The type of an option that takes a file to write; that it can be written is checked before
+    """The type of an option that takes a file to write; whether it can be written is checked before
     the work is done.
     """
 
@@ -111,7 +111,7 @@ def refuse_same_file(output: str | None, source: str) -> None:
 
 
 def discount(text: str) -> Fraction | None:
-    """The type of an option that takes a discount, a number or a fraction in (0, 1]; 1 is none."""
+    """The type of an option that takes a discount, a number or a fraction in (0, 1]; None for 1."""
     try:
         gamma = as_fraction(text)
     except (ValueError, ArithmeticError):
@@ -140,7 +140,7 @@ def _float(text: str) -> float:
         raise click.BadParameter(f"{text!r} is not a number") from None
 
 
-#: What an option takes whose word is this.
+#: The types of options, by their word in the help.
 PAIRS: dict[str, Any] = {"R=C": pairs_of("R=C", _float), "N=V": pairs_of("N=V", str)}
 
 
@@ -192,7 +192,7 @@ def under(heading: str, *options: Decorator) -> Decorator:
     return with_options
 
 
-#: Flags that make a goal sure, or go with one that does.
+#: Flags that make the goal certain, and those that go with them.
 ENDINGS = (
     Option("give_up", str, None, "Allow stopping in any state, at cost C.", "C"),
     Option(
@@ -327,7 +327,7 @@ given_policy = click.argument("policy", type=click.Path())
 
 
 def _ended(ssp: SSP, endings: Mapping[str, Any]) -> SSP:
-    """The limit of steps first, since the other endings depend on it."""
+    """The model with its endings; the limit of steps first, since the others depend on it."""
     if endings["within"] is not None:
         ssp = tailpath.within(
             ssp, endings["within"], endings["otherwise"], gamma=endings["gamma"] or 1

@@ -1,5 +1,6 @@
 """`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver
-when deployed, and what is best; and `tailpath page MODEL`, the same on one page of HTML, and why.
+when deployed, and the optimum; and `tailpath page MODEL`, the same on a page of HTML that explains
+why.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ def measured(
     alphas: Sequence[float],
     delta: str | None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """Measures of every policy at every alpha, with the policies that have the least of each, and
-    the least VaR, beside them.
+    """Measures of every policy at every alpha, and of the policies that minimise each measure and
+    VaR.
     """
     best = {f"least {each}": tailpath.solve(ssp, each, delta=delta).policy for each in measures}
     lines = []
@@ -197,7 +198,7 @@ def measured(
 def compare_plans(
     model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str]
 ) -> Output:
-    """Policies planned on the nominal model and on the intervals, and what each may really cost."""
+    """Policies planned on the nominal model and on the intervals, and what each may cost."""
     given = {file: policy_argument(file, model) for file in files}
     lines, rows = [], []
     for alpha, label, predicted, band in planned_lines(model, alphas, given):
@@ -223,9 +224,7 @@ def _draw(
     path: str,
     update: Update,
 ) -> None:
-    """The figure: every method's prediction and what it delivers, and the optimum, from the
-    smallest alpha to 1.
-    """
+    """Draw what every method predicts and delivers, and the optimum, up to alpha 1."""
     more = tailpath.log_atoms(alphas[0], DRAWN).tolist() if alphas[0] < 1 else ()
     drawn = sorted({*alphas, *more})
     curves = []

@@ -62,7 +62,7 @@ def info_command(ssp: SSP, source: str) -> Output:
     return record, pairs((what, text) for what, text in everything.items() if text)
 
 
-#: What a program is told of a model, and what people are.
+#: A record for programs, and rows for people.
 Facts = tuple[dict[str, Any], dict[str, str]]
 
 

@@ -34,7 +34,7 @@ json_option = under(
     ),
 )
 
-#: The lines of a result that tell what is best: in bold on a terminal.
+#: The lines of a result that show the optimum: in bold on a terminal.
 OPTIMUM = re.compile(r"^(least .*|\S+ +optimum .*)$", re.MULTILINE)
 
 
@@ -60,7 +60,7 @@ def print_result(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     else:
         text = texts.fitted(text, terminal_width())
     end_line()
-    # What the terminal has no letters for is escaped.
+    # Characters that the terminal does not have are escaped.
     text = printable(text).encode(encoding, "backslashreplace").decode(encoding)
     if not as_json and in_colour(sys.stdout):
         text = OPTIMUM.sub(lambda found: click.style(found[0], bold=True), text)
@@ -91,8 +91,8 @@ def some(values: Sequence[Any], most: int = 8) -> str:
 
 
 def terminal_width() -> int | None:
-    """The width that a table may take: that of the terminal, if standard output is one. Into a file
-    or a pipe it goes as wide as it is: `COLUMNS` is often set there by who started the program.
+    """The width that a table may take: that of the terminal, if standard output is one. In a file
+    or a pipe it is unlimited; `COLUMNS` is often set there by the calling program.
     """
     seen = sys.stdout is not None and sys.stdout.isatty()
     return shutil.get_terminal_size().columns if seen else None
@@ -105,7 +105,7 @@ def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: 
 def with_gains(
     text: str, ssp: Any, mean: float | None, costs: Any = None, alpha: float | None = None
 ) -> str:
-    """A text, and, where gains were given for costs, a sentence that tells its numbers as gains."""
+    """A text, and, if rewards were read as costs, a sentence with its numbers as gains."""
     if GAINS not in ssp.notes or mean is None:
         return text
     gains = f"all together {number(0.0 - mean)} on average"
@@ -116,7 +116,7 @@ def with_gains(
     return f"{text}\n\nin gains, where a cost is minus a gain: {gains}"
 
 
-#: What a command returns that is `reported`.
+#: The result of a command that is `reported`: the record, and the text.
 Output = tuple[dict[str, Any], str]
 
 

@@ -39,7 +39,7 @@ def solved_by(wanted: Callable[[Method], Any]) -> str:
 
 
 def ranks(module: str) -> Any:
-    """A module of what works on ranks, which nobody imports."""
+    """A module of `tailpath.distributed`, which is loaded only here."""
     return module_of(f"tailpath.distributed.{module}", "mpi")
 
 

@@ -41,8 +41,8 @@ from tailpath.progress import progress_line
 from tailpath.risk.measure import REGISTER, Measure, is_cvar
 from tailpath.texts import number, pairs
 
-#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
-#: bracket of the optimum has to do.
+#: Without a cost unit the evaluation of a policy may branch without end; after this many nodes the
+#: bounds of the optimum must do.
 MAX_NODES = 1_000_000
 
 
@@ -51,8 +51,8 @@ class MethodOption(click.Option):
 
 
 class SolveCommand(ModelCommand):
-    """Takes the options of all methods, each once, and refuses those that the chosen method has no
-    use for.
+    """Takes the options of all methods, each once, and refuses those that the chosen method does
+    not have.
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -185,8 +185,8 @@ def _refuse_on_ranks(asked: Mapping[str, Any]) -> None:
 
 
 def _proofs(checks: Sequence[Callable[[], Any]]) -> list[str]:
-    """What the checker proves of a solution that can be checked, and of the costs of its policy; it
-    raises an error if something does not hold.
+    """The checker's proofs of a solution, and of the costs of its policy; it raises an error if
+    something does not hold.
     """
     proofs = [check() for check in checks]
     return [
@@ -214,9 +214,9 @@ class Solved:
 
 
 def solve_by(method: Method, ssp: SSP, asked: SimpleNamespace) -> Solved:
-    """Plan by a method of the register, and evaluate the policy exactly if there is an alpha.
+    """Plan with a method, and evaluate the policy exactly if there is an alpha.
 
-    If that is given up, the plan must have bounds.
+    If the evaluation is given up, the plan must have bounds.
     """
     alpha, most = asked.alpha, asked.max_nodes
     costs = None
@@ -269,7 +269,7 @@ def _warn_of_limit(error: LimitExceededError) -> None:
 
 
 def asked_for(asked: SimpleNamespace) -> Measure | None:
-    """What is to be minimised, or None if a method plans."""
+    """The measure to minimise, or None if a method plans."""
     if asked.minimise is None and asked.deadline is None and not asked.limits:
         return None
     if asked.alpha is not None:
@@ -328,7 +328,7 @@ def solve_for(ssp: SSP, objective: Measure, asked: SimpleNamespace) -> Solved:
 def _delivered(
     ssp: SSP, policy: tailpath.Policy, measures: Sequence[Measure], max_nodes: int | None
 ) -> dict[str, float]:
-    """What the measures are for the policy; nothing, with a warning, if evaluating it is given
+    """The values of the measures for the policy; none, with a warning, if its evaluation is given
     up.
     """
     if max_nodes is None and ssp.cost_unit is None:

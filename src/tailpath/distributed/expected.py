@@ -1,11 +1,10 @@
 """V* of a model in parts: value iteration over all ranks, proved by the certificate of one process.
 
-A rank sweeps its own states from the end outwards, and then all pass on what others need of them:
-inside a rank each value takes the place of the last one at once, between ranks with the next
-sweep. What is found depends on how many ranks there are in its last bits alone, and is proved
-wherever they are: `certify/values.py` looks at every row where it is, and the largest of what ranks
-find counts. What one process does where sweeps settle too slowly (policies, eliminations) needs the
-model on one rank and is refused.
+A rank sweeps its own states from the end outwards, and then all ranks send what others need: within
+a rank a new value is used at once, between ranks in the next sweep. The number of ranks changes
+results in their last bits only, and the proof holds for any number: `certify/values.py` checks
+every row on its own rank, and the largest defect of all ranks counts. What one process does if
+sweeps converge too slowly (policies, eliminations) needs the model on one rank and is refused.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ from tailpath.errors import ModelError
 from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.kernels.rounding import ROUNDING_NOISE, SETTLED, STRICT
 
-#: Bounds that are wider than this, relatively, say that sweeps did not settle.
+#: Bounds that are wider than this, relatively, mean that sweeps did not converge.
 REFUSED_ABOVE = 2e-11
 SLOW = "value iteration converges too slowly on this model in parts; solve the whole model instead"
 
 
 class Ranks(OneProcess):
-    """Every rank has its own nodes, and ghosts of those that their rows lead to."""
+    """Every rank has its own nodes, and ghosts of the nodes that their rows lead to."""
 
     def __init__(self, halo: Halo, ghosts: int) -> None:
         self.halo, self.ghosts = halo, ghosts

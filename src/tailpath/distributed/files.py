@@ -1,8 +1,8 @@
 """Folders of parts, one file for each rank, written whole or not at all.
 
-A file names the model that it is a part of, by its hash, and its place. It is read as carefully as
-every other file: sizes are compared with the bytes that are there, and inconsistent files are
-refused in one line.
+A file has the hash of its model, and its place among the parts. It is read as carefully as every
+other file: sizes are compared with the bytes that are there, and inconsistent files are refused
+with one line.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def write_part(part: Part, folder: str | Path) -> Path:
 
 
 def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
-    """Cut a model into parts, and put their files into a folder of their own, which takes the place
-    of one with other parts."""
+    """Cut a model into parts, and write their files into a folder of their own, which replaces one
+    with other parts."""
     place, mark = Path(folder).resolve(), model_mark(ssp)
     made = place.with_name(f".{place.name}.{os.urandom(8).hex()}.part")
     before = made.with_suffix(".old")
@@ -94,7 +94,7 @@ def write_parts(ssp: SSP, parts: int, folder: str | Path) -> list[Path]:
 
 
 def read_part(folder: str | Path, index: int, parts: int) -> Part:
-    """Read one of so many parts of a model from the folder where `tailpath split` has put them."""
+    """Read one of the parts of a model from the folder that `tailpath split` has written."""
     path = part_file(folder, index, parts)
     if not path.exists():
         there = len(list(Path(folder).glob("part-0-of-*.npz")))
@@ -127,7 +127,7 @@ def read_part(folder: str | Path, index: int, parts: int) -> Part:
 
 
 def part_of(model: str, comm: Any) -> Part | None:
-    """The part of this rank of a model that is a folder of parts; None of others."""
+    """The part of this rank, if the model is a folder of parts; otherwise None."""
     if not Path(model).is_dir():
         return None
     return together(comm, lambda: read_part(model, comm.rank, comm.size))

@@ -1,8 +1,8 @@
 """The loop over the levels of a budget table on the part of a rank: `dp.budgets.fill`, over ranks.
 
-Every rank sweeps its own nodes (`dp.budgets.sweep`), level by level, and sends what others need of
-them. The best value so far, which ends the sweep, is that of the rank of the start. Values do not
-depend on how nodes are distributed: a node's is one sum over its own outcomes.
+Every rank sweeps its own nodes (`dp.budgets.sweep`), level by level, and sends the values that
+others need. The best value so far, which ends the sweep, comes from the rank of the start. Values
+do not depend on how nodes are distributed: each is one sum over the node's own outcomes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A model in parts: each rank has some states in a row, with their choices and outcomes, and no
-more.
+"""A model in parts: each rank has a range of states, with their choices and outcomes, and no more.
 
-Parts are contiguous in the numbers of states, so that two numbers say who has what. A part comes
-from a model (`Part.of`), from a file (`files.py`), or from whoever makes its arrays.
+A part is a range of state numbers, so two numbers say what it has. It comes from a model
+(`Part.of`), from a file (`files.py`), or from arrays.
 """
 
 from __future__ import annotations
@@ -73,9 +72,9 @@ class Part:
     actions : tuple of hashable
         Names.
     unit : Fraction
-        What a unit of cost is.
+        The unit of costs.
     probability_error : float
-        How far probabilities may be off, relatively, beside rounding; as of `SSP`.
+        The relative error of probabilities besides rounding, as in `SSP`.
     model : str
         The hash of the model, if it was whole before: its parts belong together.
 
@@ -139,12 +138,12 @@ class Part:
 
     @property
     def outcome_cost(self) -> FloatArray:
-        """The cost of each outcome: the float nearest to so many units."""
+        """The cost of each outcome: the float nearest to its multiple of the unit."""
         cost = self.outcome_level * float(self.unit.numerator) / float(self.unit.denominator)
         return np.asarray(cost, dtype=np.float64)
 
     def on_ranks(self, comm: Any, *asked: Any, **options: bool) -> Any:
-        """What `solve_cvar_exact` finds over ranks; options that need one process are refused."""
+        """The result of `solve_cvar_exact` over ranks; options for one process are refused."""
         for name, given in options.items():
             if given:
                 raise OptionError(
@@ -155,7 +154,7 @@ class Part:
         return together(comm, partial(solving.solve_cvar, self, comm, *asked), str(self))
 
     def _check_place(self) -> None:
-        """Numbers that say where the part belongs, and what its costs are."""
+        """Check the place of the part, and its costs."""
         steps = np.diff(self.bounds)
         if len(steps) == 0 or self.bounds[0] != 0 or not np.all((steps >= 0) & (steps < 2**31)):
             raise ModelError("the first states of parts must rise from 0")
@@ -171,7 +170,7 @@ class Part:
             raise ModelError("the unit of costs is out of range")
 
     def _rows(self) -> Any:
-        """What the checks of a model look at; messages leave out where outcomes lead."""
+        """The part as the checks of a model need it; messages leave out targets of outcomes."""
         return SimpleNamespace(
             n_states=len(self.state_choices) - 1,
             n_choices=len(self.choice_outcomes) - 1,
@@ -186,14 +185,14 @@ class Part:
 
     @classmethod
     def here(cls, model: Any, comm: Any) -> Part:
-        """The part of this rank of a model that every rank has."""
+        """The part of this rank, if every rank has the whole model."""
         comm = ranks_of(comm)
         return cls.of(model, comm.rank, comm.size)
 
     @classmethod
     def of(cls, ssp: SSP, index: int, parts: int, mark: str | None = None) -> Part:
-        """One of so many parts of a model, whose costs have a unit, with about as many states
-        each; `mark` is the hash of the model, where it is known.
+        """Part `index` of `parts` parts of a model whose costs have a unit, with about equally many
+        states; `mark` is the hash of the model, if it is known.
         """
         if not isinstance(ssp, SSP):
             raise ModelError(f"ranks solve models with known probabilities, not {kind_of(ssp)}")
@@ -242,7 +241,7 @@ def whole_of(comm: Any, part: Part) -> SSP:
 
 
 def even_bounds(n_states: int, parts: int) -> IntArray:
-    """Where each of so many parts begins, with about as many states each."""
+    """Where each of `parts` parts begins, with about equally many states."""
     if parts < 1:
         raise OptionError(f"a model has 1 or more parts, not {parts}")
     return np.arange(parts + 1, dtype=np.int64) * n_states // parts

@@ -71,12 +71,12 @@ class PartPolicy:
     def gather(self, ssp: SSP | None = None) -> BudgetPolicy:
         """The policy of all states, on every rank; all ranks call this.
 
-        `tailpath.evaluate` and all else takes it.
+        It works like any other policy.
 
         Parameters
         ----------
         ssp : SSP, optional
-            The whole model; by default it is gathered, too, with numbers for names.
+            The whole model; by default it is gathered, too, with numbers as names.
 
         Returns
         -------

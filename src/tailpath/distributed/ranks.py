@@ -1,4 +1,4 @@
-"""Ranks, and what passes between them: the only module that imports MPI.
+"""Ranks, and their messages: the only module that imports MPI.
 
 A rank works on its own nodes and on *ghosts*, copies of the nodes of others that its rows lead to.
 A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
@@ -21,20 +21,20 @@ from tailpath.graph import Array
 
 Result = TypeVar("Result")
 MISSING = "one model over several ranks needs mpi4py and an MPI: pip install 'tailpath[mpi]'"
-#: What a program ends with where one rank has failed.
+#: The exit code if one rank has failed.
 FAILED = 1
 
 
 def world() -> Any:
     """All ranks of this job, a communicator of mpi4py."""
-    try:  # importing it starts MPI, which nobody else wants
+    try:  # importing it starts MPI, which must not happen elsewhere
         return importlib.import_module("mpi4py.MPI").COMM_WORLD
     except (ImportError, RuntimeError) as error:
         raise OptionError(f"{MISSING} ({error})") from None
 
 
 class Alone:
-    """One rank in a process of its own, without MPI: what it gathers is its own."""
+    """One rank in a process of its own, without MPI: it gathers only its own values."""
 
     rank, size = 0, 1
 
@@ -56,7 +56,7 @@ def ranks_of(comm: Any) -> Any:
 
 
 def largest(comm: Any, value: float) -> float:
-    """The largest of a number of every rank."""
+    """The largest value of all ranks."""
     return float(max(comm.allgather(float(value))))
 
 
@@ -71,8 +71,8 @@ def joined(comm: Any, array: Array) -> Array:
 
 
 def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
-    """The result of `work`. If it fails, the other ranks would wait for ever, so this one says why
-    in one line and ends the job; `about` says what it has in memory.
+    """The result of `work`. If it fails, the other ranks would wait for ever, so this one prints
+    why in one line and ends the job; `about` describes what it has in memory.
     """
     try:
         return work()

@@ -1,7 +1,7 @@
 """The graph of a part with ghost rows, and searches that cross from rank to rank.
 
-A search settles what can be settled here, hands on what others need, and goes on until nothing
-moves anywhere. Costs are integers, so that the result does not depend on the order of messages.
+A search settles its own nodes, sends what others need, and continues until nothing changes on any
+rank. Costs are integers, so that the result does not depend on the order of messages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tailpath.kernels.graph import shortest_edges
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.shortest_paths import update_distances
 
-#: Why free outcomes are refused: their order would lead from rank to rank.
+#: Why zero-cost outcomes are refused: their order would cross ranks.
 FREE = (
     "zero-cost outcomes that do not arrive are not supported in a model in parts; solve the whole"
     " model instead"

@@ -1,8 +1,8 @@
 """The least CVaR of a model in parts, by the table of `solvers/exact/table.py` on every rank's own
 states.
 
-What is found at the start, values and bounds, is known on all ranks; the steps of the policy stay
-where their states are, until somebody gathers them.
+Values and bounds at the start are known on all ranks; the steps of the policy stay on the rank of
+their states until they are gathered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Flights: be in Los Angeles by 20:00, with what 336,776 flights out of New York did in 2013.
+"""Flights: be in Los Angeles by 20:00, with the data of 336,776 flights out of New York in 2013.
 
-`docs/flights.md` has the rules. What was counted on bad days is taken together for the morning, the
-afternoon and the evening, and flights that are late for the whole day. Passengers who stay
+`docs/flights.md` has the rules. Counts of bad days are pooled over the morning, the afternoon and
+the evening, those of late flights over the whole day. Passengers who stay
 overnight continue at five in the morning. How long after its hour a flight arrives is rounded up to
 one of a few steps (`ON_TIME`, `LATE`, around what is usual); a diverted flight counts as a day
 late.
@@ -31,8 +31,9 @@ from tailpath.texts import did_you_mean
 
 #: Minutes after the usual arrival, rounded up: of flights that left within an hour, and of others.
 ON_TIME, LATE = (-30, 0, 30, 60, 120, 1440), (60, 120, 240, 480, 1440)
-#: Flights that are later than this give passengers a choice; the first hour of a day; how many
-#: flights a year make a service; what durations are rounded up to; where the parts of a day begin.
+#: Flights that are later than this give passengers a choice; the first hour of a day; the flights a
+#: year that make a service; the unit that durations are rounded up to; the hours at which the parts
+#: of a day begin.
 PATIENCE, MORNING = 60, 5
 SERVICE, UNIT = 100, 5
 PARTS = (12, 17)
@@ -45,9 +46,10 @@ FlightRow = tuple[str, str, str, int, int]
 
 
 class _Service(NamedTuple):
-    """Flights of one airport and hour: when they leave after the hour, and how long after it they
-    usually arrive, in minutes; what was counted of them, on bad days of flights like them, and of
-    those that were late."""
+    """Flights of one airport and hour: minutes after the hour at which they leave and usually
+    arrive; counts of their delays, of those of similar flights on bad days, and of those of late
+    flights.
+    """
 
     leaves: int
     arrives: int
@@ -70,7 +72,7 @@ def flights(
     destination : str
         An airport that is served at least a hundred times a year, by its three letters.
     ready : int in 5 .. 23
-        The hour from which on one may fly.
+        The first hour at which one may fly.
     confidence : float in (0, 1), optional
         If given, the model has intervals that hold the true probabilities, all at once, with this
         confidence. Otherwise it has the frequencies.
@@ -102,7 +104,7 @@ def flights(
         "arrivals are rounded up, and there is always a seat",
     )
     if confidence is not None:
-        with warnings.catch_warnings():  # what was never seen is among the notes
+        with warnings.catch_warnings():  # the notes say what was never seen
             warnings.simplefilter("ignore", TailpathWarning)
             found = IntervalSSP.from_counts(rows, START, [destination], confidence=confidence)
         inside = replace(found.inside, notes=(*found.notes, *notes))
@@ -264,7 +266,7 @@ def _counted(group: Any) -> dict[Any, int]:
 
 
 def _steps(minutes: Any, steps: tuple[int, ...]) -> dict[int, int]:
-    """How many come within each step, rounded up; the last holds all others, and the unknown."""
+    """The counts by step, rounded up; the last one has all others, and the unknown."""
     step = np.searchsorted(steps[:-1], np.where(np.isnan(minutes), np.inf, minutes))
     return dict(zip(steps, np.bincount(step, minlength=len(steps)).tolist()))
 

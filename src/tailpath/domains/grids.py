@@ -28,7 +28,7 @@ ACTIONS = ("N", "S", "E", "W")
 STEPS = ((-1, 0), (1, 0), (0, 1), (0, -1))
 SLOTS = 4
 CERTAIN = (Fraction(1), Fraction(0), Fraction(0), Fraction(0))
-#: What a cell takes while a model is built, at most, measured on grids of 10^6 cells.
+#: Bytes for each cell while a model is built, at most, measured on grids of 10^6 cells.
 BYTES_PER_CELL = 1_100
 
 Targets = Callable[[Array], Array]
@@ -75,8 +75,8 @@ def refuse_huge(rows: int, columns: int) -> None:
 
 
 def available_bytes() -> int | None:
-    """The memory that may still be taken, by the machine and by the limit of this process, or
-    `None` where the system does not say.
+    """The memory that is still free, on the machine and within the limit of this process, or `None`
+    if the system does not say.
     """
     try:
         import resource

@@ -198,8 +198,8 @@ def river(*, rows: int, columns: int, dead_end: bool = False) -> SSP:
     rows, columns : int, 2 or more
         The size.
     dead_end : bool
-        Nobody leaves the waterfall; `give_up` or `given_arrival` makes the goal sure again. As in
-        the paper, it leads back to the start otherwise.
+        No run leaves the waterfall; `give_up` or `given_arrival` makes the goal certain again.
+        Otherwise it leads back to the start, as in the paper.
 
     Returns
     -------

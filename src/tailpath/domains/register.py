@@ -1,7 +1,7 @@
-"""The register of domains: who builds the model of `scheme:text`.
+"""The register of domains, which build the models of `scheme:text`.
 
-A domain of this folder is a `Domain` and a line in the table below. Others add theirs
-as `registers.py` says.
+A domain of this folder is a `Domain` and a line in the table below. `registers.py` says how to add
+others.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ ADDRESSES = {
 
 @dataclass(frozen=True)
 class Domain:
-    """A family of problems, each with a name: who builds the model of `scheme:text`.
+    """A family of named problems, which builds the models of `scheme:text`.
 
     Parameters
     ----------
     scheme : str
         A word of small letters and digits, two or more.
     build : callable
-        `build(text)` gives the model of the text after the colon, or None where it makes no sense.
+        `build(text)` returns the model for the text after the colon, or None if it is not a valid
+        one.
     expects : str
-        What the error message then says.
+        What to write instead, for the error message.
     from_text : callable, optional
-        If given, the text may also be the path of a file: the function gets what the file says.
+        If given, the text may also be the path of a file: the function gets its content.
     about : callable, optional
-        `about(text)` says in a sentence what the problem is, for `tailpath info`.
+        `about(text)` describes the problem in a sentence, for `tailpath info`.
     policies : mapping of str to callable, optional
-        Policies that come with the domain: `policies["name"](ssp)` is what `scheme:name` stands for
-        where a policy is read.
+        Policies that come with the domain: `policies["name"](ssp)` is the policy that `read_policy`
+        returns for `scheme:name`.
     problems : tuple of str
         Names of problems, for the shell to complete.
 
@@ -69,7 +70,7 @@ class Domain:
     problems: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        # The first letter alone would be taken for a drive, and only small letters are looked up.
+        # A single letter would be taken for a drive, and only small letters are looked up.
         if not (
             len(self.scheme) > 1
             and self.scheme.isidentifier()
@@ -121,8 +122,8 @@ def register(domain: Domain) -> None:
 
 
 def schemes() -> list[str]:
-    """The schemes of the table and those that were registered; commands ask before every word, so
-    installed packages are not searched.
+    """The schemes of the table and those that were registered. Shell completion calls this at every
+    word, so installed packages are not searched.
     """
     return [*ADDRESSES, *REGISTER.added]
 

@@ -1,7 +1,7 @@
 """Sepsis: treat a patient in intensive care, four hours at a time, with the data of ICU-Sepsis.
 
-The files of the package `icu_sepsis` are read, and nothing of it is run; `docs/tutorials/sepsis.md`
-says what is in them.
+The files of the package `icu_sepsis` are read, but none of its code is run;
+`docs/tutorials/sepsis.md` says what is in them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tailpath.model.ssp import SSP
 from tailpath.registers import folder_of
 
 PATIENTS, ACTIONS = 713, 25
-#: The states behind the patients', as the package numbers the first two of them.
+#: The states after the patients'; the package numbers the first two of them.
 DIED, SURVIVED = 713, 714
 ADMISSION = 715
 DRAW, STAY = 25, 26
 
 
 class _Data(NamedTuple):
-    """What the package knows: admissible (713, 25), moves (713, 25, 716), start (716,),
+    """The package's arrays: admissible (713, 25), moves (713, 25, 716), start (716,),
     clinicians (713, 25)."""
 
     admissible: BoolArray
@@ -65,7 +65,7 @@ def sepsis(death: Any = None) -> SSP:
     ----------
     death : number, 0 or more, optional
         What a death costs, in steps of four hours; such a run ends. Without it `died` is a dead
-        end, so that what can be asked for is the chance to survive (`solve_arrival`).
+        end, so that only the chance to survive is left to ask for (`solve_arrival`).
 
     Returns
     -------
@@ -131,10 +131,9 @@ def _cost_of_death(death: Any) -> Fraction:
 
 
 def clinicians(ssp: SSP) -> dict[int, dict[int, float]]:
-    """What the clinicians did: the probability of each action in every state.
+    """The clinicians' policy: the probability of each action in every state.
 
-    Actions that were seen too seldom to be admissible act as the mean of those that are, and are
-    counted as these.
+    Actions that were too rare to be admissible are counted as the mean of those that are.
     """
     data = _data()
     share = np.where(data.admissible, data.clinicians, 0.0)

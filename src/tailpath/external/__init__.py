@@ -1,1 +1,1 @@
-"""The only way of solvers to what is not arithmetic: the LP solver."""
+"""External solvers: the LP solver."""

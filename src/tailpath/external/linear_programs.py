@@ -1,16 +1,16 @@
 """The only module that calls the LP solver (HiGHS).
 
-It is asked for the inner problem of the CVaR Bellman operator, for one choice at one confidence
-level y: over segments j with slope s_j and mass m_j,
+It solves the inner problem of the CVaR Bellman operator, for one choice at one confidence level y:
+over segments j with slope s_j and mass m_j,
 
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
 z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie
 near 1, so the solver's absolute tolerances are relative ones. The programs of one choice at several
 levels go to the solver together, as blocks that share nothing: most of the time of a small program
-is the way into the solver and back. Models are cached, and only costs and bounds change, so each
-run starts from the basis of the one before. Whatever is not solved to optimality is an error, never
-a number.
+is spent on getting into the solver and back. Models are cached, and only costs and bounds change,
+so each run starts from the basis of the one before. A program that is not solved to optimality is
+an error, never a number.
 """
 
 from __future__ import annotations

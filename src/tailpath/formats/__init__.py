@@ -52,7 +52,7 @@ __all__ = [
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
 
-#: How files begin whose format is not said.
+#: The formats that standard input may hold, by their first bytes.
 _MARKS = {
     b"PK": ".npz",
     b"{": ".json",
@@ -62,7 +62,7 @@ _MARKS = {
 }
 
 
-#: What `read` hands over as it is given.
+#: The options that `read` passes on unchanged.
 _OPTIONS = {each.name for each in fields(Reading)} - {"columns"}
 
 
@@ -125,7 +125,7 @@ def read(
     one_based : bool
         The states and actions of a table are numbered from 1.
     columns : mapping, optional
-        `{"cost": "minutes"}`: what the columns of a table are called.
+        `{"cost": "minutes"}`: the names of a table's columns.
     actions : sequence of str, or str, optional
         Names for the actions of an environment, in the order of their numbers; `"known"` for those
         of FrozenLake, CliffWalking and Taxi.
@@ -134,10 +134,10 @@ def read(
         (default 0.95). A table without counts and probabilities is then a log, with a row for each
         observed step.
     geometry : mapping or pair of int, optional
-        Where the states lie on a grid, for pictures, as `SSP` takes it. Grids of Gymnasium and of
-        our own files bring theirs.
+        Where the states lie on a grid, for pictures, as `SSP` takes it. Grids of Gymnasium and our
+        own files have theirs already.
     progress : callable, optional
-        `progress(bytes, share)` is called now and then while a large text file is read.
+        `progress(bytes, share)` is called repeatedly while a large text file is read.
     **column : str
         Columns one by one: `state=`, `next_state=` and so on.
 
@@ -200,7 +200,7 @@ def _read(source: Any, reading: Reading) -> SSP:
 
 
 def _suffix_of_input() -> str:
-    """The format of what standard input holds, by how it begins: a table unless it is another."""
+    """The format of standard input, by its first bytes; a table unless they are known."""
     begin = begin_of_input(64).lstrip()
     return next((suffix for mark, suffix in _MARKS.items() if begin.startswith(mark)), ".csv")
 
@@ -243,14 +243,14 @@ def write(ssp: Any, path: str | os.PathLike[str]) -> None:
 
 
 def _columns(column: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Columns given one by one; any other word is a mistake, as of any function."""
+    """Columns given one by one; any other keyword is an error, as for any function."""
     for word in column.keys() - WORDS.keys():
         raise TypeError(f"read() got an unexpected keyword argument {word!r}")
     return column
 
 
 def _has_columns(source: Any) -> bool:
-    """Whether a dictionary can only be one of columns, whatever they are called: that of an
+    """Whether a dictionary can only be one of columns, whatever their names: that of an
     environment has for each state a dictionary of actions, or a list of lists of outcomes.
     """
 

@@ -1,9 +1,9 @@
-"""Archives, in memory and without trust: gzip and xz; the members of a tar file; arrays in a zip
-file, as numpy's `.npz` has them, without pickle; and our own `.npz`, the arrays of a model as they
-are, for size and speed.
+"""Untrusted archives, in memory: gzip and xz; the members of a tar file; arrays in a zip file, as
+in numpy's `.npz`, without pickle; and our own `.npz`, the arrays of a model as they are, for size
+and speed.
 
 A member is read only after its header has been compared with the bytes the archive holds for it;
-the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
+the whole may not unpack to more than the byte budget of the file. Arrays have one or two axes of
 numbers or truth values; text travels as UTF-8 bytes. `docs/formats.md` lists the members of a
 model; names are as `files.py` says.
 """
@@ -42,7 +42,7 @@ from tailpath.graph import Array
 from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import ARRAYS, SSP
 
-#: Packed data may unfold to this many times the size of the file, plus a constant; deflate itself
+#: Packed data may unpack to this many times the size of the file, plus a constant; deflate itself
 #: could reach 1000.
 MAX_EXPANSION = 200
 SMALL = 16 * 2**20
@@ -51,7 +51,7 @@ _HEADER = re.compile(
     rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
     rb" ?(\d{1,18})?,?\), \}\s*"
 )
-#: What the libraries raise at damaged archives.
+#: The errors that the libraries raise for damaged archives.
 _BROKEN = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -102,7 +102,7 @@ def unpacked(path: str, data: bytes) -> bytes:
 
 
 class Archive:
-    """The members of an `.npz` file, each read once it is asked for."""
+    """The members of an `.npz` file, each read on demand."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -164,7 +164,7 @@ class Archive:
         except TypeError:
             raise FormatError(f"{location} is of the unknown type {header[1].decode()!r}") from None
         shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
-        # An array without entries holds no bytes, but its axis would be walked along.
+        # An array without entries holds no bytes, but loops would run along its axis.
         if max(shape) > self._unfolded or math.prod(shape) * dtype.itemsize != len(data) - length:
             raise FormatError(
                 f"{location} declares the shape {shape} but holds {len(data) - length} bytes"
@@ -174,10 +174,10 @@ class Archive:
 
 def write_archive(path: str, members: Mapping[str, Any]) -> None:
     """Write arrays and texts, each text as its UTF-8 bytes. Stored, not packed: the file is then as
-    large as what it holds.
+    large as its content.
     """
     buffer = io.BytesIO()
-    # Not by `numpy.savez`, which before numpy 2.2 takes `allow_pickle` for a member.
+    # Not by `numpy.savez`, which before numpy 2.2 mistakes `allow_pickle` for a member.
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, value in members.items():
             array = _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value)

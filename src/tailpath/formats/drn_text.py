@@ -1,8 +1,8 @@
 """The text of a DRN file: its header, up to `@model`, and its body, lines of three kinds: states,
 actions and transitions.
 
-Transitions are most of the text. What stands after the number of a state, and the lines of actions,
-are mostly the same few: each is parsed once.
+Most lines are transitions. The text after the number of a state, and the lines of actions, repeat:
+each different one is parsed once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
 _ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
 _COMMA = re.compile(r",(?![^\[]*\])")
 STATE, ACTION, TRANSITION = range(3)
-#: The kind of a line by how it begins.
+#: The kind of a line by its first character.
 _KINDS = np.full(256, -1, dtype=np.int8)
 _KINDS[[ord("s"), ord("a")]] = STATE, ACTION
 _KINDS[ord("0") : ord("9") + 1] = TRANSITION
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Header:
-    """The sections by name, each with its line, and what stands between them."""
+    """The sections by name, each with its line, and the comments between them."""
 
     def __init__(self, file: TextFile) -> None:
         self.file = file
@@ -111,10 +111,10 @@ class Header:
 
 
 class ParsedBody(NamedTuple):
-    """The number and the kind of each line that says something; codes for the lines of states and
-    of actions, the same for equal ones; target and probability of each transition, where of
-    intervals `low` has the low ends and `probability` the high ones; rewards and labels of each
-    different state, rewards and name of each different action.
+    """The number and the kind of each line with content; codes for the lines of states and of
+    actions, equal for equal lines; target and probability of each transition (for intervals `low`
+    has the low ends and `probability` the high ones); rewards and labels of each different state,
+    rewards and name of each different action.
     """
 
     lines: Array
@@ -207,7 +207,7 @@ class Body:
         return kinds, *codes, target[0], ends
 
     def _after_numbers(self, texts: Sequence[str]) -> Iterator[str]:
-        """What stands after the numbers of states, which have no gaps."""
+        """The texts after the numbers of states, which have no gaps."""
         for state, text in enumerate(texts, start=self.n_states):
             match = _STATE_LINE.fullmatch(text)
             if match is None:

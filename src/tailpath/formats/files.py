@@ -1,9 +1,9 @@
-"""Untrusted files: bounded reading, strict decoding, and writing that leaves no half
+"""Untrusted files: bounded reading, strict decoding, and writing that leaves no partial
 file behind.
 
-All input passes through here, so that every refusal is a
-`FormatError` that names the file and, where there is one, the line. Declared sizes are never
-trusted: memory follows the bytes that are really there.
+All input passes through here, so that every refusal is a `FormatError` that names the file and,
+where there is one, the line. Declared sizes are never trusted: memory follows the bytes that are
+really there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tailpath.errors import FormatError
 from tailpath.graph import Array
 from tailpath.model.cost_units import vanishes
 
-#: The characters that a number may have.
+#: The most characters that a number may have.
 LONGEST = 700
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -44,12 +44,12 @@ def read_bytes(path: str) -> bytes:
     Returns
     -------
     bytes
-        What it holds.
+        Its content.
 
     Raises
     ------
     FormatError
-        If it cannot be read; the text begins with the path.
+        If it cannot be read; the message begins with the path.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def read_text(path: str) -> str:
     Raises
     ------
     FormatError
-        If the file cannot be read, is empty or no text; the text begins with the path and the line.
+        If the file cannot be read, is empty or is not text; the message begins with path and line.
 
     Examples
     --------
@@ -170,9 +170,9 @@ def parse_number(text: str, location: str) -> float:
     Parameters
     ----------
     text : str
-        The number as the file has it.
+        The number as it stands in the file.
     location : str
-        The file and the line, which a refusal begins with.
+        The file and the line, with which an error message begins.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def parse_number(text: str, location: str) -> float:
     Raises
     ------
     FormatError
-        If the text is not such a number, or one beyond floating point.
+        If the text is not such a number, or the number is beyond floating point.
 
     Examples
     --------
@@ -190,8 +190,8 @@ def parse_number(text: str, location: str) -> float:
     0.125
     """
     value = math.nan
-    # The patterns try every way to split a row of digits, so a longer text would take its square in
-    # time.
+    # The patterns try every way to split a row of digits, so their time grows with the square of
+    # its length.
     rational = _RATIONAL.fullmatch(text) if len(text) <= LONGEST else None
     if rational:
         value = (
@@ -209,7 +209,7 @@ def parse_number(text: str, location: str) -> float:
 
 
 def converted_array(found: Array, dtype: Any, axes: int, location: str) -> Array:
-    """An array of a file as one of so many axes and of `dtype`, where that loses nothing."""
+    """An array of a file as `dtype`, where that loses nothing; it must have `axes` axes."""
     if found.ndim != axes:
         raise FormatError(f"{location} has {found.ndim} axes, expected {axes}")
     wanted = np.dtype(dtype)
@@ -231,8 +231,8 @@ def shorten(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A message short enough to read: a hostile file may have names of any length; what is wrong
-    stands at the beginning and at the end.
+    """A message short enough to read, since a hostile file may have names of any length; the
+    beginning and the end say what is wrong.
     """
     return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
@@ -256,12 +256,12 @@ def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> 
     path : path
         Where to.
     data : bytes, or iterable of bytes
-        What it holds, at once or piece by piece.
+        Its content, at once or piece by piece.
 
     Raises
     ------
     FormatError
-        If the file cannot be written; the text begins with the path.
+        If the file cannot be written; the message begins with the path.
 
     Examples
     --------
@@ -278,8 +278,8 @@ def write_bytes(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> 
             return
         real_path = os.path.realpath(path)
         folder, name = os.path.split(real_path)
-        # A name that nobody can foresee, made and opened in one step: a link planted under it would
-        # lead elsewhere.
+        # An unpredictable name, created and opened in one step: a link planted under it would lead
+        # elsewhere.
         hidden = os.path.join(folder, f".{name[:20]}.{os.urandom(8).hex()}.part")
         handle = os.open(
             hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
@@ -302,7 +302,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether this is a device, a pipe or a socket, which has no old content to keep."""
+    """Whether this is a device, a pipe or a socket, which has no content to replace."""
     try:
         kind = os.stat(path).st_mode
     except FileNotFoundError:
@@ -311,7 +311,7 @@ def _is_stream(path: str) -> bool:
 
 
 def refuse_unwritable(path: str) -> None:
-    """Find out before the work is done what would prevent a file from being written after it."""
+    """Refuse, before the work is done, a file that could not be written after it."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         _refuse(path, IsADirectoryError())

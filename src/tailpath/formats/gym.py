@@ -1,8 +1,8 @@
 """Gymnasium: `gym:ENV_ID`, any object with a table `.P`, or such a table itself.
 
 `P[state][action]` lists outcomes `(probability, next state, reward, terminated)`;
-`initial_state_distrib` gives the start. What is assumed is noted, and can be said otherwise;
-`docs/formats.md` says it: which ends are goals, what rewards cost, where runs begin. The rows of
+`initial_state_distrib` gives the start. Assumptions are noted, and options replace them
+(`docs/formats.md`): which ends are goals, what rewards cost, where runs begin. The rows of
 terminal states are not absorbing in all environments, and are never used; states that cannot be
 reached are left out.
 """
@@ -86,7 +86,7 @@ def read(source: Any, reading: Reading) -> SSP:
     return ssp.renamed(actions=lambda action: names.get(action, action)) if names else ssp
 
 
-#: What the actions of known environments are called, by the class of these.
+#: The names of actions, by the class of the environment.
 _ACTIONS = {
     "FrozenLakeEnv": ("left", "down", "right", "up"),
     "CliffWalkingEnv": ("up", "right", "down", "left"),
@@ -95,7 +95,7 @@ _ACTIONS = {
 
 
 def _action_names(given: Any, inner: Any, location: str) -> dict[Name, Name]:
-    """`{number: name}` as given: all in order, in a list or between commas, or `known`."""
+    """`{number: name}`, from a list in order, a text with commas, or `known`."""
     if given is None:
         return {}
     if given == "known":
@@ -119,7 +119,7 @@ def _start_state(start: Any, table: Any, location: str) -> Name:
 
 
 def _outside(environment: Any) -> Iterator[str]:
-    """What an environment does that its table does not say."""
+    """Notes on what an environment does beyond its table."""
     limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
     known = (
         f"; the environment stops after {limit} steps, which within(ssp, {limit}) or --within"
@@ -144,8 +144,7 @@ def _outside(environment: Any) -> Iterator[str]:
 def _make(name: str, constants: Mapping[str, Any], location: str) -> Any:
     gymnasium = module_of("gymnasium", "gym")
     try:
-        # `module:Env` imports that module; what happens to lie in the working directory is not
-        # meant.
+        # `module:Env` imports that module, which must not come from the working directory.
         with _without_working_directory():
             return gymnasium.make(
                 name, **{key: _literal(value) for key, value in constants.items()}
@@ -175,7 +174,7 @@ def _without_working_directory() -> Iterator[None]:
 
 
 def _literal(value: Any) -> Any:
-    """A constant from the command line: JSON where it is JSON, else text."""
+    """A constant from the command line: as JSON if it is JSON, otherwise as text."""
     if not isinstance(value, str):
         return value
     try:
@@ -201,7 +200,7 @@ def _starts(inner: Any, table: Any, location: str) -> dict[Name, float]:
 def _costs(
     rows: list[TableOutcome], endings: Endings, rule: CostRule, location: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
-    """The costs of all rows, and what was assumed about them."""
+    """The costs of all rows, and notes on what was assumed."""
     rewards = np.array([row.reward for row in rows], dtype=np.float64)
 
     def name(number: int) -> str:
@@ -226,7 +225,7 @@ def _costs(
             ),
         )
     costs = rule.apply(rewards)
-    # What a lost run has won does not make up for it.
+    # Earlier rewards do not make up for being lost.
     costs = np.where(endings.lost, np.maximum(costs, 0.0), costs)
     return costs, ((GAINS,) if rule.sign < 0 and rule.step_cost is None else ())
 
@@ -238,8 +237,8 @@ def _in_order(
     goals: Mapping[Name, None],
     **more: Any,
 ) -> SSP:
-    """The model with its states in the `order` of the table, where `SSP.from_outcomes` would number
-    them as they appear.
+    """The model with its states in the `order` of the table; `SSP.from_outcomes` would number them
+    by first appearance.
     """
     met = dict.fromkeys(outcome[0] for outcome in outcomes) | dict(goals)
     table = Rows(outcomes, goals, first=[*filter(met.__contains__, order), *met])
@@ -309,7 +308,7 @@ def _name(name: Any) -> Name:
 # ---------------------------------------------------------------------- the map
 
 
-#: What letters of a map mean; any other letter is a kind of its own.
+#: The kinds of cells by letter; any other letter is a kind of its own.
 _LETTERS = {
     **dict.fromkeys("SF. ", "floor"),
     **dict.fromkeys("W#", "obstacle"),
@@ -323,8 +322,8 @@ _LETTERS = {
 def _cells_of(
     inner: Any, n_states: int, ends: Mapping[Name, str]
 ) -> dict[Name, tuple[int, int, str]] | None:
-    """`{state: (row, column, kind)}` of an environment that is a grid, or None. `ends` says which
-    kind of end a state is that has no letter.
+    """`{state: (row, column, kind)}` of an environment that is a grid, or None. `ends` has the
+    kinds of ends without a letter.
     """
     letters = _letters(getattr(inner, "desc", None))
     shape = getattr(inner, "shape", None) or (getattr(inner, "nrow", 0), getattr(inner, "ncol", 0))
@@ -363,11 +362,11 @@ class TableOutcome(NamedTuple):
 
 
 class Endings(NamedTuple):
-    """Which outcomes arrive and which are lost; the others go on.
+    """Which outcomes arrive and which are lost; the others continue.
 
-    An end keeps the state of the environment as its name, so that what an environment hands out at
-    the end of an episode is a state of the model. Only where a run may also be in that state and go
-    on, or where both arrivals and losses end in it, is the end another state.
+    An end keeps the name of the environment's state, so that the last observation of an episode is
+    a state of the model. The end is a state of its own only if runs may also pass through that
+    state, or if both arrivals and losses end in it.
     """
 
     arrives: BoolArray

@@ -1,6 +1,5 @@
 """The headers of our own files, of models and of policies, declared: what each member must be, and
-what stands for one that is missing; and the names and other things of a model that they hold as
-JSON.
+its default if it is missing; and names and other parts of a model as JSON.
 
 A name is a string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is
 written as a list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names.
@@ -22,7 +21,7 @@ _FRACTION = re.compile(r"([0-9]{1,400})/([0-9]{1,400})")
 
 
 class MemberKind(NamedTuple):
-    """What a member must be, in words and as a test; `default` stands for one that is missing."""
+    """What a member must be, in words and as a test; a missing one has the value `default`."""
 
     what: str
     fits: Callable[[Any], bool]
@@ -57,7 +56,7 @@ LIST = MemberKind("a list", lambda value: isinstance(value, list))
 NUMBERS = MemberKind("a list of numbers", _list_of(int, float))
 TEXTS = MemberKind("a list of strings", _list_of(str))
 UNIT = MemberKind("a positive fraction 'p/q'", lambda value: positive_fraction(value) is not None)
-#: What a model has besides names and numbers, and where its states lie.
+#: Parts of a model besides names and numbers, and where its states lie.
 EXTRAS = {
     "cost_unit": UNIT.otherwise(),
     "geometry": OBJECT.otherwise(),
@@ -67,7 +66,7 @@ GEOMETRY = {"rows": POSITIVE, "columns": POSITIVE, "row": LIST, "column": LIST, 
 
 
 def checked(document: Any, schema: Mapping[str, MemberKind], location: str) -> dict[str, Any]:
-    """The members of an object by name; `location` is what messages begin with."""
+    """The members of an object by name; messages begin with `location`."""
     if not isinstance(document, dict):
         raise FormatError(f"{location.rstrip(': ')} must be an object with {', '.join(schema)}")
     refuse_unknown(document, schema, location)
@@ -94,7 +93,7 @@ def member_of(document: Mapping[str, Any], name: str, kind: MemberKind, location
 
 
 def read_header(text: str, location: str, path: str, name: str, version: int) -> dict[str, Any]:
-    """A header, which says what the file is and in which version."""
+    """A header: the kind of the file, and its version."""
     found = load_json(text, location)
     if not isinstance(found, dict) or not isinstance(found.get("format"), str):
         raise FormatError(f"{path}: not a tailpath file: the member 'format' is missing")
@@ -124,8 +123,8 @@ def decode_name(value: Any, location: str) -> Name:
 
 
 def decode_names(value: Any, location: str, count: int | None = None) -> Sequence[Name]:
-    """The names of `count` things; without it, of as many as the file says. A declared number must
-    equal the real one: a range is free, but a wrong one is a wrong file.
+    """The names of `count` things, or without it of as many as the file declares. A declared number
+    must equal the real one: a range is free, but a wrong one is a wrong file.
     """
     if type(value) is int and 0 <= value < 2**31:
         if count not in (None, value):

@@ -44,7 +44,7 @@ from tailpath.options import Progress
 
 FORMAT = "tailpath model"
 VERSION = 1
-#: From this many bytes on somebody should say that there are other formats.
+#: A file of this many bytes gets a warning that other formats are faster.
 LARGE_JSON = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
@@ -58,7 +58,7 @@ _MEMBERS = {
 }
 
 
-#: What the five entries of a row are in a model: state, action, target, probability and cost.
+#: The types of the five entries of a row: state, action, target, probability and cost.
 _KINDS = (np.int32, np.int32, np.int32, np.float64, np.float64)
 
 
@@ -82,8 +82,8 @@ class _Document:
         self.document, self.path = document, path
         self.states, self.actions = map(self._declared, ("states", "actions"))
         n_states, n_rows = len(self.states.names), len(document["outcomes"])
-        # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must
-        # not follow it.
+        # Every state has an outcome or is a goal, so a larger number is wrong, and must not claim
+        # memory.
         if n_states > n_rows + len(document["goals"]) and type(document["states"]) is int:
             raise FormatError(
                 f"{path}: states is {n_states}, more than there are outcomes and goals"
@@ -98,14 +98,13 @@ class _Document:
         )
 
     def model(self, size: int, progress: Progress | None) -> Any:
-        """The model; the text of the document has that size. Outcomes come before the goals and the
-        start, so that names count in order of appearance as in `SSP.from_outcomes`.
+        """The model, from a text of that size. Outcomes come before the goals and the start, so
+        that names are numbered in order of appearance as in `SSP.from_outcomes`.
         """
         document, path = self.document, self.path
         columns = self._columns(size, progress)
         goals = self.states.numbers(document["goals"], lambda at: f"{path}: goals[{at}]")
-        # A start that no outcome names is a state of its own, which has no choices: the model will
-        # say so.
+        # A start that no outcome names is a state without choices, which the model will refuse.
         (start,) = self.states.numbers([document["start"]], lambda _: f"{path}: start")
         is_goal = np.zeros(len(self.states.names), dtype=np.bool_)
         is_goal[goals] = True
@@ -169,7 +168,7 @@ class _Document:
         return states[::2], actions, states[1::2], probabilities, costs
 
     def _probability(self, value: Any, number: int) -> Any:
-        """The probability of a row as it stands there, or 1 for an interval, which is kept."""
+        """The probability of a row as it stands there, or 1 for an interval, which is stored."""
         if type(value) is not list:
             return value
         location = f"{self.path}: outcomes[{number}]"
@@ -258,9 +257,9 @@ def _text(value: Any) -> str:
 
 
 class NameIndex:
-    """Names with their numbers: those declared, and no others, or all as they appear.
+    """Names with their numbers: only those declared, or all as they appear.
 
-    Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names, and
+    Python treats true as 1 and false as 0, in tuples too; a file that has both means two names, and
     is refused.
     """
 

@@ -1,5 +1,5 @@
-"""A labelled MDP, as PRISM and Storm have it: choices by state, branches by choice, labels and
-reward structures; and the stochastic shortest path problem that is made of it, by the rules of
+"""A labelled MDP, as in PRISM and Storm: choices by state, branches by choice, labels and reward
+structures; and the stochastic shortest path problem made from it, by the rules of
 `docs/formats.md`.
 
 What is a branch here, as in UMB, is a transition in the files of DRN and PRISM, and becomes an
@@ -45,7 +45,7 @@ class Reward:
     branch: FloatArray | None = None
 
 
-#: Arrays by name, each made when it is asked for: there may be as many labels as states.
+#: Arrays by name, each made on demand: there may be as many labels as states.
 Labels = Mapping[str, Callable[[], BoolArray]]
 Rewards = Mapping[str, Callable[[], Reward]]
 
@@ -57,8 +57,8 @@ def labels_of_codes(members: Mapping[str, Sequence[int]], codes: Array) -> Label
 
 @dataclass(frozen=True)
 class LabelledMDP:
-    """A labelled MDP as a file has it. `choice_action` numbers `actions`; -1 is a choice without a
-    name. Where probabilities are intervals, `low` has their low ends and `probability` the high
+    """A labelled MDP as read from a file. `choice_action` numbers `actions`; -1 is a choice without
+    a name. Where probabilities are intervals, `low` has their low ends and `probability` the high
     ones. Runs begin in the states that are `initial`; without it, in those with the label `init`.
     """
 
@@ -90,8 +90,8 @@ DEFAULT_GOAL = "goal"
 
 def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> Any:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
-    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them. `more` is noted,
-    too.
+    `IntervalSSP`. Rewards are taken as costs, as PRISM and Storm minimise them. `more` has further
+    notes.
     """
     rule = cost_rule(1, reading)
     is_goal = _goal(model, reading.goal)
@@ -117,8 +117,7 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
         own["geometry"] = None
         is_goal, start = np.append(is_goal, False), n_states
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
-    # A file of ours says what the unit is where there is one; in others it may be meant and not
-    # said.
+    # Our own files state the unit if there is one; in others it may only be implied.
     if not extras.location and (unit := fraction_unit(np.unique(rows.cost).tolist())) is not None:
         own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which decimals cannot express")
@@ -130,8 +129,8 @@ def to_ssp(model: LabelledMDP, reading: Reading, more: Sequence[str] = ()) -> An
 def _without_goal_rows(
     model: LabelledMDP, is_goal: BoolArray, cost: str | None, rule: CostRule
 ) -> tuple[Sequence[Name], OutcomeColumns, list[str]]:
-    """The actions, the rows of all states but the goals, without impossible branches and with their
-    costs, and what is noted.
+    """The actions; the rows of all states but the goals, without impossible branches and with their
+    costs; and notes.
     """
     choice_state, branch_choice = (
         owners(offsets, np.int32) for offsets in (model.state_choices, model.choice_branches)
@@ -170,7 +169,7 @@ def _without_goal_rows(
 def _left_out(
     model: LabelledMDP, state: Array, used: BoolArray, costs: FloatArray | None
 ) -> list[str]:
-    """What is noted of the branches of goals, which are not used."""
+    """Notes on the branches of goals, which are not used."""
     notes = []
     of_goals = np.flatnonzero(~used)
     of_goals = of_goals[model.probability[of_goals] > 0]
@@ -197,9 +196,7 @@ def _goal(model: LabelledMDP, goal: str | None) -> BoolArray:
 
 
 def _starts(model: LabelledMDP, start: Any) -> IntArray:
-    """The states where runs begin: those marked as initial, or those that the user chose by a label
-    or a number.
-    """
+    """The states where runs begin: those marked initial, or those chosen by label or number."""
     if start is None:
         is_initial = model.initial
         if is_initial is None and "init" in model.labels:

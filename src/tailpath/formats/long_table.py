@@ -1,6 +1,5 @@
-"""Long tables, `.csv` and `.parquet`: one row per outcome, with our own columns or as craam,
-MDPs.jl and RiskMDPs.jl keep their models. `docs/formats.md` says what the columns are, and what is
-assumed where one is missing.
+"""Long tables, `.csv` and `.parquet`: one row per outcome, with our own columns or those of craam,
+MDPs.jl and RiskMDPs.jl. `docs/formats.md` lists the columns, and what is assumed if one is missing.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from tailpath.model.interval import IntervalSSP, underlying_ssp
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import outcomes_of_table
 
-#: The header of what is written; the words of craam, which other tools know.
+#: The header of tables that are written; craam's names, which other tools know.
 COLUMNS = ("idstatefrom", "idaction", "idstateto")
-#: How surely all intervals of counts hold, where nothing is said.
+#: The default confidence that all intervals of counts hold.
 CONFIDENCE = 0.95
 
 

@@ -1,5 +1,5 @@
-"""Outcomes by column made into a model; and what they cost, from the numbers that a file calls
-rewards. `docs/formats.md` says which sign is whose, and which option wins.
+"""From columns of outcomes to a model; and from rewards, as files call them, to costs.
+`docs/formats.md` has the sign of each format, and which option wins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def model_of(
 
 
 def cost_rule(sign: int, reading: Reading) -> CostRule:
-    """What the options say about costs. `sign` is -1 where the owner of the format maximises."""
+    """The options about costs as a rule. `sign` is -1 for formats whose rewards are maximised."""
     finite = partial(check_amount, finite=True, signed=True)
     step = None if reading.step_cost is None else finite(reading.step_cost, "step_cost")
     pairs = {
@@ -52,9 +52,7 @@ def cost_rule(sign: int, reading: Reading) -> CostRule:
 def refuse_improbable(
     probability: FloatArray, location: str, name_outcome: Callable[[int], str]
 ) -> None:
-    """Refuse the first negative probability, before outcomes are merged: a merged one could hide
-    it.
-    """
+    """Refuse the first negative probability, before outcomes are merged, which could hide it."""
     for outcome in first_of(~(probability >= 0)):
         raise FormatError(
             f"{location}: {name_outcome(outcome)} has probability {probability[outcome]:g}"

@@ -259,7 +259,7 @@ def write(model: SSP | IntervalSSP, path: str, *, dtmc: bool = False) -> None:
             _transition_lines(model, dtmc),
         ),
         f"{stem}.lab": ['0="init" 1="goal"\n', *_label_lines(ssp)],
-        # No state rewards; the file is there lest an older one be taken for ours.
+        # No state rewards; the file is written so that an older one is not taken for ours.
         f"{stem}.srew": [f"{head}{ssp.n_states} 0\n"],
         f"{stem}.trew": chain([f"{head}{sizes} {len(costly)}\n"], _reward_lines(ssp, costly, dtmc)),
     }
@@ -283,7 +283,7 @@ def _transition_lines(model: SSP | IntervalSSP, dtmc: bool) -> Iterator[str]:
 
 
 def _rewarded(ssp: SSP) -> Array:
-    """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
+    """The outcomes that `.trew` lists. Parallel outcomes share a reward, which is listed once."""
     branch = ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target
     once = np.sort(np.unique(branch, return_index=True)[1])
     return np.asarray(once[ssp.outcome_cost[once] != 0])

@@ -35,7 +35,7 @@ class ExplicitRows(NamedTuple):
 
 
 class ExplicitFile(TextFile):
-    """One file, whose first line that says something is the header."""
+    """One file; its first line with content is the header."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         data = text_bytes(path, unpacked(path, read_bytes(path)))
@@ -127,8 +127,8 @@ class TransitionFile:
         del order
         first_of_state = np.ones(len(state), dtype=np.bool_)
         first_of_state[1:] = state[1:] != state[:-1]
-        # A state that no transition enters or leaves may be meant; many of them are a wrong number,
-        # and memory must not follow it.
+        # A state that no transition enters or leaves may be intended; many of them mean a wrong
+        # number, which must not claim memory.
         if self.n_states > 2 * np.count_nonzero(first_of_state) + 1000:
             met = len(np.unique(np.concatenate([state, target, [0]])))
             if self.n_states > 2 * met + 1000:

@@ -1,8 +1,8 @@
-"""RDDL, the language of the planning competitions: `rddl:DOMAIN/INSTANCE`, or files of one's own.
-`docs/rddl.md` says what becomes of what.
+"""RDDL, the language of the planning competitions: `rddl:DOMAIN/INSTANCE`, or your own files.
+`docs/rddl.md` has the rules.
 
-pyRDDLGym parses the files, of which rddlrepository has many; neither is let write beside its own
-files, or greet. All states that can be reached are enumerated, with probabilities in rationals
+pyRDDLGym parses the files, of which rddlrepository has many; neither may write beside its own
+files, or print a greeting. All reachable states are enumerated, with rational probabilities
 (`rddl_terms.py`).
 """
 
@@ -19,7 +19,7 @@ from typing import Any
 
 from tailpath.errors import FormatError
 from tailpath.formats.rddl_problem import MAX_OUTCOMES, GroundProblem, State, refuse_beyond_limits
-from tailpath.formats.rddl_terms import Count, told
+from tailpath.formats.rddl_terms import Count, errors_located
 from tailpath.formats.registry import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
@@ -28,8 +28,8 @@ from tailpath.registers import folder_of, module_of
 from tailpath.texts import count as counted
 from tailpath.texts import did_you_mean
 
-#: Values of fluents in all states together and bytes of a file, pairs of state and step and their
-#: outcomes, beyond which a problem is refused.
+#: Limits: values of fluents in all states together, bytes of a file, pairs of state and step, and
+#: their outcomes.
 MAX_VALUES, MAX_TEXT = 20_000_000, 2**20
 MAX_PAIRS, MAX_STEPS = 1_000_000, 10_000_000
 DONE = "done"
@@ -45,7 +45,7 @@ def read(source: str, reading: Reading) -> SSP:
     horizon = _horizon(reading.constants, model.horizon, location)
     if not 0 < model.discount <= 1:
         raise FormatError(f"{location}: a discount of {model.discount} lies outside (0, 1]")
-    with told(location):
+    with errors_located(location):
         rows, ended = _explored(problem)
         return _model(problem, rows, ended, horizon)
 
@@ -63,7 +63,7 @@ def _horizon(constants: Mapping[str, Any], given: int, location: str) -> int | N
 
 
 def _explored(problem: GroundProblem) -> tuple[list[GroundRow], set[State]]:
-    """The outcomes of all states that can be reached, and the states in which runs have ended."""
+    """The outcomes of all reachable states, and the states in which runs have ended."""
     found, waiting = {problem.start: problem.start}, [problem.start]
     values = Count(MAX_VALUES, "values of fluents in the states that can be reached")
     outcomes = Count(MAX_OUTCOMES, "outcomes of the states that can be reached")
@@ -181,7 +181,7 @@ def files_of(source: str, location: str) -> tuple[Path, Path]:
 
 @lru_cache(maxsize=1)
 def _repository() -> dict[str, Path]:
-    """The folder of every domain by name. The package itself would write a list of them beside its
+    """The folder of every domain by name. The package itself would write such a list beside its
     files."""
     found = {}
     for path in (folder_of("rddlrepository", "rddl") / "archive").rglob("__init__.py"):
@@ -194,13 +194,13 @@ def _repository() -> dict[str, Path]:
 
 
 def checked(domain: Path, instance: Path, location: str) -> Any:
-    """The program as pyRDDLGym's model; what that refuses is refused."""
+    """The program as pyRDDLGym's model; its refusals become ours."""
     text = "\n".join(_text(path) for path in (domain, instance)) + "\n"
     parser = _parser()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of what the lexer would skip
-            parser.lexer._lexer.lineno = 1  # it goes on counting from file to file
+            warnings.simplefilter("error")  # the lexer would only warn of what it skips
+            parser.lexer._lexer.lineno = 1  # it does not start again with a new file
             tree = parser.parse(text)
             warnings.simplefilter("ignore")
             refuse_beyond_limits(tree, location)
@@ -209,7 +209,7 @@ def checked(domain: Path, instance: Path, location: str) -> Any:
             return model
     except FormatError:
         raise
-    except Exception as error:  # it raises errors of any type
+    except Exception as error:  # pyRDDLGym raises errors of any type
         words = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(str(error).split())).strip()
         what = words[:300] or type(error).__name__
         raise FormatError(f"{location}: refused by pyRDDLGym: {what}") from None
@@ -227,7 +227,7 @@ def _text(path: Path) -> str:
 
 @lru_cache(maxsize=1)
 def _parser() -> Any:
-    # pygame, which comes with the package, would greet on standard output.
+    # pygame, which comes with the package, would print a greeting.
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
-"""A problem of RDDL with objects put in: what may come of a state, one state at a time.
+"""A grounded RDDL problem: the outcomes of each state, one state at a time.
 
-pyRDDLGym has checked it before. Fluents and terms are counted before they are made, and so are the
-branches of an outcome and what working them out costs.
+pyRDDLGym has checked it before. Fluents, terms, branches of outcomes and the work they take are
+counted, and limited, before they are made.
 """
 
 from __future__ import annotations
@@ -21,16 +21,15 @@ from tailpath.formats.rddl_terms import (
     Law,
     Term,
     bounded,
+    errors_located,
     key_of,
     refusal,
-    told,
     truth,
     whole,
 )
 from tailpath.model.cost_units import as_fraction
 
-#: Outcomes, joint actions, fluents, terms with objects put in, and terms worked out, beyond which a
-#: problem is refused.
+#: Limits: outcomes, joint actions, fluents, grounded terms, and evaluations of terms.
 MAX_OUTCOMES, MAX_ACTIONS = 1_000_000, 10_000
 MAX_FLUENTS, MAX_TERMS = 10_000, 500_000
 MAX_WORK = 30_000_000
@@ -44,7 +43,7 @@ GroundOutcome = tuple[State, Any, Any]
 
 
 def refuse_beyond_limits(tree: Any, location: str) -> None:
-    """Count what the parsed program would become with objects put in."""
+    """Count the fluents and terms that grounding the parsed program would make."""
     if any(each.is_observ_fluent() for each in tree.domain.pvariables):
         raise FormatError(f"{location}: POMDPs are not supported")
     objects = {name: len(members) for name, members in filter(None, tree.non_fluents.objects)}
@@ -53,7 +52,7 @@ def refuse_beyond_limits(tree: Any, location: str) -> None:
         each.name: math.prod(objects.get(kind, 1) for kind in each.param_types or ())
         for each in tree.domain.pvariables
     }
-    with told(location):
+    with errors_located(location):
         fluents, terms = Count(MAX_FLUENTS, "fluents"), Count(MAX_TERMS, "terms")
         for each in tree.domain.pvariables:
             (terms if each.is_non_fluent() else fluents)(many[each.name])
@@ -76,8 +75,8 @@ def _count(part: Any, many: int, objects: Mapping[str, int], terms: Count) -> No
 
 
 class Rule:
-    """What a fluent, the reward or a condition becomes: a term of a kind, and a memory of its laws.
-    It is `alone` if it depends on no other fluent that changes in the same step."""
+    """A fluent, the reward or a condition: a term of a kind, and a cache of its laws. It is `alone`
+    if it depends on no other fluent that changes in the same step."""
 
     def __init__(self, term: Term, kind: Any, work: Count, location: str) -> None:
         self.term, self.kind = term, kind
@@ -120,14 +119,14 @@ def value_of_kind(value: Any, kind: Any) -> Any:
 
 
 class GroundProblem:
-    """What can happen, one state at a time: runs begin in `start`, `ended(state)`, `actions(state)`
-    and `outcomes(state, action)` say the rest, and nothing is listed that was not asked for. States
-    are tuples of the values of the state fluents, in the order of `names`.
+    """The problem one state at a time: runs begin in `start`; `ended(state)`, `actions(state)` and
+    `outcomes(state, action)` are computed on demand. States are tuples of the values of the state
+    fluents, in the order of `names`.
     """
 
     def __init__(self, model: Any, location: str) -> None:
         self.model, self.location = model, location
-        self.work = Count(MAX_WORK, "terms are worked out")
+        self.work = Count(MAX_WORK, "evaluations of terms")
         self.objects = model.type_to_objects
         constants = self._values(model.non_fluents)
         names = frozenset(name.rstrip("'") for name in model.variable_types)
@@ -149,7 +148,7 @@ class GroundProblem:
             types = self.model.variable_params[name]
             for way, value in zip(self._ways(types), values if types else [values]):
                 key = key_of(name, way)
-                with told(f"{self.location}: {key}"):
+                with errors_located(f"{self.location}: {key}"):
                     exact = value if isinstance(value, (str, bool)) else as_fraction(value)
                     found[key] = value_of_kind(exact, self._kind(name))
         return found
@@ -163,14 +162,14 @@ class GroundProblem:
 
     def _rule(self, expression: Any, kind: Any, what: str, bound: Any = ()) -> Rule:
         location = f"{self.location}: {what}"
-        with told(location):
+        with errors_located(location):
             return Rule(self.ground.term(expression, dict(bound)), kind, self.work, location)
 
     def _conditions(self, expressions: Iterable[Any], what: str) -> list[Rule]:
         return [self._rule(each, "bool", what) for each in expressions]
 
     def _ordered_rules(self) -> list[tuple[str, Rule]]:
-        """The rules of fluents, in an order in which each finds what it depends on."""
+        """The rules of fluents, each after those it depends on."""
         rules = {}
         for name, (typed, expression) in self.model.cpfs.items():
             variables = [variable for variable, _ in typed]
@@ -197,7 +196,7 @@ class GroundProblem:
             fluents += [key_of(name, way) for way in ways]
         most = min(self.model.max_allowed_actions, len(fluents))
         count = Count(MAX_ACTIONS, "joint actions")
-        with told(self.location):
+        with errors_located(self.location):
             for size in range(most + 1):
                 count(math.comb(len(fluents), size))
         sets = chain.from_iterable(combinations(fluents, size) for size in range(most + 1))
@@ -213,10 +212,10 @@ class GroundProblem:
         return any(rule.value(fluents) for rule in self.over)
 
     def actions(self, state: State) -> list[str]:
-        """The actions that are allowed in a state; none is refused."""
+        """The actions that are allowed in a state; a state without any is refused."""
         found = []
         for action, chosen in self.joint_actions.items():
-            with told(self.location):
+            with errors_located(self.location):
                 self.work(1 + len(self.names) // 8)
             fluents = self._fluents(state, chosen)
             if all(rule.value(fluents) for rule in self.allowed):
@@ -227,8 +226,8 @@ class GroundProblem:
         return found
 
     def outcomes(self, state: State, action: str) -> Iterator[GroundOutcome]:
-        """Where an action leads, how probably and for which reward. Several outcomes may be equal:
-        there is one for each branch of what is drawn.
+        """The outcomes of an action: target, probability, reward. Several may be equal: there is
+        one for each branch of the draws.
         """
         fluents = self._fluents(state, self.joint_actions[action])
         for probability in self._branches(fluents):
@@ -250,7 +249,7 @@ class GroundProblem:
             else:
                 rules.append((key, rule))
                 branches *= len(law) or 1
-        with told(self.location):
+        with errors_located(self.location):
             Count(MAX_OUTCOMES, "outcomes of an action")(branches)
             if not rules:
                 yield 1
@@ -269,7 +268,7 @@ class GroundProblem:
                     ways.append(iter(rules[len(ways)][1](fluents)))
 
     def named(self, state: State) -> str:
-        """The fluents that are true, and the values of those that are no truths."""
+        """The fluents that are true, and the values of those that are not boolean."""
         parts = [
             name if value is True else f"{name}={value}"
             for name, value in zip(self.names, state)

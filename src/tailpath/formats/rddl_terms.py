@@ -1,13 +1,14 @@
-"""Expressions of RDDL as laws: what they may be worth, and how probably, exactly.
+"""RDDL expressions as laws: their possible values, with exact probabilities.
 
-A *term* knows which fluents it depends on, and gives for their values a law: pairs (value,
-probability) in rationals. Objects are put in for variables and sums over them written out as terms
-are made; what is known then, such as every non-fluent, is worked out at once, so that a term keeps
-only what can change. Draws (`Bernoulli`, `Discrete`) are branches of a law, and nothing is sampled.
+A *term* knows which fluents it depends on, and maps their values to a law: pairs (value,
+probability) in rationals. Making terms grounds them: variables become objects, sums over objects
+are written out, and known parts, such as every non-fluent, are evaluated at once, so that a term
+keeps only what can change. Draws (`Bernoulli`, `Discrete`) are branches of a law, and nothing is
+sampled.
 
 Pairs are counted before they are made (`Count`), and no number has more than `MAX_BITS` binary
-digits. What cannot be worked out is a `ValueError` or an `ArithmeticError`, which `told` gives a
-place.
+digits. An expression that cannot be evaluated raises a `ValueError` or an `ArithmeticError`, to
+which `errors_located` adds the place.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OPEN = object()
 
 
 class Count:
-    """What was made so far; more than the limit is refused."""
+    """A counter; more than the limit is refused."""
 
     def __init__(self, limit: int, what: str) -> None:
         self.limit, self.what = limit, what
@@ -48,7 +49,7 @@ TROUBLES = ArithmeticError, ValueError, KeyError, RecursionError
 
 
 def refusal(error: Exception, location: str) -> FormatError:
-    """What could not be worked out, at which place."""
+    """The error for an expression that cannot be evaluated, with its place."""
     if isinstance(error, ZeroDivisionError):
         return FormatError(f"{location}: a division by 0")
     if isinstance(error, KeyError):
@@ -59,8 +60,8 @@ def refusal(error: Exception, location: str) -> FormatError:
 
 
 @contextlib.contextmanager
-def told(location: str) -> Iterator[None]:
-    """Refusals of what is done inside begin with the location."""
+def errors_located(location: str) -> Iterator[None]:
+    """Errors raised inside begin with the location."""
     try:
         yield
     except TROUBLES as error:
@@ -176,8 +177,9 @@ OF_MANY: dict[str, tuple[str, list[int]]] = {
 
 @dataclass(frozen=True)
 class Term:
-    """`law(fluents)` of an expression that depends on the fluents in `scope`; its `value`, where it
-    is known."""
+    """`law(fluents)` of an expression that depends on the fluents in `scope`; and its `value`, if
+    it is constant.
+    """
 
     scope: frozenset[str]
     law: Callable[[Fluents], Law]
@@ -195,8 +197,9 @@ def known(value: Any) -> Term:
 
 
 def term_of(terms: Iterable[Term], law: Callable[[Fluents], Law]) -> Term:
-    """A term made of others; one that depends on nothing is worked out now, or raises later, since
-    it may never be looked at."""
+    """A term made of others; one that depends on nothing is evaluated now, or raises later, since
+    it may never be needed.
+    """
     scope = frozenset().union(*(term.scope for term in terms))
     if not scope:
         with contextlib.suppress(ArithmeticError, ValueError):
@@ -222,8 +225,8 @@ def key_of(name: str, objects: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Ground:
-    """What terms are made from: objects by type, the non-fluents, names of all variables; and what
-    working out costs is counted."""
+    """What terms are made from: objects by type, the non-fluents, the names of all variables, and a
+    counter of evaluations."""
 
     objects: Mapping[str, Sequence[str]]
     constants: Mapping[str, Any]
@@ -240,7 +243,7 @@ class Ground:
         return found
 
     def all_of(self, types: Iterable[str]) -> Iterable[tuple[str, ...]]:
-        """Every way to put objects in for parameters of these types."""
+        """All tuples of objects of these types."""
         return product(*(self.objects[each] for each in types))
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
@@ -343,7 +346,7 @@ class Ground:
         return term_of(open_terms, law)
 
     def _control(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
-        """If, then, else; what is never taken is not looked at."""
+        """If, then, else; a branch that is never taken is not evaluated."""
         if name != "if":
             raise ValueError(f"{name} cannot be enumerated")
         condition = self.term(args[0], bound)

@@ -4,7 +4,7 @@ Each field of `Reading` is an option, with its flag of the command line. A row o
 the options that its format takes; any other is refused here, with the name of the format.
 
 Readers and writers are named as `module:function` and imported when they are used, so that a model
-in one format never pays for the libraries of another. A domain is a format of its own:
+in one format never loads the libraries of another. A domain is a format of its own:
 `scheme:text` is read by what `tailpath.domains` has registered under the scheme.
 
 Others add theirs as `registers.py` says, by `register(Format(...))` or by an entry point of the
@@ -129,15 +129,15 @@ Reader = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Format:
-    """A format: how it is recognised, who reads and writes it, and which options it takes.
+    """A format: how it is recognised, what reads and writes it, and which options it takes.
 
     Parameters
     ----------
     title : str
-        What messages call it.
+        Its name in messages.
     reader : callable or str
-        `reader(path)` gives the model; the function, or its "module:function". For a scheme it is
-        given the part after the colon. With options, or if the format `reports`, it is called as
+        `reader(path)` gives the model; the function, or its "module:function". For a scheme it
+        gets the part after the colon. With options, or if the format `reports`, it is called as
         `reader(path, reading)`, and `reading` has the options by name.
     writer : callable or str, optional
         `writer(ssp, path)`.
@@ -148,11 +148,11 @@ class Format:
     options : tuple of str
         The options of `tailpath.read` that apply; others are refused.
     reports : bool
-        Whether the reader says how far it is.
+        Whether the reader reports progress.
     intervals : bool
         Whether it can hold an `IntervalSSP`.
     chains : bool
-        Whether it can hold a `CostChain`: the writer is then given `dtmc=True` and a model with one
+        Whether it can hold a `CostChain`: the writer then gets `dtmc=True` and a model with one
         choice in each state.
 
     Raises
@@ -188,7 +188,7 @@ class Format:
         Parameters
         ----------
         source : str
-            A path, or what stands behind the scheme.
+            A path, or the text after the scheme.
         reading : Reading
             The options.
 
@@ -267,7 +267,7 @@ def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
         and domain.from_text is not None
         and (os.path.exists(text) or "." in text or os.sep in text)
     ):
-        # It looks like a path: where there is no such file, `read_text` says so in our own words.
+        # It looks like a path: if there is no such file, the error of `read_text` is the right one.
         try:
             ssp = domain.from_text(read_text(text))
         except TailpathError as error:
@@ -284,7 +284,7 @@ def _bundled(title: str, module: str, *suffixes: str, writes: bool = False, **mo
     return Format(title, f"{address}:read", writer, suffixes, **more)
 
 
-#: What formats with rewards take, those with labels and reward structures, and tables.
+#: The options of formats with rewards, of those with labels and reward structures, and of tables.
 REWARDS = ("step_cost", "cost_of", "negate_reward", "rewards")
 LABELLED = ("goal", "cost", "start", *REWARDS)
 TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns", "confidence")

@@ -2,8 +2,8 @@
 through the optional package `stormpy`.
 
 Storm explores the states, in a process of its own with limits of time, memory and states
-(`storm_worker.py`); what it built comes over as UMB, without loss, and is read like any other UMB
-file. `docs/formats.md` says what is refused, and why.
+(`storm_worker.py`); the model it builds is handed over as UMB, without loss, and read like any
+other UMB file. `docs/formats.md` says what is refused, and why.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "storm_worker
 
 @dataclass(frozen=True)
 class StormLimits:
-    """What Storm may take: seconds by the clock, bytes of memory, states."""
+    """Limits for Storm: seconds by the clock, bytes of memory, states."""
 
     seconds: float = 900.0
     bytes: int = 4 * 2**30
@@ -48,9 +48,9 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
     """Read a program in the PRISM language, or a JANI model; one of its properties may say which
     are goals, and what costs.
     """
-    cost_rule(1, reading)  # what is wrong with the options is said before Storm works
+    cost_rule(1, reading)  # wrong options are refused before Storm starts
     folder_of("stormpy", "storm")
-    read_text(path)  # for our own words where there is no such file, or no text in it
+    read_text(path)  # for our own message if there is no such file, or no text in it
     goal = reading.goal
     if goal is None and reading.property is None:
         goal = DEFAULT_GOAL
@@ -78,7 +78,7 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
         model = replace(model, states=tuple(names))
 
     def labelled(text: Any) -> Any:
-        """The label that Storm gave to a condition which is no label itself."""
+        """The label that Storm gave to a condition that is not a label itself."""
         label = answer["labels"].get(text) if isinstance(text, str) else None
         return text if text in model.labels or label not in model.labels else label
 
@@ -92,7 +92,7 @@ def read(path: str, reading: Reading, limits: StormLimits = LIMITS) -> Any:
 
 
 def _property_note(parts: Mapping[str, str]) -> str:
-    """What a property says, and how to ask for its bound, which is not part of the model."""
+    """The formula of a property, and how to ask for its bound, which is not part of the model."""
     ask = ""
     if parts["limit"]:
         ask = f"--deadline {parts['limit']}" if parts["paid"] else f"--within {parts['limit']}"
@@ -101,7 +101,7 @@ def _property_note(parts: Mapping[str, str]) -> str:
     return f"the property is {parts['formula']}" + (f"; for its bound use {ask}" if ask else "")
 
 
-#: Storm's messages, and ours in their place, which follow the path of the file.
+#: Storm's messages, and our replacements, which follow the path of the file.
 _WORDS = (
     (
         r"Parsing error at (\d+):(\d+): +expecting (.*?), here: (.*?)[ ^]*",
@@ -125,7 +125,7 @@ _WORDS = (
 
 
 def in_our_words(text: str) -> str:
-    """What is wrong with a file, in our words; the text follows its path."""
+    """Storm's error in our words; it follows the path of the file."""
     text = re.sub(r"^\w+(Exception|Error): ", "", text)
     for pattern, words in _WORDS:
         found = re.fullmatch(pattern, text)

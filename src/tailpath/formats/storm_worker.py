@@ -1,13 +1,13 @@
 """Storm in a process of its own: run as a script, with one request on standard input and the answer
 in a folder.
 
-Storm is compiled code that a hostile file can crash, hang or let grow without end. Here it may: the
-process has a limit of memory, its parent one of time, and whatever happens to it the parent sees an
-exit code. The script imports nothing of ours, so that it starts quickly.
+Storm is compiled code that a hostile file can crash, hang or let grow without end. Here that does
+no harm: the process has a limit of memory, its parent one of time, and whatever happens to it the
+parent sees an exit code. The script imports nothing of ours, so that it starts quickly.
 
-It is two processes: one builds, in compiled code that hears of nothing, the other watches. When
-standard input ends, because the parent was killed, say, the watcher ends the builder and removes
-the folder.
+It is two processes: one builds, in compiled code that cannot react to anything, the other watches.
+When standard input ends, for example because the parent was killed, the watcher ends the builder
+and removes the folder.
 
     request   {"path", "constants", "expressions": [..], "property", "bytes", "states", "folder"} on
               one line
@@ -53,8 +53,8 @@ class Refusal(Exception):
 
 
 def watched(folder: str) -> None:
-    """Go on in a child. The process itself only waits for it, or for the parent to go, and ends
-    with its exit code, or 128 + its signal.
+    """Continue in a child. The process itself only waits for it, or for its own parent to end,
+    and ends with the child's exit code, or 128 + its signal.
     """
     builder_ends, until_it_ends = os.pipe()
     builder = os.fork()
@@ -62,7 +62,7 @@ def watched(folder: str) -> None:
         os.close(builder_ends)  # the other end closes when this process ends
         return
     os.close(until_it_ends)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent has it as well, and will go
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it as well, and will end
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     finished = False
     try:
@@ -151,7 +151,7 @@ def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
             return stormpy.build_model[stormpy.Interval](program, options=checked)
         if not re.search("update probabilities|sum to one", str(error)) or writes_collide(path):
             raise
-    # Its checks refuse sums that miss 1 by rounding, 1/7 taken seven times say, which we judge
+    # Its checks refuse sums that miss 1 by rounding, such as seven times 1/7, which we check
     # ourselves: look for the other fault alone.
     probe = stormpy.BuilderOptions([])
     probe.set_add_out_of_bounds_state(True)
@@ -165,7 +165,7 @@ def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
 
 def writes_collide(path: str) -> bool:
     """Whether two automata of a JANI model may write one variable in one step, which only Storm's
-    checks notice; PRISM has no such.
+    checks notice; PRISM has no such models.
     """
     if not path.lower().endswith(".jani"):
         return False
@@ -182,7 +182,7 @@ def writes_collide(path: str) -> bool:
                 for to in edge["destinations"]
                 for assignment in to.get("assignments", ())
             ]
-            # What is no plain name may be any of them.
+            # A reference that is not a plain name may be any of them.
             names = set().union(
                 *({ref} & shared if isinstance(ref, str) else shared for ref in refs)
             )
@@ -200,7 +200,7 @@ def writes_collide(path: str) -> bool:
 
 
 def limit_memory(most: int) -> None:
-    """Let the process grow by so many bytes from here on, where the system can see to it."""
+    """Let the process grow by `most` bytes from here on, if the system can enforce it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as stream:
             now = int(stream.read().split()[0]) * resource.getpagesize()
@@ -217,8 +217,8 @@ def parse_program(path: str, folder: str) -> Any:
         text = stream.read()
     if _TYPE.search(_COMMENT.sub("", text)):
         return stormpy.parse_prism_program(path)
-    # PRISM takes a program that does not say what it is for an MDP; Storm wants to be told. On the
-    # first line, so that lines keep their numbers.
+    # PRISM treats a program without a type as an MDP; Storm needs the type. It goes on the first
+    # line, so that lines keep their numbers.
     path_name = os.path.join(folder, "program.prism")
     with open(path_name, "w", encoding="utf-8") as stream:
         stream.write(f"mdp {text}")
@@ -252,7 +252,7 @@ def property_of(program: Any, path: str, name: str | None) -> dict[str, Any]:
 
 def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], dict[str, str]]:
     """Formulas that make Storm label the states where each expression holds, and the label of each;
-    names of labels are no expressions.
+    names of labels are not expressions.
     """
     formulas, labels = [], {}
     for text in expressions:
@@ -261,15 +261,15 @@ def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], 
         try:
             formula = stormpy.parse_properties(f"P=? [F ({text})]", program)[0].get_raw_formula()
         except Exception:
-            continue  # neither; whoever asked for it lists the labels there are
+            continue  # neither; the caller lists the known labels
         formulas.append(formula)
         labels[text] = str(formula).removeprefix("P=? [F ").removesuffix("]")
     return formulas, labels
 
 
 def names_of(model: Any, program: Any) -> list[str]:
-    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations
-    of automata that have only one.
+    """Names such as `x=1 & ready=true`. Without JANI's transient variables, and locations of
+    automata that have only one.
     """
     transient = {
         variable.name

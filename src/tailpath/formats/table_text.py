@@ -41,7 +41,7 @@ _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 _BREAK = re.compile(r"\r\n?|\n")
 #: Rows that are held as texts at a time.
 BLOCK_ROWS = 500
-#: What may stand between the cells of a table.
+#: The separators that cells may have.
 SEPARATORS = (",", ";", "\t", "|")
 _TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
@@ -99,7 +99,7 @@ class FileTable(OutcomeTable):
     def numbers(self, cells: Sequence[Any]) -> FloatArray | None:
         if set(map(type, cells)) != {str}:
             return super().numbers(cells)
-        # A sign of exponents is not worth a second look at all others.
+        # Signs in exponents are fine, so no sign needs the strict reader.
         rows = read_at_once(cells, [("number", np.float64)], self.number, signs="")
         return None if rows is None else np.asarray(rows["number"])
 

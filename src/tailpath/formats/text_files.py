@@ -1,8 +1,8 @@
-"""Lines, words and numbers of text files, strict and quick.
+"""Lines, words and numbers of text files, strict and fast.
 
 A file of a million lines must not become a million objects at once, and Python should not run once
 for each number. So lines come from a large text block by block, and numpy reads a block at once. A
-block that it does not read, or reads as we would not, is read line by line, which finds the one at
+block that it cannot read, or may read too leniently, is read line by line, which finds the line at
 fault.
 """
 
@@ -34,8 +34,8 @@ def read_at_once(
     separator: str | None = None,
     signs: str = "+",
 ) -> Any:
-    """Lines as an array with fields of these kinds, or None where `read_one`, which is strict, may
-    see a line otherwise, as one with `signs` outside exponents. The field `number` is a float.
+    """Lines as an array with fields of these kinds, or None if `read_one`, which is strict, may
+    differ, as for `signs` outside exponents. The field `number` is a float.
     """
     text = "\n".join([*texts, ""])
     ends = np.flatnonzero(np.frombuffer(text.encode(), np.uint8) == ord("\n"))
@@ -90,20 +90,20 @@ class TextFile:
             yield self._block.pop()
 
     def rows(self) -> Iterator[str]:
-        """Those of them that say something."""
+        """The lines that are left and have content."""
         return (text for text in self.lines() if self.is_content(text, self.line))
 
     def is_content(self, text: str, line: int) -> bool:
-        """Whether a line is neither empty nor a comment, which is stored."""
+        """Whether a line is neither empty nor a comment; comments are stored."""
         if self.comment and text.startswith(self.comment):
             self.comments.append((line, text))
             return False
         return bool(text)
 
     def blocks(self, parse: Callable[[list[str]], Result]) -> Iterator[tuple[Array, Result]]:
-        """What `parse` makes of the lines that say something, many at a time, and their numbers.
+        """The results of `parse` on the lines with content, many at a time, and their numbers.
 
-        What it remembers of a block it must not remember of one that it refuses.
+        It must keep nothing of a block that it refuses.
         """
         while self._block or self._next():
             texts = self._block[::-1]
@@ -123,7 +123,7 @@ class TextFile:
                 yield np.array(lines, np.int32), found
 
     def error(self, message: str, line: int | None = None) -> FormatError:
-        """The refusal of a line, by default the one that is being read."""
+        """The error for a line, by default the one being read."""
         return FormatError(f"{self.path}:{self.line if line is None else line}: {message}")
 
     def extras(self) -> Extras:

@@ -1,10 +1,10 @@
 """What the writers of all formats share. Texts are written line by line, a block at a time, so that
-what is held as text is small, whatever the model. Names, and what else a model has besides numbers,
+little text is in memory, whatever the model. Names, and what else a model has besides numbers,
 are written as JSON, which `files.py` decodes.
 
 A foreign format has no place for names of any kind, the exact cost unit, the geometry and notes.
-Our writers put them, as one line of JSON, where the tool that owns the format looks away: a
-comment, or a free text field. Our readers take them back, so that a model passes through such a
+Our writers put them, as one line of JSON, where other tools ignore it: a comment, or a free text
+field. Our readers take them back, so that a model passes through such a
 file unchanged (`Extras`). A file without them is read as it stands.
 """
 
@@ -34,7 +34,7 @@ from tailpath.graph import Array, BoolArray, FloatArray
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name
 
-#: The lines of a block, about: as many as the processor has at hand.
+#: Lines per block, about as many as fit into the processor's cache.
 BLOCK = 10_000
 
 
@@ -54,7 +54,7 @@ def in_blocks(lines: Iterable[str]) -> Iterator[bytes]:
 def probability_texts(
     model: SSP | IntervalSSP, between: str = ", ", estimates: bool = False
 ) -> Iterator[str]:
-    """The probability of each outcome; intervals in brackets, perhaps with what was estimated."""
+    """The probability of each outcome; intervals in brackets, optionally with the estimate."""
     if not isinstance(model, IntervalSSP):
         return (repr(p) for (p,) in in_turn(model.outcome_probability))
     columns = [model.low, model.high]
@@ -64,9 +64,7 @@ def probability_texts(
 
 
 def probability_columns(model: SSP | IntervalSSP) -> dict[str, FloatArray]:
-    """The probability of each outcome, or the ends of its interval, by the names that columns of
-    them have.
-    """
+    """The probability of each outcome, or the ends of its interval, by column name."""
     if isinstance(model, IntervalSSP):
         return {"low": model.low, "high": model.high}
     return {"probability": model.outcome_probability}
@@ -85,7 +83,7 @@ def choice_costs(ssp: SSP) -> tuple[FloatArray, BoolArray]:
 
 
 def encode_name(name: Name) -> Any:
-    """A name as JSON can hold it; refuses what would come back as something else."""
+    """A name as JSON; a name that would be read back as another is refused."""
     if isinstance(name, np.generic):
         name = name.item()
     if (
@@ -110,7 +108,7 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
 
 
 def encode_members(ssp: SSP) -> dict[str, Any]:
-    """What a model has besides numbers, by the names of members; None where it has nothing."""
+    """The parts of a model besides numbers, by member; None for those it does not have."""
     return {
         "states": encode_names(ssp.states),
         "actions": encode_names(ssp.actions),

@@ -1,5 +1,5 @@
 """Methods and policies side by side: for every alpha what was predicted, what is delivered when
-deployed, and what is best (`docs/optimum.md`). `tailpath compare` is this table on the command
+deployed, and the optimum (`docs/optimum.md`). `tailpath compare` is this table on the command
 line.
 """
 
@@ -44,8 +44,8 @@ from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import Content, Table, count, did_you_mean, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
-#: The planner that stands for all where nothing else is named; what is compared then, and the
-#: optimum is always there, at the end; and what takes so long that it has to be asked for.
+#: The default planner; the default methods, beside the optimum, which always comes last; and a
+#: method so slow that it runs only on request.
 PLANNER = "quantile"
 USUAL = ("expected", PLANNER)
 SLOW = "interpolation"
@@ -54,14 +54,14 @@ HEADERS = (
     *("alpha", "method", "predicted", "deployed", "gap"),
     *("over", "over %", "VaR", "mean", "seconds"),
 )
-#: Columns that a narrow terminal does without, the first at first.
+#: Columns that a narrow terminal leaves out, in this order.
 SPARE = ("seconds", "over", "gap", "VaR")
 EXPLAINED = (
     "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and"
     " evaluation"
 )
 
-#: Called with what is going on, in words.
+#: A callback that gets the current step, in words.
 Update = Callable[[str], None]
 
 
@@ -247,7 +247,7 @@ def compared(
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse what no method at all has an option for: nobody would notice it."""
+    """Refuse a setting that no method has, since it would be ignored silently."""
     known = {option.name for name in method_names() for option in find_method(name).options}
     for name in settings:
         if name not in known:
@@ -264,9 +264,7 @@ def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Metho
 
 
 def given_row(ssp: SSP, name: str, given: Any) -> PlannedRow:
-    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, at
-    once.
-    """
+    """A user's policy. A solution predicts its own CVaR; a plain policy is converted once, here."""
     begin = perf_counter()
     by_alpha = callable(getattr(given, "policy", None))
     fixed = None if by_alpha else as_policy(ssp, given)
@@ -360,8 +358,8 @@ def _cells(line: Line) -> list[Any]:
 
 
 class PlanLine(NamedTuple):
-    """What a plan for one alpha expects, None for a given policy, and what its policy may really
-    cost.
+    """What a plan for one alpha predicts, None for a given policy, and the range of what its policy
+    costs.
     """
 
     alpha: float
@@ -373,9 +371,7 @@ class PlanLine(NamedTuple):
 def planned_lines(
     model: IntervalSSP, alphas: Sequence[float], given: Mapping[str, Any]
 ) -> list[PlanLine]:
-    """Every plan at every alpha: `nominal`, `adversarial`, `cooperative`, and policies that are
-    given.
-    """
+    """Every plan at every alpha: `nominal`, `adversarial`, `cooperative`, and given policies."""
     least, nominal = min(alphas), model.nominal()
     plain = solve_cvar_exact(nominal, least)
     found: dict[str, Any] = {

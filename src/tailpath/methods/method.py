@@ -34,7 +34,7 @@ ADDRESSES = {
     "interpolation": "tailpath.methods.published:INTERPOLATION",
     "nested": "tailpath.methods.published:NESTED",
 }
-#: What tables and papers call a method is understood, too, in any case of letters.
+#: Names in tables and papers that work, too, in upper or lower case.
 ALSO = {"optimum": "exact", "cvarviq": "quantile", "cvarvili": "interpolation"}
 #: Names that are not methods, and what to use instead.
 INSTEAD = {"forpecvar": "ForPECVaR evaluates policies: tp.evaluate, or tailpath evaluate"}
@@ -87,12 +87,12 @@ class Plan:
     model: Any = None
 
 
-#: What `solve` says about a plan: figures for programs, and what and value for people.
+#: The report of `solve` on a plan: a record for programs, and rows for people.
 Account = tuple[Mapping[str, Any], Mapping[str, str]]
 
 
 def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, str]:
-    """The row of the proved bounds on the optimum; `delta` is what costs were rounded to."""
+    """The row of the proved bounds on the optimum; costs were rounded to multiples of `delta`."""
     low, high = bounds
     if delta is None:
         return {"verified bounds": f"{low:.15g} to {high:.15g}"}
@@ -100,7 +100,7 @@ def bounds_row(bounds: Sequence[float], delta: str | None = None) -> dict[str, s
 
 
 def predicted_and_deployed(plan: Plan, alpha: Any, costs: Any, seconds: float) -> Account:
-    """The account of most methods: what was predicted beside what the policy exactly does."""
+    """The account of most methods: what was predicted, and what the policy exactly delivers."""
     predicted, deployed = plan.predict(alpha), costs.cvar(alpha)
     gap = None if predicted is None else deployed - predicted
     record = {
@@ -128,13 +128,13 @@ def predicted_and_deployed(plan: Plan, alpha: Any, costs: Any, seconds: float) -
 
 
 def without_rounding(difference: float, scale: float) -> float:
-    """A difference for people: what is below the ninth digit is rounding."""
+    """A difference for people: anything below the ninth digit is rounding."""
     shown = math.isinf(difference) or abs(difference) > ROUNDING * abs(scale)
     return difference if shown else 0.0
 
 
 def ignore(steps: int, reached: float, /) -> None:
-    """A progress function that says nothing."""
+    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Method:
     options : tuple of Option
         The keywords of `plan`.
     shown : str
-        What tables call it, if not by its name.
+        Its name in tables, if it is another.
     risk : bool
         Whether it takes the mass of the worst tail into account at all.
     risk_neutral : bool
@@ -166,8 +166,8 @@ class Method:
     variants : mapping
         Settings with a name, beside the defaults: `published` for values from zero.
     account : callable
-        `account(plan, alpha, costs, seconds)` says what was found: figures for programs, and rows
-        of what and value for people. `alpha` is None where none was asked for, and `costs`, those
+        `account(plan, alpha, costs, seconds)` reports the result: a record for programs, and rows
+        for people. `alpha` is None where none was asked for, and `costs`, those
         of the policy, are None then, or where its evaluation was given up.
     objective : callable, optional
         `objective(alpha)` is the measure whose least value it finds, for methods that find one; a

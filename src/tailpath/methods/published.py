@@ -123,7 +123,7 @@ def _nested(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
         value, policy, _ = solve_nested_cvar(ssp, a, progress)
         return float(value[ssp.start_index]), policy
 
-    solved(alpha)  # refuses at once what it must
+    solved(alpha)  # refuses now what it cannot solve
     note = "CVaR taken anew at every step"
     return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=note)
 
