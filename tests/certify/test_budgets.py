@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.analysis.tables import BudgetTable, fill_table
 from tailpath.certify import budgets as certify
 from tailpath.certify.budgets import Ends, TableSides, table_sides
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
-from tailpath.solvers.exact.table import BudgetTable, fill_table
 from tests.reference import Model, to_ssp
 from tests.solvers.exact.fractions_table import ExactTable
 from tests.solvers.objectives.witnesses import exact_lateness

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.analysis.tables import fill_table
 from tailpath.dp import layout as layouts
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.dp.budgets import node_values
@@ -21,7 +22,6 @@ from tailpath.dp.layout_builders import chain_layout
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import fill_table
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.strategies import proper_models, solvable_models
 

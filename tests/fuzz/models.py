@@ -26,7 +26,7 @@ from typing import Any
 import tailpath as tp
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.model.border import prepare
-from tailpath.solvers.exact.solver import Task, solve_task
+from tailpath.solvers.exact.solver import solve_prepared
 from tailpath.verify.chain import exact_chain
 from tailpath.verify.distribution import check_distribution, enclose, probability
 from tests.fuzz import tampering
@@ -102,7 +102,7 @@ def attempt(number: int) -> Iterator[str]:
     ):
         try:
             # With and without closed forms for budgets that every run exceeds.
-            best = solve_task(prepare(ssp), Task(alpha, skip=number % 2 == 0, max_bytes=2**26))
+            best = solve_prepared(prepare(ssp), alpha, skip=number % 2 == 0, max_bytes=2**26)
             yield from checked("optimum", best.verify)
             yield from tampering.one_of(hand, tampering.optimum(best, alpha))
             given = draw.choice([given, best.policy(alpha)])

@@ -71,7 +71,6 @@ def test_limits_in_text() -> None:
         ("loss(1:1, 1:2, 1:3)", "at most two points"),
         ("loss(1:1, slope -1)", "must be 0 or more"),
         ("loss()", "at least one point"),
-        ("2 * var(0.1)", "var(0.1) cannot be scaled or added"),
         ("mean - cvar(0.1)", "must be 0 or more"),
         (
             "late(1e99999999)",
@@ -292,6 +291,18 @@ def test_bounds_of_a_sum_are_rounded_outwards(first: float, second: float) -> No
     low, high = costs.bounds(first * tp.Late(1) + second * tp.Late(3))
     truth = Fraction(repr(first)) + Fraction(repr(second))
     assert low <= truth <= high and high - low < 1e-12
+
+
+def test_a_sum_with_a_var_is_evaluated_but_not_minimised() -> None:
+    rows = [("s", "safe", "g", 1, 3), ("s", "risky", "g", 0.9, 1), ("s", "risky", "g", 0.1, 9)]
+    ssp, both = tp.SSP.from_outcomes(rows, "s", ["g"]), parse("mean + 2 * var(0.05)")
+    costs = tp.evaluate(ssp, {"s": "risky"}, 0.05)
+    assert both(costs) == pytest.approx(1.8 + 2 * 9, rel=1e-15)
+    low, high = costs.bounds(both)
+    assert low <= Fraction(99, 5) <= high <= low * (1 + 1e-12)
+    for asked in ((both,), ("mean", [both <= 8])):
+        with pytest.raises(OptionError, match=r"nothing minimises mean \+ 2 \* var\(0.05\)"):
+            tp.solve(ssp, *asked)
 
 
 def test_bounds_of_a_sum_beyond_the_floats() -> None:

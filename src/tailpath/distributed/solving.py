@@ -1,4 +1,4 @@
-"""The least CVaR of a model in parts, by the table of `solvers/exact/table.py` on every rank's own
+"""The least CVaR of a model in parts, by the table of `analysis/tables.py` on every rank's own
 states.
 
 Values and bounds at the start are known on all ranks; the steps of the policy stay on the rank of
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.analysis.tables import fill_table
 from tailpath.certify.budgets import Later
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
@@ -25,7 +26,6 @@ from tailpath.graph import IntArray
 from tailpath.options import Progress, check_alpha
 from tailpath.policies.budget import steps_of
 from tailpath.solvers.exact.solution import ExactSolution, first_best
-from tailpath.solvers.exact.table import fill_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -27,6 +27,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import reduce
+from operator import add
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
@@ -296,16 +298,14 @@ class OfCurve(Measure):
 
 @dataclass(frozen=True)
 class Sum(Measure):
-    """Measures with factors, added up. `VaR` cannot be a part: a mixture of policies would not keep
-    the sum.
+    """Measures with factors, added up. It can be minimised and limited if each part has a loss or
+    is a CVaR; others, such as a VaR, can only be evaluated in a sum.
     """
 
     parts: tuple[tuple[float, Measure], ...]
 
     def __post_init__(self) -> None:
         for factor, measure in self.parts:
-            if measure.curve is None and measure.tail is None:
-                raise OptionError(f"{measure} cannot be scaled or added to others")
             if not math.isfinite(factor):
                 raise OptionError(f"the factor of {measure} must be finite, not {factor:g}")
             if measure.tail is not None and factor < 0:
@@ -317,23 +317,18 @@ class Sum(Measure):
 
     @property
     def curve(self) -> Curve | None:
-        curves = [
-            measure.curve * factor for factor, measure in self.parts if measure.curve is not None
-        ]
-        if not curves:
-            return None
-        total = curves[0]
-        for more in curves[1:]:
-            total = total + more
-        return total
+        curves = [m.curve * factor for factor, m in self.parts if m.curve is not None]
+        return reduce(add, curves) if curves and self._of_losses else None
+
+    @property
+    def _of_losses(self) -> bool:
+        """Whether losses and CVaRs say all of it."""
+        return all(m.curve is not None or m.tail is not None for _, m in self.parts)
 
     @property
     def tail(self) -> tuple[float, float] | None:
-        tails = [
-            (factor, measure.tail[1])
-            for factor, measure in self.parts
-            if measure.tail is not None and factor > 0
-        ]
+        parts = self.parts if self._of_losses else ()
+        tails = [(factor, m.tail[1]) for factor, m in parts if m.tail is not None and factor > 0]
         if not all(same_alpha(alpha, tails[0][1]) for _, alpha in tails):
             raise OptionError(
                 f"{self} holds CVaR at several alphas; a solver takes at most one CVaR"

@@ -111,7 +111,7 @@ class CVaR(Measure):
 class VaR(Measure):
     """The least cost that is exceeded with probability `alpha` at most.
 
-    It cannot be scaled or added to other measures.
+    In a sum with other measures it can be evaluated, but not minimised or limited.
 
     Parameters
     ----------

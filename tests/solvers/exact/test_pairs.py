@@ -16,7 +16,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import LimitExceededError
 from tailpath.model.border import prepare
-from tailpath.solvers.exact.solver import Task, solve_task
+from tailpath.solvers.exact.solver import solve_prepared
 from tests.solvers.exact.behaviour import assert_behaves
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
@@ -125,7 +125,7 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
 def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
     full, pairs = (
-        solve_task(prepare(ssp), Task(0.01, pairs=which, skip=False, **options))
+        solve_prepared(prepare(ssp), 0.01, pairs=which, skip=False, **options)
         for which in (False, True)
     )
     assert of_pairs(pairs) and not of_pairs(full)
@@ -165,7 +165,7 @@ def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
 
 def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     ssp = layered(12, (1, 97), 7)
-    best = solve_task(prepare(ssp), Task(0.05, pairs=True))
+    best = solve_prepared(prepare(ssp), 0.05, pairs=True)
     policy = best.policy(0.05)
     assert of_pairs(best) and len(policy.choice) > 0
     assert_behaves(ssp, policy, tmp_path, 0.05)
@@ -214,7 +214,7 @@ def test_free_components_and_free_cycles_on_a_long_table() -> None:
     ]
     rows += [("porch", "knock", "goal", 0.5, 50)]
     ssp = tp.SSP.from_outcomes(rows, "room0", ["goal"])
-    best = solve_task(prepare(ssp), Task(0.01, pairs=True))
+    best = solve_prepared(prepare(ssp), 0.01, pairs=True)
     assert of_pairs(best)
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"

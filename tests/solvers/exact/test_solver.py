@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.analysis.tables import fill_table, first_guess
 from tailpath.domains import textbook
 from tailpath.dp.budget_model import EXCESS
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import fill_table, first_guess
 from tests import measured
 
 PROBLEMS = {

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.analysis.tables import fill_table
 from tailpath.dp.budget_model import EXCESS, LATE, MEAN
 from tailpath.model.border import prepare
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.solver import Task, solve_task
-from tailpath.solvers.exact.table import fill_table
+from tailpath.solvers.exact.solver import solve_prepared
 from tests.solvers.exact.behaviour import assert_behaves
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
@@ -36,7 +36,7 @@ def sleet(size: int = 40) -> tp.SSP:
 def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any]) -> None:
     ssp = sleet(20) if problem == "sleet" else tp.read(problem)
     full, less = (
-        solve_task(prepare(ssp), Task(0.01, pairs=False, skip=skip, **options))
+        solve_prepared(prepare(ssp), 0.01, pairs=False, skip=skip, **options)
         for skip in (False, True)
     )
     low, high = tp.solve_expected(ssp).bounds
@@ -65,7 +65,7 @@ def test_large_tables_leave_out_most() -> None:
     ssp = sleet(80)
     layout = layout_of(ssp, "excess")
     best = tp.solve_cvar_exact(ssp, 0.01)
-    full = solve_task(prepare(ssp), Task(0.01, skip=False))
+    full = solve_prepared(prepare(ssp), 0.01, skip=False)
     assert not np.array_equal(best.excess, full.excess), "by itself"
     assert layout.nodes.unavoidable_cost.any()
     assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp).entries(best.var(0.01))
@@ -92,14 +92,14 @@ def test_every_criterion_has_its_closed_form(criteria: np.ndarray) -> None:
 def test_the_checker_agrees() -> None:
     ssp = sleet(12)
     assert layout_of(ssp, "excess").nodes.unavoidable_cost.any()
-    best = solve_task(prepare(ssp), Task(0.05, skip=True))
+    best = solve_prepared(prepare(ssp), 0.05, skip=True)
     assert best.verify().width < 1e-12
 
 
 def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
     ssp = sleet(12)
     policy, plain = (
-        solve_task(prepare(ssp), Task(0.05, skip=skip)).policy(0.05) for skip in (True, False)
+        solve_prepared(prepare(ssp), 0.05, skip=skip).policy(0.05) for skip in (True, False)
     )
     layout = layout_of(ssp, "excess")
     sure = np.where(layout.node_of >= 0, layout.nodes.unavoidable_cost[layout.node_of], 0)

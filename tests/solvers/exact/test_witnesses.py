@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tailpath.model.border import prepare
-from tailpath.solvers.exact.solver import Task, least_weighted, solve_task
+from tailpath.solvers.exact.solver import least_weighted, solve_prepared
 from tests.reference import Model, State, cost_distribution, to_ssp
 from tests.solvers.exact.fractions_table import ExactTable
 from tests.solvers.exact.listing import acyclic_models, all_distributions, cvar_by_sorting
@@ -100,7 +100,7 @@ def test_the_optimum_agrees_with_fractions(
 ) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
-    best = solve_task(prepare(ssp), Task(alpha, **table))
+    best = solve_prepared(prepare(ssp), alpha, **table)
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -125,14 +125,14 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(
 ) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
-    best = solve_task(prepare(ssp), Task(alpha, **table, lexicographic=True))
+    best = solve_prepared(prepare(ssp), alpha, **table, lexicographic=True)
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(
         float(objective), rel=1e-11, abs=1e-300
     )
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
-    plain = solve_task(prepare(ssp), Task(alpha, **table))
+    plain = solve_prepared(prepare(ssp), alpha, **table)
     assert best.mean(alpha) <= plain.mean(alpha) * (1 + 1e-12)
 
 
@@ -147,7 +147,7 @@ def test_weighted_sums_agree_with_fractions(
 ) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
-    value, bounds, policy = least_weighted(ssp, Task(alpha, **table), float(weight))
+    value, bounds, policy = least_weighted(ssp, alpha, float(weight), **table)
     low, high = bounds()
     assert value == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -166,7 +166,7 @@ def test_no_history_dependent_policy_does_better(
     table: dict[str, bool], model: Model, alpha: float
 ) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert solve_task(prepare(to_ssp(model)), Task(alpha, **table)).cvar(alpha) == pytest.approx(
+    assert solve_prepared(prepare(to_ssp(model)), alpha, **table).cvar(alpha) == pytest.approx(
         float(least), rel=1e-13, abs=1e-300
     )
 
@@ -186,7 +186,7 @@ def test_no_policy_has_a_better_weighted_sum(
         )
 
     least = min(score(d) for d in all_distributions(model, model.start))
-    value, _, _ = least_weighted(to_ssp(model), Task(alpha, **table), float(weight))
+    value, _, _ = least_weighted(to_ssp(model), alpha, float(weight), **table)
     assert value == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
@@ -200,8 +200,8 @@ def test_a_grid_brackets_the_optimum(
     table: dict[str, bool], model: Model, alpha: float, delta: Fraction
 ) -> None:
     ssp = to_ssp(model)
-    exact = solve_task(prepare(ssp), Task(alpha, **table)).cvar(alpha)
-    coarse = solve_task(prepare(ssp, delta=delta), Task(alpha, **table))
+    exact = solve_prepared(prepare(ssp), alpha, **table).cvar(alpha)
+    coarse = solve_prepared(prepare(ssp, delta=delta), alpha, **table)
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
     assert (

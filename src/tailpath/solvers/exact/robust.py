@@ -28,8 +28,8 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import Name
 from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.layout import budget_policy
 from tailpath.solvers.exact.solution import ByAlpha
-from tailpath.solvers.exact.table import budget_policy
 from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_cvar

@@ -23,7 +23,7 @@ from tailpath.model.records import Record
 from tailpath.options import alpha_from, check_alpha, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.table import model_as_counted
+from tailpath.solvers.exact.layout import model_as_counted
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof

@@ -15,11 +15,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
+from tailpath.analysis.tables import MAX_BYTES, BudgetTable
 from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import EXCESS, MEAN
 from tailpath.errors import LimitExceededError
@@ -31,30 +32,20 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha, takes_alpha, takes_model
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.registers import module_of
-from tailpath.solvers.exact.layout import layout_of, require_unit
+from tailpath.solvers.exact.layout import (
+    always_risk_neutral,
+    budget_policy,
+    layout_of,
+    require_unit,
+)
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.robust import RobustSolution, solve_robust_cvar
 from tailpath.solvers.exact.solution import ExactSolution, first_best
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import solve_expected
 
 #: From so many states times levels on, budgets that are sure to be exceeded are left out; their
 #: values are V* - w, where a digit may cancel.
 WORTH_SKIPPING = 2**18
-
-
-class Task(NamedTuple):
-    """What is asked for; and how, which changes no number. `pairs` says whether the table is over
-    pairs or over all budgets (None: whichever is smaller), `skip` whether budgets that every run
-    exceeds are left out (None: where the table is large).
-    """
-
-    alpha: float
-    lexicographic: bool = False
-    max_bytes: int = MAX_BYTES
-    progress: Progress | None = None
-    pairs: bool | None = None
-    skip: bool | None = None
 
 
 @overload
@@ -175,39 +166,42 @@ def solve_cvar_exact(
     nature_called(nature)
     if border.uncertain:
         return solve_robust_cvar(border.given, alpha, nature, max_bytes, **options)
-    how = max_bytes, border.progress(progress)
-    return solve_task(border, Task(alpha, bool(lexicographic), *how))
+    how = {"max_bytes": max_bytes, "progress": border.progress(progress)}
+    return solve_prepared(border, alpha, bool(lexicographic), **how)
 
 
-def solve_task(border: Border, task: Task) -> ExactSolution:
-    """The answer of the model that is solved, as one of the model as given."""
+def solve_prepared(
+    border: Border, alpha: float, lexicographic: bool = False, **how: Any
+) -> ExactSolution:
+    """The answer of the model that is solved, as one of the model as given; `how` is as in
+    `_filled`.
+    """
     try:
-        found = _solved(border.solved, task)
+        found = _solved(border.solved, alpha, lexicographic, **how)
     except LimitExceededError as error:
         raise border.error(error) from None
     # With `delta` the policy is that for costs rounded up, and costs rounded down bound it from
     # below.
     below = border.below
-    answer: ExactSolution = border.restore(found, below and _solved(below, task))
+    floor = None if below is None else _solved(below, alpha, lexicographic, **how)
+    answer: ExactSolution = border.restore(found, floor)
     return answer
 
 
-def _solved(ssp: SSP, task: Task) -> ExactSolution:
+def _solved(ssp: SSP, alpha: float, lexicographic: bool, **how: Any) -> ExactSolution:
     """The answer for costs of 0 or more, which have a unit."""
     require_unit(ssp)
     if ssp.is_goal[ssp.start_index]:
         nothing, policy = np.zeros(1), always_risk_neutral(ssp, solve_expected(ssp).choices)
         sides = Later(lambda: TableSides(nothing, nothing[:, None]))
-        mean = nothing if task.lexicographic else None
-        return ExactSolution(task.alpha, np.zeros(1, np.int64), nothing, mean, policy, sides)
-    criteria, tie = EXCESS, 0.0
-    if task.lexicographic:
-        criteria, tie = np.stack([EXCESS, MEAN]), SAME_VALUE
-    table = _filled(ssp, task, criteria, weight=1.0, price=1 / task.alpha, tie=tie)
-    excess, mean = table.values[:, 0], table.values[:, 1] if task.lexicographic else None
-    best = first_best(table.budgets + excess / task.alpha, mean)
+        mean = nothing if lexicographic else None
+        return ExactSolution(alpha, np.zeros(1, np.int64), nothing, mean, policy, sides)
+    criteria, tie = (np.stack([EXCESS, MEAN]), SAME_VALUE) if lexicographic else (EXCESS, 0.0)
+    table = _filled(ssp, criteria, weight=1.0, price=1 / alpha, tie=tie, **how)
+    excess, mean = table.values[:, 0], table.values[:, 1] if lexicographic else None
+    best = first_best(table.budgets + excess / alpha, mean)
     return ExactSolution(
-        task.alpha,
+        alpha,
         table.budgets,
         excess,
         mean,
@@ -218,25 +212,38 @@ def _solved(ssp: SSP, task: Task) -> ExactSolution:
     )
 
 
-def _filled(ssp: SSP, task: Task, criteria: FloatArray, **objective: Any) -> BudgetTable:
+def _filled(
+    ssp: SSP,
+    criteria: FloatArray,
+    *,
+    pairs: bool | None = None,
+    skip: bool | None = None,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+    **objective: Any,
+) -> BudgetTable:
+    """The table for an objective. `pairs` says whether it is over pairs or over all budgets (None:
+    whichever is smaller), `skip` whether budgets that every run exceeds are left out (None: where
+    the table is large); neither changes a number.
+    """
     levels = solve_expected(ssp).cost() / float(ssp.cost_unit or 1)
     large = ssp.n_states * levels > WORTH_SKIPPING
-    layout = layout_of(ssp, "excess" if (large if task.skip is None else task.skip) else "")
-    what, how = layout.objective(criteria, **objective), (task.max_bytes, task.progress)
-    return fill_smaller(layout, what, pairs=task.pairs, max_bytes=how[0], progress=how[1])
+    layout = layout_of(ssp, "excess" if (large if skip is None else skip) else "")
+    what = layout.objective(criteria, **objective)
+    return fill_smaller(layout, what, pairs=pairs, max_bytes=max_bytes, progress=progress)
 
 
 def least_weighted(
-    ssp: SSP, task: Task, weight: float
+    ssp: SSP, alpha: float, weight: float, **how: Any
 ) -> tuple[float, Callable[[], tuple[float, float]], BudgetPolicy]:
     """The least (1 - weight) * mean + weight * CVaR, bounds on it, and the policy."""
     if weight == 1 or ssp.is_goal[ssp.start_index]:
-        best = _solved(ssp, task)
-        return best.cvar(task.alpha), lambda: best.bounds(task.alpha), best.policy()
+        best = _solved(ssp, alpha, False, **how)
+        return best.cvar(alpha), lambda: best.bounds(alpha), best.policy()
     expected, unit = solve_expected(ssp), float(ssp.cost_unit or 1)
-    criterion = (1 - weight) * MEAN + weight / task.alpha * EXCESS
+    criterion = (1 - weight) * MEAN + weight / alpha * EXCESS
     floor = (1 - weight) * expected.cost() / unit
-    table = _filled(ssp, task, criterion, weight=weight, floor=floor)
+    table = _filled(ssp, criterion, weight=weight, floor=floor, **how)
     total = weight * table.budgets + table.values[:, 0]
     position = first_best(total)
     beyond = weight * (table.limit + 1) + (1 - weight) * expected.bounds[0] / unit

@@ -19,7 +19,7 @@ from tailpath.pictures.distributions import plot_frontier
 from tailpath.pictures.style import Axes
 from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
-from tailpath.solvers.exact.table import on_model
+from tailpath.solvers.exact.layout import on_model
 from tailpath.solvers.objectives.chords import SAME
 from tailpath.solvers.objectives.least_means import Trade
 from tailpath.solvers.objectives.tables import Axis, MeanRisk, Member

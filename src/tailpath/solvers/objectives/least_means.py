@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.analysis.tables import MAX_BYTES, too_many_levels
 from tailpath.certify.losses import dual_bounds
 from tailpath.dp.budget_model import EXCESS
 from tailpath.graph import FloatArray, IntArray
@@ -26,7 +27,6 @@ from tailpath.model.border import shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.solvers.exact.table import MAX_BYTES, too_many_levels
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.chords import (
     CURVE,

@@ -27,6 +27,13 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
+from tailpath.analysis.tables import (
+    MAX_BYTES,
+    BudgetTable,
+    ModelLayout,
+    fill_table,
+    too_many_levels,
+)
 from tailpath.certify.losses import least_from_below, loss_error, terminal_error, with_error
 from tailpath.dp.budget_model import BASE, SLOPE, TO_GO, Objective
 from tailpath.errors import ModelError, OptionError
@@ -37,15 +44,7 @@ from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
-from tailpath.solvers.exact.table import (
-    MAX_BYTES,
-    BudgetTable,
-    always_risk_neutral,
-    budget_policy,
-    fill_table,
-    too_many_levels,
-)
+from tailpath.solvers.exact.layout import always_risk_neutral, budget_policy, layout_of
 from tailpath.solvers.expectation import solve_expected
 
 #: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
+from tailpath.analysis.tables import MAX_BYTES, fill_table, too_many_levels
 from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
 from tailpath.errors import OptionError
@@ -26,15 +27,13 @@ from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_amount, takes_model
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.layout import layout_of, require_unit
-from tailpath.solvers.exact.robust import robust_with_penalty
-from tailpath.solvers.exact.table import (
-    MAX_BYTES,
+from tailpath.solvers.exact.layout import (
     always_risk_neutral,
     budget_policy,
-    fill_table,
-    too_many_levels,
+    layout_of,
+    require_unit,
 )
+from tailpath.solvers.exact.robust import robust_with_penalty
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution

@@ -18,8 +18,8 @@ from tailpath.kernels.shortest_paths import dijkstra_tree
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.exact.layout import model_as_counted
 from tailpath.solvers.exact.solution import ByBudget
-from tailpath.solvers.exact.table import model_as_counted
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import counting_losses
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.analysis.tables import BudgetTable, ModelLayout, fill_table
 from tailpath.certify.losses import least_from_below
 from tailpath.dp.budget_model import MEAN, NO_LOSS, SLOPE
 from tailpath.graph import FloatArray
@@ -25,13 +26,7 @@ from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import by_coin
 from tailpath.policies.policy import Policy
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
-from tailpath.solvers.exact.table import (
-    BudgetTable,
-    always_risk_neutral,
-    budget_policy,
-    fill_table,
-)
+from tailpath.solvers.exact.layout import always_risk_neutral, budget_policy, layout_of
 from tailpath.solvers.expectation import solve_expected
 
 #: So many values stay near the processor; the fewest and the most prices asked in one sweep.

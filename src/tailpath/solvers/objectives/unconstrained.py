@@ -28,10 +28,9 @@ from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
-from tailpath.solvers.exact.layout import require_unit
+from tailpath.solvers.exact.layout import budget_policy, require_unit
 from tailpath.solvers.exact.robust import robust_with_penalty, solve_robust_cvar
-from tailpath.solvers.exact.solver import Task, least_weighted
-from tailpath.solvers.exact.table import budget_policy
+from tailpath.solvers.exact.solver import least_weighted
 from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.limits import SLACK, row_of, solve_limited
@@ -75,6 +74,10 @@ def least_lateness(ssp: Any, goal: Late, nature: str = "adversarial") -> Found:
 
 def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     """An expected loss, or mean and CVaR; None for a sum of a loss and a CVaR."""
+    if goal.curve is None and goal.tail is None:
+        raise OptionError(
+            f"nothing minimises {goal}: it names no solver, and is no sum of losses and CVaRs"
+        )
     require_unit(ssp)
     row, mean = row_of(goal), _factor_of_mean(goal)
     if row.factor == 0:
@@ -89,7 +92,7 @@ def _by_curve(ssp: SSP, goal: Measure) -> Found | None:
     weight = row.factor / scale
     if 1 - weight == 1:
         raise OptionError(f"{goal}: the CVaR weighs too little to be computed with; leave it out")
-    least, proved, policy = least_weighted(ssp, Task(alpha), weight)
+    least, proved, policy = least_weighted(ssp, alpha, weight)
     value = scale * least
     if math.isfinite(value) and value > MOST:
         raise _too_large(goal)
