@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import (
     almost_sure_under_nature,
+    nature_called,
+    reachable_states,
     refuse_zero_cost_cycles,
     require_almost_sure,
 )
@@ -214,3 +216,14 @@ class Robust:
 def robust(model: IntervalSSP, /, nature: int, penalty: int = 0, **options: Any) -> Robust:
     """`Robust`, once for each nature and penalty."""
     return Robust(model, nature, penalty, **options)
+
+
+def robust_with_penalty(
+    model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
+) -> Robust:
+    """The problem in which runs that need not arrive may end at a cost beyond so many units."""
+    side = nature_called(nature)
+    almost_sure = bool(
+        almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
+    )
+    return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)

@@ -78,12 +78,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
 
 @takes_model
 def within(
-    ssp: Model,
-    steps: int,
-    otherwise: Any = None,
-    *,
-    gamma: Any = 1,
-    max_pairs: int | None = None,
+    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int | None = None
 ) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 

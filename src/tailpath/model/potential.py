@@ -33,11 +33,7 @@ from tailpath.errors import ModelError
 from tailpath.graph import Array, BoolArray, FloatArray, IntArray, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
-from tailpath.model.cost_units import (
-    MAX_UNITS,
-    in_costs,
-    integer_costs,
-)
+from tailpath.model.cost_units import MAX_UNITS, in_costs, integer_costs
 
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP

@@ -446,11 +446,7 @@ class SSP(SSPBuilder):
         return replace(self, **names)
 
     def to_gym(
-        self,
-        *,
-        budget: Any = None,
-        max_steps: int | None = None,
-        render_mode: str | None = None,
+        self, *, budget: Any = None, max_steps: int | None = None, render_mode: str | None = None
     ) -> Any:
         """The model as a Gymnasium environment, for agents that learn by trying.
 

@@ -268,6 +268,9 @@ class BudgetPolicy(Kind):
         """
         return replace(self, ssp=ssp)
 
+    def _moved_to(self, ssp: SSP) -> BudgetPolicy:
+        return self.on(ssp)
+
     def steps(self) -> Steps:
         """The arrays in which kernels look up decisions.
 

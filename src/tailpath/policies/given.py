@@ -14,13 +14,7 @@ import numpy as np
 from tailpath.errors import PolicyError, kind_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import takes_alpha, takes_model
-from tailpath.policies.checks import (
-    Actions,
-    decisions_met,
-    missing_decision,
-    only_action,
-    own_name,
-)
+from tailpath.policies.checks import Actions, decisions_met, missing_decision, only_action, own_name
 from tailpath.policies.given_tables import (
     as_table,
     by_position,

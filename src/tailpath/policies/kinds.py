@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from tailpath.graph import Array
 from tailpath.kernels.unrolling import Memories
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
-from tailpath.policies.policy import Decision, Kind, Policy, known
+from tailpath.policies.policy import Decision, Kind, Policy, known, on_model
 from tailpath.policies.running import remember_roughly
 from tailpath.texts import count
 
@@ -311,6 +311,9 @@ class MixedPolicy(Kind):
             for weight, member in zip(self.weights, self.members)
             for share, own in known(member).drawn or ((1.0, member),)
         )
+
+    def _moved_to(self, ssp: SSP) -> MixedPolicy:
+        return replace(self, members=tuple(on_model(member, ssp) for member in self.members))
 
     def start(self, state: Name) -> Memory:
         return tuple(

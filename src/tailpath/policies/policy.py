@@ -220,6 +220,9 @@ class Kind(Record, Policy):
             return ()
         return outcomes_to(ssp, ssp.choice_index(ssp.state_index(state), action), target)
 
+    def _moved_to(self, ssp: SSP) -> Policy:
+        return self
+
     def _is_for(self, ssp: SSP) -> bool:
         """Whether the policy decides by the names of this model, where that was made of another;
         one with tables does if these were made for it.
@@ -314,3 +317,8 @@ _UNKNOWN = Kind()  # type: ignore[abstract]
 def known(policy: Any) -> Kind:
     """What a policy says of itself beside its three functions: nothing, unless it is of a kind."""
     return policy if isinstance(policy, Kind) else _UNKNOWN
+
+
+def on_model(policy: Policy, ssp: SSP) -> Policy:
+    """A policy on a model with other costs; a budget falls as before."""
+    return policy._moved_to(ssp) if isinstance(policy, Kind) else policy

@@ -17,7 +17,6 @@ left out.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +31,6 @@ from tailpath.model.border import proposed_delta
 from tailpath.model.records import found_once
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.kinds import MixedPolicy
-from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 
 #: Layouts of up to so many outcomes are stored with their model; larger ones are laid out anew.
@@ -168,14 +165,3 @@ def model_as_counted(policy: BudgetPolicy) -> SSP:
     return replace(
         ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit
     )
-
-
-def on_model(policy: Any, ssp: SSP) -> Policy:
-    """A policy made for rounded costs, on the model as it is; its budget still falls by rounded
-    costs.
-    """
-    if isinstance(policy, MixedPolicy):
-        members = tuple(on_model(member, ssp) for member in policy.members)
-        return MixedPolicy(members, policy.weights)
-    same: Policy = policy.on(ssp) if isinstance(policy, BudgetPolicy) else policy
-    return same

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.reachability import almost_sure_under_nature, nature_called, reachable_states
+from tailpath.analysis.reachability import nature_called
 from tailpath.analysis.robust import Robust, robust
 from tailpath.analysis.tables import MAX_BYTES
 from tailpath.dp.real_budgets import Least, RealBudgets
@@ -325,14 +325,3 @@ def solve_robust_cvar(
     found = RobustSolution(model, check_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)
     return found
-
-
-def robust_with_penalty(
-    model: IntervalSSP, nature: str, units: int, max_bytes: int = MAX_BYTES
-) -> Robust:
-    """The problem in which runs that need not arrive may end at a cost beyond so many units."""
-    side = nature_called(nature)
-    almost_sure = bool(
-        almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
-    )
-    return robust(model, side, 0 if almost_sure else units + 2, max_bytes=max_bytes)

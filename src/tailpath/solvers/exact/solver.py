@@ -152,11 +152,7 @@ def solve_cvar_exact(
     >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
     (28.0, 'road')
     """
-    options = {
-        "lexicographic": lexicographic,
-        "delta": delta is not None,
-        "gamma": gamma != 1,
-    }
+    options = {"lexicographic": lexicographic, "delta": delta is not None, "gamma": gamma != 1}
     if comm is not None and not hasattr(ssp, "on_ranks"):
         ssp = module_of("tailpath.distributed.part", "mpi").Part.here(ssp, comm)
     if hasattr(ssp, "on_ranks"):

@@ -14,8 +14,7 @@ from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.records import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import warn_of_confidence
-from tailpath.policies.kinds import MixedPolicy
-from tailpath.policies.policy import Policy
+from tailpath.policies.policy import Policy, known
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, Mean, parse
 from tailpath.texts import Content, Table
@@ -156,11 +155,9 @@ class RiskSolution(Shown):
             (f"least {self.objective}", self.value),
             ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),
         ]
-        if isinstance(self.policy, MixedPolicy):
-            weights = ", ".join(f"{weight:.6g}" for weight in self.policy.weights)
-            facts.append(
-                ("policy", f"mixture of {len(self.policy.members)} policies, weights {weights}")
-            )
+        if drawn := known(self.policy).drawn:
+            weights = ", ".join(f"{weight:.6g}" for weight, _ in drawn)
+            facts.append(("policy", f"mixture of {len(drawn)} policies, weights {weights}"))
         table = Table(("measure", "limit", "value"), self._risks())
         return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
 
@@ -186,10 +183,7 @@ class RiskSolution(Shown):
 
     def __repr__(self) -> str:
         under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
-        coin = (
-            f", by a mixture of {len(self.policy.members)} policies"
-            if isinstance(self.policy, MixedPolicy)
-            else ""
-        )
+        drawn = known(self.policy).drawn
+        coin = f", by a mixture of {len(drawn)} policies" if drawn else ""
         nature = f", {self.nature} nature" if self.nature else ""
         return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}{nature}>"

@@ -17,9 +17,8 @@ from tailpath.model.records import Record, Series, Shown
 from tailpath.model.ssp import SSP
 from tailpath.pictures.distributions import plot_frontier
 from tailpath.pictures.style import Axes
-from tailpath.policies.policy import Policy
+from tailpath.policies.policy import Policy, on_model
 from tailpath.risk.measure import Measure
-from tailpath.solvers.exact.layout import on_model
 from tailpath.solvers.objectives.chords import SAME
 from tailpath.solvers.objectives.least_means import Trade
 from tailpath.solvers.objectives.tables import Axis, MeanRisk, Member

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import nature_called
+from tailpath.analysis.robust import robust_with_penalty
 from tailpath.analysis.tables import MAX_BYTES, fill_table, too_many_levels
 from tailpath.certify.budgets import Later, TableSides
 from tailpath.dp.budget_model import LATE, MEAN
@@ -33,7 +34,6 @@ from tailpath.solvers.exact.layout import (
     layout_of,
     require_unit,
 )
-from tailpath.solvers.exact.robust import robust_with_penalty
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import with_penalty
 from tailpath.solvers.objectives.on_time_solution import OnTimeSolution

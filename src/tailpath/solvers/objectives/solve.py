@@ -40,9 +40,10 @@ from tailpath.model.border import (
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import takes_alpha, takes_model, warn_of_confidence
+from tailpath.policies.policy import on_model
 from tailpath.risk.measure import Limit, Measure, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR, parse, parse_limit
-from tailpath.solvers.exact.layout import on_model, require_unit
+from tailpath.solvers.exact.layout import require_unit
 from tailpath.solvers.objectives.answers import RiskSolution
 from tailpath.solvers.objectives.frontier import axis_of
 from tailpath.solvers.objectives.least_means import least_means

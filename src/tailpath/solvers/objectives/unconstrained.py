@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.reachability import almost_sure_states, nature_called
-from tailpath.analysis.robust import robust
+from tailpath.analysis.robust import robust, robust_with_penalty
 from tailpath.certify.budgets import Later
 from tailpath.certify.losses import loss_error
 from tailpath.certify.rounding import AFTERWARDS
@@ -29,7 +29,7 @@ from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure, Sum, is_cvar
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.solvers.exact.layout import budget_policy, require_unit
-from tailpath.solvers.exact.robust import robust_with_penalty, solve_robust_cvar
+from tailpath.solvers.exact.robust import solve_robust_cvar
 from tailpath.solvers.exact.solver import least_weighted
 from tailpath.solvers.expectation import both_sides, other_nature, solve_expected
 from tailpath.solvers.objectives.answers import RiskSolution
@@ -172,19 +172,13 @@ def solve_robust(model: IntervalSSP, goal: Measure, nature: str) -> RiskSolution
     value, bounds, policy = _least_robust(model, goal, nature)
     proof = Later(bounds)
 
+    def others() -> tuple[float, float]:
+        return _least_robust(model, goal, other_nature(nature))[1]()
+
     def sentence() -> str:
-        if is_cvar(goal):
-            alpha = goal.finest_alpha
-            return solve_robust_cvar(model, alpha, nature).words(alpha)
-        verb, other = "costs" if isinstance(goal, Mean) else "has", other_nature(nature)
-        return both_sides(
-            model,
-            str(goal),
-            nature,
-            proof.found,
-            lambda: _least_robust(model, goal, other)[1](),
-            verb,
-        )
+        what = f"CVaR at {goal.finest_alpha:g}" if is_cvar(goal) else str(goal)
+        verb = "costs" if is_cvar(goal) or isinstance(goal, Mean) else "has"
+        return both_sides(model, what, nature, proof.found, others, verb)
 
     return RiskSolution(ssp, goal, (), value, proof, policy, nature=nature, said=Later(sentence))
 
