@@ -5,6 +5,7 @@ refusals.
 from __future__ import annotations
 
 import itertools
+import math
 import pathlib
 import pickle
 import random
@@ -399,3 +400,19 @@ def test_a_measure_from_outside_brings_its_own_solver(monkeypatch):
     assert held.value == 3 and held.words == ("mean <= 4 holds anyway",)
     with pytest.raises(OptionError, match="can only be minimised alone"):
         tp.solve(ssp, Worst(), [tp.Mean() <= 2])
+
+
+def test_bounds_of_a_var_under_limits_name_both_sides_of_a_near_tie():
+    """5e-14 more than alpha is late at 1, which the search counts as alpha: the truth is 5."""
+    rows = [("s", "a", "g", 0.89999999999995, 1), ("s", "a", "g", 0.10000000000005, 5)]
+    rows += [("s", "b", "g", 0.9, 0), ("s", "b", "g", 0.1, 100)]
+    found = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), "var(0.1)", ["mean <= 2"])
+    assert found.bounds == (1, 5)
+
+
+def test_a_var_that_is_infinite_for_every_policy_under_limits():
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "lost", 0.5, 1), ("lost", "wait", "lost", 1, 1)]
+    rows += [("s", "b", "g", 0.45, 0), ("s", "b", "lost", 0.55, 0)]
+    found = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), "var(0.1)", ["late(0) <= 0.6"])
+    assert (found.value, found.bounds) == (math.inf, (math.inf, math.inf))
+    assert found.risk("late(0)") <= 0.6 * (1 + 1e-12)

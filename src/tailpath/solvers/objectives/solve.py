@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -317,25 +318,40 @@ def _least_mean(ssp: SSP, limit: Limit) -> RiskSolution:
 
 
 def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...]) -> RiskSolution:
-    """The least t for which the lateness can be alpha under the limits: bisection over t, since a
-    later deadline is easier to keep.
+    """The least t for which the lateness can be alpha under the limits. A later deadline is easier
+    to keep, so that it can be bisected.
     """
     assert ssp.cost_unit is not None
-    unit = ssp.cost_unit
+    unit, alpha, prices = ssp.cost_unit, goal.alpha, (0.0,) * len(limits)
+    alone = on_time_until(ssp, alpha).var(alpha)
+    if math.isinf(alone):  # that of every policy
+        policy = _solve(ssp, limits[0].measure, limits).policy
+        return RiskSolution(ssp, goal, limits, alone, Later(lambda: (alone, alone)), policy, prices)
 
+    @cache
     def lateness(t: int) -> RiskSolution:
         return _solve(ssp, Late(float(t * unit)), limits)
 
-    low, high = -1, max(round(on_time_until(ssp, goal.alpha).var(goal.alpha) / float(unit)), 1)
-    while lateness(high).value > goal.alpha * (1 + SLACK):
-        low, high = high, 2 * high
-        if high > LATEST:
-            raise InfeasibleError(
-                f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}"
-            )
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = lateness(middle).value <= goal.alpha * (1 + SLACK)
-        low, high = (low, middle) if enough else (middle, high)
-    policy, t = lateness(high).policy, float(high * unit)
-    return RiskSolution(ssp, goal, limits, t, Later(lambda: (t, t)), policy, (0.0,) * len(limits))
+    def first(late: Callable[[RiskSolution], float], most: float, guess: int) -> int:
+        low, high = -1, max(guess, 1)
+        while late(lateness(high)) > most:
+            low, high = high, 2 * high
+            if high > LATEST:
+                raise InfeasibleError(
+                    f"under these limits no VaR at {alpha:g} was found below {float(low * unit):g}"
+                )
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if late(lateness(middle)) <= most else (middle, high)
+        return high
+
+    found = first(lambda best: best.value, alpha * (1 + SLACK), round(alone / float(unit)))
+
+    def bounds() -> tuple[float, float]:
+        low = float(first(lambda best: best.bounds[0], alpha, found) * unit)
+        with suppress(InfeasibleError):
+            return low, float(first(lambda best: best.bounds[1], alpha, found) * unit)
+        return low, math.inf
+
+    t, policy = float(found * unit), lateness(found).policy
+    return RiskSolution(ssp, goal, limits, t, Later(bounds), policy, prices)
