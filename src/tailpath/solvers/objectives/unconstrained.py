@@ -219,15 +219,18 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
             return t, partial(found.var_bounds, alpha), found.policy(t)
+        far = float(units * model.cost_unit)
         if has_converged(model, units, late, before):
-            return math.inf, lambda: (math.inf, math.inf), found.policy(found.deadline)
+            break
         if units > LONGEST:
-            far = float(units * model.cost_unit)
             raise LimitExceededError(
                 f"the VaR at {alpha:g} lies beyond {far:g}, more than {LONGEST} cost units away",
                 (far, math.inf),
             )
         units, before = 2 * units, late
+    # Infinite as far as doubles tell; proved is that too many are late at this deadline.
+    sure = far if found.late_bounds(far)[0] > alpha else 0.0
+    return math.inf, lambda: (sure, math.inf), found.policy(far)
 
 
 def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> Found:
