@@ -18,8 +18,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import InfeasibleError, OptionError
+from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.risk.measure import REGISTER
+from tailpath.solvers.exact.solver import _filled
 from tests.reference import Model, to_ssp
 from tests.solvers.objectives.witnesses import exact_loss, least_under_limits
 from tests.strategies import proper_models, solvable_models
@@ -416,3 +417,14 @@ def test_a_var_that_is_infinite_for_every_policy_under_limits():
     found = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), "var(0.1)", ["late(0) <= 0.6"])
     assert (found.value, found.bounds) == (math.inf, (math.inf, math.inf))
     assert found.risk("late(0)") <= 0.6 * (1 + 1e-12)
+
+
+def test_bounds_of_an_early_end_are_those_of_costs_as_given(monkeypatch):
+    rows = [("s", "a", "t", 1, -5), ("t", "a", "t", 0.9, 3), ("t", "a", "g", 0.1, 3)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    truth = tp.solve(ssp, "cvar(0.05)").value
+    monkeypatch.setitem(_filled.__kwdefaults__, "max_bytes", 1_000)
+    with pytest.raises(LimitExceededError) as caught:
+        tp.solve(ssp, "cvar(0.05)")
+    low, high = caught.value.bounds
+    assert low <= truth <= high and low == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -128,13 +128,16 @@ def solve(
     limits = tuple(parse_limit(limit) for limit in subject_to)
     for limit in limits:
         warn_of_confidence(limit.measure.finest_alpha)
+    solved = _solve if delta is None else partial(_bracketed, delta=delta)
     if not border.moves:
-        return _on_grid(border.model, goal, limits, delta)
+        return solved(border.model, goal, limits)
     # Some cost is negative: what is asked moves to costs of 0 or more, and the answer back.
     unit = border.model.cost_unit if delta is None else None
     asked, moved = goal.moved(border.shift, unit)[0], [m.moved(border.shift, unit) for m in limits]
     try:
-        found = _on_grid(border.model, asked, tuple(moved), delta)
+        found = solved(border.model, asked, tuple(moved))
+    except LimitExceededError as error:
+        raise border.error(error) from None
     except InfeasibleError as error:
         if len(limits) != 1 or error.least is None:
             raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
@@ -182,12 +185,10 @@ def _with_intervals(
     return solve_robust(model, objective, nature)
 
 
-def _on_grid(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
-    """With `delta` the optimum is bracketed: from below by that of the costs rounded down, from
-    above by what the policy for costs rounded up delivers on the costs as they are.
+def _bracketed(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], delta: Any) -> RiskSolution:
+    """The optimum on a grid: bounded from below by that of the costs rounded down, from above by
+    what the policy for costs rounded up delivers on the costs as they are.
     """
-    if delta is None:
-        return _solve(ssp, goal, limits)
     for measure in (goal, *(limit.measure for limit in limits)):
         _check_rising(measure)
     above, below = rounded_both_ways(ssp, delta)
