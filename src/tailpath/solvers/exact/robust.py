@@ -25,6 +25,7 @@ from tailpath.analysis.tables import MAX_BYTES
 from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import found_once
 from tailpath.model.ssp import Name
 from tailpath.options import check_alpha, takes_alpha, vectorised
 from tailpath.policies.budget import BudgetPolicy
@@ -85,15 +86,9 @@ class RobustSolution(ByAlpha):
     def _budgets(self) -> RealBudgets:
         return self._problem.excess(self.alpha)
 
-    @cached_property
-    def _cvars_found(self) -> dict[float, Least]:
-        return {}
-
+    @found_once
     def _best(self, a: float) -> Least:
-        a = self._check(a)
-        if a not in self._cvars_found:
-            self._cvars_found[a] = self._budgets.least(a, self.tolerance)
-        return self._cvars_found[a]
+        return self._budgets.least(self._check(a), self.tolerance)
 
     @property
     def _unit(self) -> float:

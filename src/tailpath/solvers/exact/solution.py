@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.border import Border, prepare
-from tailpath.model.records import Record
+from tailpath.model.records import Record, found_once
 from tailpath.options import alpha_from, check_alpha, takes_alpha, usual_alphas, vectorised
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
@@ -347,16 +346,10 @@ class ExactSolution(ByBudget, ByAlpha):
             return self._border.cost(self._costs(a).var(a))
         return self._total_cost(w)
 
+    @found_once
     def _costs(self, a: float) -> CostDistribution:
         """The policy for `a` evaluated, with costs as it counts them."""
-        if a not in self._evaluated:
-            counted = model_as_counted(self.largest)
-            self._evaluated[a] = evaluate(counted, self.policy(a), a)
-        return self._evaluated[a]
-
-    @cached_property
-    def _evaluated(self) -> dict[float, CostDistribution]:
-        return {}
+        return evaluate(model_as_counted(self.largest), self.policy(a), a)
 
     @vectorised
     def mean(self, a: float) -> float:

@@ -24,7 +24,7 @@ from tailpath.certify.losses import dual_bounds
 from tailpath.dp.budget_model import EXCESS
 from tailpath.graph import FloatArray, IntArray
 from tailpath.model.border import shifted_bounds
-from tailpath.model.records import Record
+from tailpath.model.records import Record, found_once
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.solvers.expectation import solve_expected
@@ -329,10 +329,6 @@ class Trade(Record):
     def _lows(self) -> tuple[FloatArray, FloatArray]:
         return self.tables.lows([math.inf])[0], self.tables.lows(self.prices.tolist())
 
-    @cached_property
-    def _highs(self) -> dict[Member, tuple[Fraction, Fraction] | None]:
-        return {}
-
     def bounds(
         self, risk: float, more: Fraction = NOTHING, floor: Trade | None = None
     ) -> tuple[float, float]:
@@ -373,10 +369,9 @@ class Trade(Record):
                 return a[1] + share * (b[1] - a[1]) if b is not None else a[1]
         return math.inf
 
+    @found_once
     def _high(self, member: Member) -> tuple[Fraction, Fraction] | None:
-        if member not in self._highs:
-            self._highs[member] = self.tables.highs(*member[1:])
-        return self._highs[member]
+        return self.tables.highs(*member[1:])
 
 
 class RiskNeutral(Trade):
