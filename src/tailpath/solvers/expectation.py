@@ -182,8 +182,9 @@ class ExpectedSolution(ByState):
         return check_robust_expected(self) if self.nature else check_expected(self)
 
     def words(self) -> str:
-        """On a model with intervals both sides in one sentence: with the best nature and against
-        the worst.
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Only a model with intervals has them.
 
         Returns
         -------
