@@ -22,7 +22,8 @@ from tailpath.texts import name as name_in_words
 #: What the columns of a table of places may be called.
 NAMES = ("state", "name", "place", "from", "id", "node")
 ACROSS, UP = ("x", "lon", "lng", "longitude"), ("y", "lat", "latitude")
-#: Units between two places that are next to each other, and the widest picture.
+#: Units between two places that are next to each other, and the widest picture; it is no wider than
+#: twice what so many places need.
 APART, WIDEST = 2.0, 24.0
 
 
@@ -47,7 +48,8 @@ def places_of(given: Any, ssp: SSP) -> tuple[FloatArray, FloatArray]:
     gaps = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
     gaps[gaps == 0] = np.inf
     least, wide = float(np.median(gaps.min(axis=1))), float(np.ptp(points, axis=0).max())
-    scale = min(APART / least, WIDEST / wide) if math.isfinite(least) else 1.0
+    widest = min(WIDEST, 2 * APART * math.sqrt(len(points)))
+    scale = min(APART / least, widest / wide) if math.isfinite(least) else 1.0
     return (x - np.nanmin(x)) * scale + 0.9, (y - np.nanmin(y)) * scale + 0.9
 
 

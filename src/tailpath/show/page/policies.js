@@ -46,8 +46,8 @@ const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, dwel
 function drawScene() {
   const { kind, places } = D.scene;
   let { width, height } = D.scene;
-  // A graph needs the whole width, a map of few rows, too: nothing may be cut off.
-  if (width > 9 && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
+  // A wide graph needs the whole width, a map of few rows, too: nothing may be cut off.
+  if (width > (kind === "map" ? 9 : 12) && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
   if (kind === "map" && height > (width < 10 ? 1.2 : 2) * width) {  // beside a narrow map there is room for more
     document.querySelector("main").className = "tall";
     const side = node("div", { class: "side" });
@@ -58,11 +58,12 @@ function drawScene() {
     for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
     [width, height] = [1.25 * height + 0.4, width + 0.6];
   }
+  const beside = height > 1.2 * width;  // names stand beside a way that goes down, otherwise above
   let left = -0.1, right = width + 0.1;
   if (kind !== "map") places.forEach((place, k) => {  // names are inside, too: no letter is wider than 0.18
-    const half = 0.09 * Math.max(...[place, ...D.scene.choices[k]].map(each => short(each.name).length));
-    left = Math.min(left, place.x - half);
-    right = Math.max(right, place.x + half);
+    const wide = 0.18 * Math.max(...[place, ...D.scene.choices[k]].map(each => short(each.name).length));
+    left = Math.min(left, place.x - (beside ? 0.8 : wide / 2));
+    right = Math.max(right, place.x + (beside ? 0.45 + wide : wide / 2));
   });
   width = right - left;
   const picture = svg("svg", { viewBox: `${left} -0.1 ${width} ${height + 0.2}`, role: "img", class: kind, "aria-label": "the states and what the policy does there" });
@@ -85,8 +86,9 @@ function drawScene() {
       scene.labels.push(label);
       arrows.append(arrow, label);
     } else {
-      const label = svg("text", { x: place.x, y: place.y - 0.4, "font-size": 0.28, "text-anchor": "middle", class: "over" }, short(place.name));
-      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", class: "over", style: "fill:var(--c2)" });
+      const [x, up, down] = beside ? [place.x + 0.42, 0.02, 0.28] : [place.x, 0.4, 0.62], own = { x, "text-anchor": beside ? "start" : "middle", class: "over" };
+      const label = svg("text", { ...own, y: place.y - up, "font-size": 0.28 }, short(place.name));
+      const action = svg("text", { ...own, y: place.y + down, "font-size": 0.25, style: "fill:var(--c2)" });
       scene.labels.push(action);
       arrows.append(label, action);
     }
@@ -95,7 +97,7 @@ function drawScene() {
   const colour = kind === "map" ? "#b3124e" : "var(--run)";
   scene.path = svg("polyline", { fill: "none", stroke: colour, "stroke-width": 0.09, "stroke-linejoin": "round", opacity: 0.75 });
   scene.dwell = svg("g", { fill: colour });
-  scene.token = svg("circle", { r: 0.24, fill: colour, stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
+  scene.token = svg("circle", { r: kind === "map" ? 0.24 : 0.17, fill: colour, stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
   picture.append(edges, cells, arrows, scene.path, scene.dwell, scene.token);
   const others = D.scene.others;
   $("others-card").hidden = !others.length;
@@ -113,7 +115,7 @@ function drawLegend(most) {  // follows the colouring
   fill($("legend"), ...legend);
 }
 const heat = share => `rgb(${Math.round(255 - 40 * share)}, ${Math.round(255 - 205 * Math.sqrt(share))}, ${Math.round(255 - 215 * Math.sqrt(share))})`;
-const square = colour => svg("svg", { class: "swatch square", viewBox: "0 0 10 10" }, svg("rect", { width: 10, height: 10, rx: 2, fill: colour, stroke: "#8b94a5", "stroke-width": 0.8 }));
+const square = colour => svg("svg", { class: "swatch square", viewBox: "0 0 10 10" }, svg("rect", { x: 0.5, y: 0.5, width: 9, height: 9, rx: 2, fill: colour, stroke: "#8b94a5", "stroke-width": 0.8 }));
 const line = k => svg("svg", { class: "swatch", viewBox: "0 0 24 10", "aria-hidden": "true" }, svg("line", { x1: 0, x2: 24, y1: 5, y2: 5, stroke: COLOURS[k], "stroke-width": 3, "stroke-dasharray": DASHES[k] }));
 const short = name => name.length > 18 ? name.slice(0, 16) + "…" : name;
 function arrowPath(place, k, at) {
