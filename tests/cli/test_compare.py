@@ -235,6 +235,8 @@ def test_solve_on_a_grid(capsys, odd):
     assert record["cvar"] == pytest.approx(3)
     assert record["bounds"][0] <= 3 <= record["bounds"][1]
     assert "optimum between" in run(capsys, "solve", odd, "--alpha", 0.5, "--delta", "0.001").out
+    record = run(capsys, "solve", odd, "--alpha", 1, "--delta", "0.1", "--json").json
+    assert record["bounds"][1] == pytest.approx((math.pi + 1) / 2)  # no more than its policy costs
 
 
 def test_solve_on_a_grid_where_the_policy_cannot_be_followed_to_the_end(capsys, tmp_path):

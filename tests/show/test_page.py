@@ -324,7 +324,15 @@ def test_a_graph_shows_what_runs_come_to_and_lists_the_rest():
     scene = data_of(tp.page(shed()).html)["scene"]
     names = [place["name"] for place in scene["places"]]
     assert sorted(names) == ["home", "junction", "village", "work"]
-    assert scene["others"] == ["shed"]
+    assert scene["others"] == ["shed"] and scene["unmet"] == 1
+
+
+def test_states_that_are_not_drawn_are_not_said_to_be_unmet(monkeypatch):
+    """Of a large graph only the states that matter most are drawn."""
+    monkeypatch.setattr("tailpath.show.page.data.MAX_NODES", 3)
+    monkeypatch.setattr("tailpath.show.page.data.MAX_MET", 2)
+    scene = data_of(tp.page(shed()).html)["scene"]
+    assert scene["kind"] == "part" and len(scene["places"]) < 4 and scene["unmet"] == 1
 
 
 def places(**options) -> dict[str, tuple[float, float]]:

@@ -50,9 +50,11 @@ def plan_cvar(
 def account_of_cvar(plan: Plan, alpha: float, costs: Any, seconds: float) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
     assert plan.bounds is not None
-    bounds, delta = plan.bounds(alpha), plan.facts["delta"]
+    (low, high), delta = plan.bounds(alpha), plan.facts["delta"]
     values: dict[str, float | None] = dict.fromkeys(("cvar", "var", "mean"))
     if costs is not None:
+        # The policy costs at most what it does with costs rounded up.
+        high = min(high, costs.bounds(alpha)[1]) if delta is not None else high
         values = {"cvar": costs.cvar(alpha), "var": costs.var(alpha), "mean": costs.mean}
     shown = {
         "least CVaR" if delta is None else "CVaR": "cvar",
@@ -64,9 +66,9 @@ def account_of_cvar(plan: Plan, alpha: float, costs: Any, seconds: float) -> Acc
         for what, key in shown.items()
         if (value := values.get(key)) is not None
     }
-    between = bounds_row(bounds, delta)
+    between = bounds_row((low, high), delta)
     rows = {**rows, **between} if delta is None else {**between, **rows}
-    record = {"alpha": alpha, **plan.facts, "bounds": list(bounds), "seconds": seconds, **values}
+    record = {"alpha": alpha, **plan.facts, "bounds": [low, high], "seconds": seconds, **values}
     return record, {"alpha": f"{alpha:.6g}", **rows, "time": f"{seconds:.3g} s"}
 
 

@@ -377,7 +377,7 @@ def scene_of(
 ) -> dict[str, Any]:
     """Where states are drawn, and their choices: on the model's own map, or as a graph of those
     that some run comes to; where these are too many, of those with the most `weight`. `others`
-    are the names of those that none comes to.
+    are the names of the first of those that none comes to, `unmet` is their number.
     """
     geometry = ssp.geometry
     if geometry is not None and ssp.n_states <= MAX_CELLS and where is None:
@@ -405,6 +405,7 @@ def scene_of(
         "places": [_place(ssp, state, x[state], y[state]) for state in states],
         "choices": _choices(ssp, states),
         "others": [name_in_words(ssp.states[state]) for state in others[:MAX_NODES]],
+        "unmet": len(others),
     }
 
 

@@ -17,6 +17,7 @@ const here = () => D.cases[state.alpha][state.policy];
 const table = () => D.tables[here().table];
 const slides = () => table().remembers === "budget" || table().remembers === "atom";
 const counts = (text, what) => `${text} ${text === "1" ? what.replace(/s$/, "") : what}`.trimEnd();  // 1 step, 2 steps
+const whole = text => text.replaceAll(" %", "\u00a0%");  // no line begins with a sign
 const amount = (value, digits) => counts(number(value, digits), D.costs);
 function kindColour(kind) {
   if (KINDS[kind]) return KINDS[kind];
@@ -99,10 +100,10 @@ function drawScene() {
   scene.dwell = svg("g", { fill: colour });
   scene.token = svg("circle", { r: kind === "map" ? 0.24 : 0.17, fill: colour, stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
   picture.append(edges, cells, arrows, scene.path, scene.dwell, scene.token);
-  const others = D.scene.others;
-  $("others-card").hidden = !others.length;
-  $("others-card").firstChild.textContent = `${counts(String(D.states - places.length), "states")} that no run of these policies comes to`;
-  $("others").textContent = others.join(", ") + (others.length < D.states - places.length ? ", …" : "");
+  const { others, unmet } = D.scene;
+  $("others-card").hidden = !unmet;
+  $("others-card").firstChild.textContent = `${counts(unmet.toLocaleString("en"), "states")} that no ${D.simulated ? "simulated " : ""}run of these policies comes to`;
+  $("others").textContent = others.join(", ") + (others.length < unmet ? ", …" : "");
   if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y + 0.44, "font-size": 0.2, "text-anchor": "middle" }, "start")); }
   fill($("scene"), picture);
 }
@@ -111,7 +112,7 @@ function drawLegend(most) {  // follows the colouring
   if (state.colour) for (const part of [0, 0.25, 1]) legend.push(node("span", {}, square(heat(part)), ` ${percent(part * most)}`));
   else for (const each of new Set(places.map(place => place.kind).filter(Boolean))) legend.push(node("span", {}, square(kindColour(each)), " " + each));
   if (state.colour) legend.push(node("span", {}, state.colour === 1 ? "of all setbacks" : "of the excess"));
-  if (kind === "part") legend.push(node("span", {}, `${places.length} of ${D.states} states: those that are met most, or at which runs turn bad`));
+  if (kind === "part") legend.push(node("span", {}, `${places.length} of ${D.states.toLocaleString("en")} states: those that are met most, or at which runs turn bad`));
   fill($("legend"), ...legend);
 }
 const heat = share => `rgb(${Math.round(255 - 40 * share)}, ${Math.round(255 - 205 * Math.sqrt(share))}, ${Math.round(255 - 215 * Math.sqrt(share))})`;
@@ -212,10 +213,10 @@ function drawNumbers() {
     return entry;
   });
   fill($("numbers"), head, ...rows);
-  const words = D.words[state.alpha].map(text => node("p", {}, text));
+  const words = D.words[state.alpha].map(text => node("p", {}, whole(text)));
   fill($("words"), ...words.slice(0, 5), ...(words.length > 5 ? [node("details", {}, node("summary", {}, "more"), ...words.slice(5))] : []));
   const { sentence, numbers } = D.headlines[state.alpha];
-  $("headline").textContent = sentence;
+  $("headline").textContent = whole(sentence);
   fill($("large"), ...numbers.map(([value, text]) => node("div", {}, node("strong", {}, amount(value, 4)), node("span", {}, text))));
   const blamed = here().blamed;
   $("blame-card").hidden = !blamed.length;
@@ -305,7 +306,7 @@ function refresh() {
 $("title").textContent = D.name;
 document.title = D.name;
 const between = D.names.slice(1, -1).join(", ");
-$("lead").textContent = `${D.states} states, ${D.choices} choices. Compared: the policy that is best on average, ${between ? between + ", " : ""}and the one with the least CVaR at the chosen alpha. Move alpha to care about fewer, worse runs.`;
+$("lead").textContent = `${D.states.toLocaleString("en")} states, ${D.choices.toLocaleString("en")} choices. Compared: the policy that is best on average, ${between ? between + ", " : ""}and the one with the least CVaR at the chosen alpha. Move alpha to care about fewer, worse runs.`;
 $("exact").textContent = (D.simulated ? `VaR, CVaR and mean are exact up to rounding. Where runs get to, the bad runs and where the excess is paid are estimated from ${D.simulated.toLocaleString("en")} simulated runs.` : "All numbers are exact up to rounding; nothing here is sampled, but for the run that is called typical, which is drawn from the law of bad runs.") + (D.delta ? ` Costs are rounded up to multiples of ${number(D.delta)}, so no number here is too small.` : "");
 $("frontier-legend").textContent = `grey: what ${D.weights + 2} weighted sums of mean and CVaR achieve, each point exact; between two of them the best trade-off lies on the line or below it`;
 $("alpha").max = D.alphas.length - 1;
