@@ -14,9 +14,9 @@ import numpy as np
 
 import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
+from tailpath.analysis.tables import ModelLayout, fill_table
 from tailpath.dp.budget_model import EXCESS
-from tailpath.solvers.exact.layout import ModelLayout, layout_of
-from tailpath.solvers.exact.table import fill_table
+from tailpath.solvers.exact.layout import layout_of
 
 
 def run(small: bool = False) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 
 import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
+from tailpath.analysis.tables import fill_table
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
 
 
