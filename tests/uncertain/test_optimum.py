@@ -336,6 +336,16 @@ def test_a_var_beyond_what_doubles_tell_is_not_claimed_to_be_infinite():
     assert 0 < found.bounds[0] < 6e17 and found.bounds[1] == math.inf
 
 
+@pytest.mark.parametrize("least", [0, 0.5])
+def test_a_var_at_1_counts_no_cost_that_nature_may_withhold(least):
+    rows = [("s", "go", "g", (0, 1), 1), ("s", "go", "g", (least, 1), 5)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    for nature, truth in (("adversarial", 5), ("cooperative", 1)):
+        found = tp.solve(model, "var(1)", nature=nature)
+        assert found.bounds[0] <= truth == found.value <= found.bounds[1]
+    assert tp.evaluate(model, {"s": "go"}, 1).var(1) == (1, 5)
+
+
 def test_the_least_expected_cost_shows_in_a_notebook():
     assert "Least expected cost" in tp.solve_expected(robot({2, 3}))._repr_html_()
 

@@ -157,7 +157,8 @@ def _with_intervals(
     sides = TableSides(known.below(late), known.above(late)[:, None])
     # Where choices are equally late the one of least expected cost is taken, if it is among them.
     policy = budget_policy(problem.layout, table.changes, units + 1, deadline=True)
-    return OnTimeSolution(deadline, late[1:].copy(), (0.0, 1.0), policy, Later(lambda: sides))
+    proof, never = Later(lambda: sides), (0.0, 1.0)
+    return OnTimeSolution(deadline, late[1:].copy(), never, policy, proof, nature=nature)
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:

@@ -23,6 +23,8 @@ from tailpath.solvers.exact.solution import ByBudget
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.losses import counting_losses
 
+LESS_THAN_ONE = math.nextafter(1.0, 0.0)
+
 
 @takes_alpha
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +47,8 @@ class OnTimeSolution(ByBudget):
         Bounds on the lateness, found when `bounds` first asks for them.
     floor : OnTimeSolution or None
         With `delta`, the solution for the costs rounded down, whose lateness is a lower bound.
+    nature : str
+        On a model with intervals, whether nature is the "adversarial" or the "cooperative" one.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class OnTimeSolution(ByBudget):
     largest: BudgetPolicy
     sides: Later = field(compare=False)
     floor: OnTimeSolution | None = None
+    nature: str = ""
 
     def probability(self, t: float) -> float:
         """The largest probability of a total cost of at most `t`.
@@ -190,7 +195,7 @@ class OnTimeSolution(ByBudget):
         (20.0, 30.0)
         """
         a = check_alpha(alpha)
-        enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
+        enough = np.flatnonzero(self.lateness <= self._most_late(a))
         if self.missed[0] > a * (1 + SAME_MASS):
             return math.inf
         if enough.size:
@@ -206,6 +211,13 @@ class OnTimeSolution(ByBudget):
             f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve"
             f" for var({a:g})"
         )
+
+    def _most_late(self, alpha: float) -> float:
+        """The largest lateness at a VaR: masses are rounded; and what is possible need not be where
+        nature may keep it from happening.
+        """
+        most = alpha * (1 + SAME_MASS)
+        return min(most, 1 - SAME_MASS) if self.nature == "adversarial" else most
 
     def var_bounds(self, alpha: float) -> tuple[float, float]:
         """Proved bounds on `var(alpha)`, which differ where a tail mass may be `alpha`.
@@ -226,14 +238,14 @@ class OnTimeSolution(ByBudget):
         >>> tp.solve_on_time(ssp, 60).var_bounds(0.05)
         (30.0, 30.0)
         """
-        t = self.var(alpha)
-        if alpha == 1 or math.isinf(t):
+        t, most = self.var(alpha), min(alpha, LESS_THAN_ONE)
+        if math.isinf(t) or (alpha == 1 and self.nature != "adversarial"):
             return t, t
         low = high = self._level(t)
         last = len(self.lateness) - 1
         while low > 0 and self.late_bounds(self._total_cost(low - 1))[0] <= alpha:
             low -= 1
-        while high <= last and self.late_bounds(self._total_cost(high))[1] > alpha:
+        while high <= last and self.late_bounds(self._total_cost(high))[1] > most:
             high += 1
         return self._total_cost(low), math.inf if high > last else self._total_cost(high)
 

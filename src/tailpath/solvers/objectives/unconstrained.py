@@ -20,7 +20,6 @@ from tailpath.certify.rounding import AFTERWARDS
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.evaluation.product import LONGEST, SHORT, has_converged
-from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.border import shifted_bounds
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -216,7 +215,7 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> Found:
     while True:
         found = solve_on_time(model, float(units * model.cost_unit), nature=nature)
         late = float(found.lateness[-1])
-        if late <= alpha * (1 + SAME_MASS):
+        if late <= found._most_late(alpha):
             t = found.var(alpha)
             return t, partial(found.var_bounds, alpha), found.policy(t)
         far = float(units * model.cost_unit)
