@@ -43,6 +43,15 @@ def test_expected_costs(model, gamma):
         )
 
 
+@pytest.mark.parametrize("gamma", ["0.999999999", "0.99999", "0.9"])
+def test_a_discount_is_the_decimal_that_was_written(gamma):
+    rows = [("s", "stay", "s", 1, 1), ("t", "go", "goal", 1, 1)]
+    found = tp.solve_expected(tp.SSP.from_outcomes(rows, "s", ["goal"]), gamma=float(gamma))
+    low, high = found.bounds
+    assert Fraction(low) <= 1 / (1 - Fraction(gamma)) <= Fraction(high) <= low * (1 + 1e-13)
+    assert found.verify()
+
+
 def test_the_policy_is_one_for_the_model_itself():
     ssp = tp.domains.river(rows=6, columns=4)
     found = tp.solve_expected(ssp, gamma=0.9)

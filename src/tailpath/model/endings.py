@@ -13,7 +13,13 @@ import numpy as np
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.graph import FloatArray, IntArray
-from tailpath.model.cost_units import common_unit, exact_cost, exact_number, refused_unless_number
+from tailpath.model.cost_units import (
+    as_fraction,
+    common_unit,
+    exact_cost,
+    exact_number,
+    refused_unless_number,
+)
 from tailpath.model.interval import IntervalSSP, Model, columns_of, rebuilt, underlying_ssp
 from tailpath.model.outcomes import OutcomeColumns
 from tailpath.model.ssp import SSP, Name, Origin
@@ -256,7 +262,9 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     ends = rows.only(goes_on)
     ends = ends._replace(target=np.full(len(ends.state), ssp.n_states))
     state, action, target, cost = map(np.append, rows[:4], ends[:4])
-    shares = np.append(np.where(goes_on, gamma * p, p), (1 - gamma) * p[goes_on])
+    # Of gamma as it is written: with 0.999999999 little of the difference of floats would be right.
+    last = float(1 - as_fraction(gamma))
+    shares = np.append(np.where(goes_on, gamma * p, p), last * p[goes_on])
     return rebuilt(
         ssp,
         OutcomeColumns(state, action, target, cost, (shares,)),
@@ -264,6 +272,8 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
         states=range(ssp.n_states + 1),
         geometry=None,
         origin=None,
+        # Both factors and their product are rounded.
+        probability_error=ssp.probability_error + 2 * float(np.finfo(np.float64).eps),
     )
 
 
