@@ -12,6 +12,7 @@ from forpecvar.runner import Study
 from forpecvar.store import ENGINES, Answer, AtomPoint, Run, Simulation, StudyTask
 from forpecvar.work import WorkItem, program
 from tailpath import log_atoms
+from tailpath.kernels.jit import interpreter
 
 TASK = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 ANSWER = Answer(
@@ -100,6 +101,11 @@ def study_of(chosen) -> Study:
 
 # ---------------------------------------------------------------------- what workers do in tests of
 # the runner
+
+
+def compiles() -> bool | None:
+    """Whether kernels are always compiled in this process."""
+    return interpreter.compiles
 
 
 def instant(job: WorkItem) -> Run:

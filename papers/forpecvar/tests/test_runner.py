@@ -76,6 +76,11 @@ def test_only_the_missing_is_computed(store, monkeypatch):
     assert (outcome.computed, outcome.found) == (0, 6)
 
 
+def test_workers_compile_all_kernels_so_that_times_are_those_of_machine_code():
+    with processes(1) as pool:
+        assert pool.submit(making.compiles).result()
+
+
 def test_another_program_version_computes_anew(store, monkeypatch):
     work_like(monkeypatch, making.instant)
     run_study(store, STUDY, one_thread)

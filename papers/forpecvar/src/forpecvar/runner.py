@@ -9,9 +9,6 @@ to blame does not take the others with it. A task that fails is reported and sto
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import (
     BrokenExecutor,
@@ -26,6 +23,7 @@ from dataclasses import dataclass
 from forpecvar.design import Design, effort, simulated_method
 from forpecvar.store import Edition, Run, Store, StudyTask
 from forpecvar.work import WorkItem, perform, program
+from forpecvar.worker import start_worker
 from tailpath import SSP
 
 #: Executors that may break one after the other without a single run finished between them, before
@@ -191,23 +189,3 @@ def processes(workers: int | None) -> Iterator[Executor]:
             child.terminate()
         raise
     pool.shutdown()
-
-
-def start_worker() -> None:
-    """Settle a fresh worker: one thread per worker, a quiet end at Ctrl-C, and no life after the
-    study that started it.
-    """
-    os.environ["NUMBA_NUM_THREADS"] = (
-        "1"  # read when the compiler is first imported, which has not happened yet
-    )
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        # A pool's worker waits for tasks for ever if the study is killed: nobody is left to tell
-        # it.
-        parent.join()
-        os._exit(1)
