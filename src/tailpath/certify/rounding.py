@@ -69,7 +69,8 @@ def exit_error(rows: Transitions, component: IntArray, error: float) -> FloatArr
     np.maximum.at(most, component[on_cycle], of_row[on_cycle])
     of_row[on_cycle] = most[component[on_cycle]]
     eliminated = (2 * size**3 / 3 + 4 * size**2 + 2 * size) * ROUNDOFF
-    return 2 * size * of_row + eliminated
+    total: FloatArray = 2 * size * of_row + eliminated
+    return total
 
 
 def scaled(

@@ -349,7 +349,8 @@ class ExactSolution(ByBudget, ByAlpha):
     @found_once
     def _costs(self, a: float) -> CostDistribution:
         """The policy for `a` evaluated, with costs as it counts them."""
-        return evaluate(model_as_counted(self.largest), self.policy(a), a)
+        costs: CostDistribution = evaluate(model_as_counted(self.largest), self.policy(a), a)
+        return costs
 
     @vectorised
     def mean(self, a: float) -> float:
