@@ -9,7 +9,7 @@ long as no cycle has a negative cost (`potential.py`). All checks happen once, w
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -255,6 +255,33 @@ class SSP(SSPBuilder):
         elif state in self._state_index:
             return self._state_index[state]
         raise ModelError(f"the model has no state {state!r}")
+
+    def state_indices(self, states: Collection[Name]) -> IntArray:
+        """The indices of several states.
+
+        Parameters
+        ----------
+        states : collection of hashable
+            Names of states.
+
+        Returns
+        -------
+        numpy.ndarray of int, (states,)
+            The index of each.
+
+        Raises
+        ------
+        ModelError
+            If the model lacks one of them.
+
+        Examples
+        --------
+        >>> ssp.state_indices(["work", "home"])
+        array([1, 0])
+        """
+        if not isinstance(self.states, range) and all(map(self._state_index.__contains__, states)):
+            return np.array([self._state_index[state] for state in states], dtype=np.int64)
+        return np.array([self.state_index(state) for state in states], dtype=np.int64)
 
     def choice_index(self, state: int, action: Name) -> int:
         """The choice of a state that carries an action's name.
