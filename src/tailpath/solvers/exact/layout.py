@@ -49,14 +49,7 @@ def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
     """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets
     that are sure to be exceeded: "excess" as far as the error of V* allows, "late" all of them.
     """
-    if ssp.n_outcomes > LARGEST_STORED:
-        return _laid_out(ssp, skip)
-    return _stored(ssp, skip)
-
-
-@found_once
-def _stored(ssp: SSP, skip: str) -> ModelLayout:
-    return _laid_out(ssp, skip)
+    return (_laid_out if ssp.n_outcomes > LARGEST_STORED else _stored)(ssp, skip)
 
 
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
@@ -89,15 +82,17 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     )
 
 
+_stored = found_once(_laid_out)
+
+
 # ---------------------------------------------------------------------- and back
 
 
 def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
-    no_changes = (np.zeros(0, dtype=np.int64),) * 3
-    return BudgetPolicy.from_changes(
-        ssp, 0, no_changes, risk_neutral, ssp.outcome_level, ssp.cost_unit
-    )
+    costs = {"level": ssp.outcome_level, "unit": ssp.cost_unit}
+    steps = steps_of([], [], [], risk_neutral)
+    return BudgetPolicy.trusted(ssp=ssp, budget=0, risk_neutral=risk_neutral, **costs, **steps)
 
 
 def budget_policy(

@@ -194,7 +194,7 @@ class AtomSolution(Record):
         >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1).action("home")
         'train'
         """
-        start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
+        start = nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha))
         tables = {
             name: getattr(self, name)
             for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")
@@ -228,7 +228,7 @@ class AtomSolution(Record):
         {'work': 1.0}
         """
         index = self.ssp.state_index(state)
-        y = int(nearest_own(self.atoms, self.grids, index, check_alpha(atom)))
+        y = nearest_own(self.atoms, self.grids, index, check_alpha(atom))
         choice, begin = int(self.choice[index, y]), int(self.xi_offset[index, y])
         if choice < 0:
             raise OptionError(f"there is no choice in state {state!r}")
