@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -488,9 +489,8 @@ class SSP(SSPBuilder):
         30.0
         """
         module_of("gymnasium", "gym")
-        from tailpath.model.environment import environment
-
-        return environment(self, budget, max_steps, render_mode)
+        made = import_module("tailpath.formats.environment")
+        return made.environment(self, budget, max_steps, render_mode)
 
     # ------------------------------------------------------------------ how it shows itself
 
